@@ -1,0 +1,84 @@
+"""What is known of one distribution file: its kind by name, and the record of what was read from it."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+EXTRACTOR_VERSION = 1
+"""Raised whenever the same bytes would lead to another record; stored with each result."""
+
+
+class DistributionKind(StrEnum):
+    """The kind of file, told by its name. Those after EGG hold no metadata that we read."""
+
+    WHEEL = "wheel"
+    SDIST = "sdist"
+    EGG = "egg"
+    WININST = "wininst"
+    MSI = "msi"
+    RPM = "rpm"
+    DEB = "deb"
+    DMG = "dmg"
+    DUMB = "dumb"
+    UNKNOWN = "unknown"
+
+
+READABLE_KINDS = frozenset({DistributionKind.WHEEL, DistributionKind.SDIST, DistributionKind.EGG})
+
+
+class ErrorKind(StrEnum):
+    """Why a file could not be read. All are permanent: the same bytes would fail again."""
+
+    CORRUPT_ARCHIVE = "corrupt archive"
+    NO_METADATA = "no metadata"
+    BAD_METADATA = "bad metadata"
+    LIMIT_EXCEEDED = "limit exceeded"
+    UNSUPPORTED_KIND = "unsupported kind"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadError:
+    """An error record: the kind, and a text that names what is wrong."""
+
+    kind: ErrorKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilenameParts:
+    """What a distribution's filename says (PEP 427, 625 and what came before them). `version` is as written."""
+
+    filename: str
+    kind: DistributionKind
+    project: str | None = None
+    version: str | None = None
+    build: str | None = None
+    python: str | None = None
+    abi: str | None = None
+    platform: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionRecord:
+    """What was read from one distribution.
+
+    `requires_dist` None means unknown, an empty tuple means none. `modules` are dotted import names, sorted.
+    `declared` are top-level names as the project declares them (top_level.txt, Import-Name). `error` is None where
+    the file could be read; a partly read file keeps what was found, and `notes` tell what was odd.
+    """
+
+    filename: str
+    kind: DistributionKind
+    project: str | None
+    version: str | None
+    sha256: str | None = None
+    size: int | None = None
+    metadata_version: str | None = None
+    summary: str | None = None
+    requires_python: str | None = None
+    requires_dist: tuple[str, ...] | None = None
+    provides_extra: tuple[str, ...] = ()
+    entry_points: dict[str, dict[str, str]] = field(default_factory=dict)
+    modules: tuple[str, ...] | None = None
+    declared: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    error: ReadError | None = None

@@ -1,0 +1,82 @@
+"""What an event's action means for a project's files.
+
+The changelog's actions are free text. File patterns are matched first, since a role change reads much like them
+(`add Owner x`). What changes no file is either *ignored* (roles, old bookkeeping) or *unknown*, which is counted.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pypi_assets.index.models import ChangelogEvent
+
+
+class Action(StrEnum):
+    """What an event does to a project's files."""
+
+    ADD_FILE = "add file"
+    REMOVE_FILE = "remove file"
+    REMOVE_RELEASE = "remove release"
+    REMOVE_PROJECT = "remove project"
+    QUARANTINE_PROJECT = "quarantine project"
+    UNQUARANTINE_PROJECT = "unquarantine project"
+    QUARANTINE_RELEASE = "quarantine release"
+    UNQUARANTINE_RELEASE = "unquarantine release"
+    YANK_RELEASE = "yank release"
+    UNYANK_RELEASE = "unyank release"
+    CREATE_PROJECT = "create project"
+    IGNORED = "ignored"
+    UNKNOWN = "unknown"
+
+
+NO_FILE_CHANGE = frozenset({Action.CREATE_PROJECT, Action.IGNORED, Action.UNKNOWN})
+
+_ADD_FILE = re.compile(r"add \S+ file (?P<filename>.+)")
+_REMOVE_FILE = re.compile(r"remove file (?P<filename>.+)")
+_EXACT = {
+    "create": Action.CREATE_PROJECT,
+    "remove project": Action.REMOVE_PROJECT,
+    "remove release": Action.REMOVE_RELEASE,
+    "project quarantined": Action.QUARANTINE_PROJECT,
+    "project quarantine cleared": Action.UNQUARANTINE_PROJECT,
+    "release quarantined": Action.QUARANTINE_RELEASE,
+    "release quarantine cleared": Action.UNQUARANTINE_RELEASE,
+    "yank release": Action.YANK_RELEASE,
+    "unyank release": Action.UNYANK_RELEASE,
+    "new release": Action.IGNORED,
+    "docupdate": Action.IGNORED,
+    "docdestroy": Action.IGNORED,
+    "keyrotate": Action.IGNORED,
+}
+_IGNORED = re.compile(
+    r"(add|remove) (Owner|Maintainer|url|alternate repository)\b"
+    r"|(change|invite|accepted|revoke_invite|rename from|update|nuke user|docupdate|keyrotate)\b"
+    r"|(add|remove|transfer|create|decline|cancel|expire)\b.*\b(role|organization|team|trusted publisher|invitation)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The meaning of one event: the action, and the filename where the action is about one file."""
+
+    action: Action
+    filename: str | None = None
+
+
+def file_change(event: ChangelogEvent) -> FileChange:
+    """What `event` does to its project's files (facts: the action table of the index protocol).
+
+    A release action without a version names no release: it counts as unknown, never as a whole project.
+    """
+    if match := _ADD_FILE.fullmatch(event.action):
+        return FileChange(Action.ADD_FILE, match["filename"])
+    if match := _REMOVE_FILE.fullmatch(event.action):
+        return FileChange(Action.REMOVE_FILE, match["filename"])
+    if event.action == "remove":
+        return FileChange(Action.REMOVE_PROJECT if event.version is None else Action.REMOVE_RELEASE)
+    action = _EXACT.get(event.action)
+    if action is None:
+        return FileChange(Action.IGNORED if _IGNORED.match(event.action) else Action.UNKNOWN)
+    if action.value.endswith(" release") and event.version is None:
+        return FileChange(Action.UNKNOWN)
+    return FileChange(action)

@@ -1,0 +1,29 @@
+"""What can go wrong between us and an index, told apart by what one can do about it."""
+
+
+class PackageIndexError(Exception):
+    """Base of all index errors. `url` is what was asked for, without credentials."""
+
+    def __init__(self, message: str, url: str) -> None:
+        super().__init__(f"{message} ({url})")
+        self.url = url
+
+
+class TransientError(PackageIndexError):
+    """It may work later: the network, a 5xx, a broken body, too many requests. Try again with growing pauses."""
+
+
+class StaleError(TransientError):
+    """The answer is older than an event already known (a cache on the way): try again, or judge by events."""
+
+
+class GoneError(PackageIndexError):
+    """404 or 410: the index does not have it (any more)."""
+
+
+class RefusedError(PackageIndexError):
+    """Asking again will not help: a 4xx, a host that the settings do not allow, content that breaks the protocol."""
+
+
+class ContentError(RefusedError):
+    """The bytes are not those that the page promised: another hash, or more bytes than its `size`."""

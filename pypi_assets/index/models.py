@@ -1,0 +1,66 @@
+"""The things an index says, as plain values: events, listed projects, project pages and their files."""
+
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogEvent:
+    """One row of the changelog: what happened to which project (or release) at which serial.
+
+    `name` is as displayed, `timestamp` is in unix seconds, UTC. Timestamps may run backwards against serials.
+    """
+
+    name: str
+    version: str | None
+    timestamp: int
+    action: str
+    serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedProject:
+    """One project of the Simple index; `last_serial` is None where the index gives none."""
+
+    name: str
+    last_serial: int | None
+
+    @property
+    def normalized(self) -> str:
+        return canonicalize_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectListing:
+    """All projects of the Simple index, with the index's own last serial at that time."""
+
+    last_serial: int | None
+    projects: tuple[ListedProject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """One file of a project page (PEP 691, 700, 714). `size` is in bytes; `uploaded_at` is ISO 8601, UTC."""
+
+    filename: str
+    url: str
+    sha256: str | None
+    size: int | None
+    uploaded_at: str | None
+    requires_python: str | None
+    yanked: bool
+    yanked_reason: str | None
+    core_metadata: bool
+    core_metadata_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPage:
+    """What the Simple API says of one project: true at `last_serial`, the serial of the project's last event."""
+
+    project: str
+    last_serial: int
+    status: str
+    files: tuple[IndexFile, ...]
+    etag: str | None = None

@@ -1,0 +1,200 @@
+"""Every setting, typed and read from the environment (PYPI_ASSETS_...). Imports no Dagster."""
+
+import ipaddress
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from packaging.utils import canonicalize_name, is_normalized_name
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
+ENV_PREFIX = "PYPI_ASSETS_"
+
+
+class SettingsError(Exception):
+    """A setting has a wrong value; the text names its variable and what it accepts."""
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether `host` names this machine itself."""
+    if host is None:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Settings(BaseSettings):
+    """All settings of pypi-assets, with their defaults. Field descriptions say what each variable accepts."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="ignore", validate_default=True)
+
+    home: Annotated[Path, Field(description="a folder for everything kept locally; made if missing")] = Path(
+        ".pypi-assets"
+    )
+    index_url: Annotated[str, Field(description="the Simple API's base URL, http(s), ending in /simple/")] = (
+        PYPI_SIMPLE_ENDPOINT
+    )
+    changelog_url: Annotated[
+        str | None, Field(description="the XML-RPC endpoint's URL; default: /pypi beside the index's /simple/")
+    ] = None
+    database_url: Annotated[
+        str, Field(description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE; default: SQLite in home")
+    ] = ""
+    storage_url: Annotated[
+        str, Field(description="file:///PATH, s3://BUCKET/PREFIX, gs://..., az://... or memory:///; default: in home")
+    ] = ""
+    contact: Annotated[
+        str | None, Field(description="a mail address or URL for the User-Agent; required unless on loopback")
+    ] = None
+    projects: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="project names separated by commas or spaces, or a file with one a line; empty means all"),
+    ] = ()
+    max_connections: Annotated[int, Field(ge=1, le=64, description="connections to the index at once, 1 to 64")] = 10
+    requests_per_second: Annotated[
+        float, Field(gt=0, le=10_000, description="requests to the index a second, above 0, over all threads")
+    ] = 20.0
+    allowed_file_hosts: Annotated[
+        tuple[str, ...],
+        Field(description='a JSON list of hosts that files may come from, like ["files.example.org"]'),
+    ] = ()
+    connect_timeout_s: Annotated[float, Field(gt=0, description="seconds to wait for a connection, above 0")] = 10.0
+    read_timeout_s: Annotated[float, Field(gt=0, description="seconds to wait for the next bytes, above 0")] = 60.0
+    request_attempts: Annotated[int, Field(ge=1, le=20, description="tries of one request, 1 to 20")] = 4
+    retry_pause_s: Annotated[float, Field(gt=0, description="first pause before a retry in seconds; it doubles")] = 1.0
+    retry_deadline_s: Annotated[
+        float, Field(ge=0, description="seconds after which a project or file that keeps failing is given up")
+    ] = 6 * 3600.0
+    max_file_bytes: Annotated[int, Field(ge=1, description="the largest file that is read, in bytes")] = 2 * 1024**3
+    max_metadata_bytes: Annotated[int, Field(ge=1, description="the largest metadata file, in bytes")] = 16 * 1024**2
+    max_members: Annotated[int, Field(ge=1, description="the most members of one archive")] = 500_000
+    max_inflated_bytes: Annotated[int, Field(ge=1, description="the most bytes inflated from one archive")] = (
+        8 * 1024**3
+    )
+    leveldb_write_buffer_bytes: Annotated[
+        int, Field(ge=1024**2, description="LevelDB's write buffer in bytes, 1 MiB or more")
+    ] = 64 * 1024**2
+    range_max_events: Annotated[int, Field(ge=1, description="the most events in one new serial range")] = 50_000
+
+    @field_validator("projects", mode="before")
+    @classmethod
+    def _read_projects(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        text = value.strip()
+        path = Path(text).expanduser()
+        if text and ("/" in text or path.is_file()):
+            try:
+                text = path.read_text(encoding="utf-8")
+            except OSError as error:
+                raise ValueError(f"cannot read the file of project names: {error}") from error
+            text = "\n".join(line.partition("#")[0] for line in text.splitlines())
+        return tuple(text.replace(",", " ").split())
+
+    @field_validator("projects", mode="after")
+    @classmethod
+    def _normalize_projects(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        names = sorted({canonicalize_name(name) for name in value})
+        if wrong := [name for name in names if not is_normalized_name(name)]:
+            raise ValueError(f"not a project name: {', '.join(wrong)}")
+        return tuple(names)
+
+    @field_validator("index_url")
+    @classmethod
+    def _check_index_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("not an http(s) URL")
+        if not parts.path.rstrip("/").endswith("/simple"):
+            raise ValueError("does not end in /simple/")
+        return value.rstrip("/") + "/"
+
+    @field_validator("changelog_url")
+    @classmethod
+    def _check_changelog_url(cls, value: str | None) -> str | None:
+        if value is not None and urlsplit(value).scheme not in {"http", "https"}:
+            raise ValueError("not an http(s) URL")
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _check_database_url(cls, value: str) -> str:
+        scheme = value.partition("://")[0]
+        if value and scheme not in {"sqlite", "postgresql", "postgres", "postgresql+psycopg"}:
+            raise ValueError("neither sqlite:///... nor postgresql://...")
+        return value
+
+    @field_validator("storage_url")
+    @classmethod
+    def _check_storage_url(cls, value: str) -> str:
+        if value and value.partition("://")[0] not in {"file", "s3", "gs", "az", "memory"}:
+            raise ValueError("not file://, s3://, gs://, az:// or memory://")
+        return value.rstrip("/") if value.count("/") > 3 else value
+
+    @model_validator(mode="after")
+    def _check_contact(self) -> "Settings":
+        host = urlsplit(self.index_url).hostname
+        if not self.contact and not is_loopback(host):
+            raise ValueError(
+                f"{ENV_PREFIX}CONTACT is not set: an index that is not on this machine ({host}) is only asked with a"
+                " contact in the User-Agent; set it to a mail address or a URL of yours"
+            )
+        return self
+
+    @cached_property
+    def resolved_home(self) -> Path:
+        return self.home.expanduser().resolve()
+
+    @cached_property
+    def resolved_changelog_url(self) -> str:
+        """The XML-RPC endpoint: as set, else `/pypi` beside `/simple/`."""
+        return self.changelog_url or self.index_url.removesuffix("/").removesuffix("/simple") + "/pypi"
+
+    @cached_property
+    def resolved_database_url(self) -> str:
+        """An SQLAlchemy URL: SQLite in home by default, psycopg 3 for PostgreSQL."""
+        if not self.database_url:
+            return f"sqlite:///{self.resolved_home / 'catalog.sqlite'}"
+        scheme, _, rest = self.database_url.partition("://")
+        return f"postgresql+psycopg://{rest}" if scheme.startswith("postgres") else self.database_url
+
+    @cached_property
+    def resolved_storage_url(self) -> str:
+        return self.storage_url or (self.resolved_home / "storage").as_uri()
+
+
+def load_settings(**overrides: object) -> Settings:
+    """The settings of the environment, with `overrides` (by field name) on top.
+
+    Raises SettingsError, which names the variable and what it accepts.
+    """
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(item) for item in error.errors())) from error
+    except Exception as error:
+        if type(error).__name__ != "SettingsError":  # pydantic-settings: a value that is not the JSON it must be
+            raise
+        field = str(error).split('"')[1] if '"' in str(error) else ""
+        raise SettingsError(_describe(field, "not valid JSON")) from error
+
+
+def _explain(item: object) -> str:
+    assert isinstance(item, dict)
+    message = str(item["msg"]).removeprefix("Value error, ")
+    location = item["loc"]
+    return _describe(str(location[0]), message) if location else message
+
+
+def _describe(field: str, message: str) -> str:
+    info = Settings.model_fields.get(field)
+    accepts = f"; it accepts {info.description}" if info and info.description else ""
+    return f"{ENV_PREFIX}{field.upper()}: {message}{accepts}"
