@@ -7,7 +7,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name, is_normalized_name
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
@@ -139,15 +139,14 @@ class Settings(BaseSettings):
             raise ValueError("not file://, s3://, gs://, az:// or memory://")
         return value.rstrip("/") if value.count("/") > 3 else value
 
-    @model_validator(mode="after")
-    def _check_contact(self) -> "Settings":
+    def require_contact(self) -> None:
+        """Raises SettingsError where the index is not on this machine and no contact is set."""
         host = urlsplit(self.index_url).hostname
         if not self.contact and not is_loopback(host):
-            raise ValueError(
+            raise SettingsError(
                 f"{ENV_PREFIX}CONTACT is not set: an index that is not on this machine ({host}) is only asked with a"
                 " contact in the User-Agent; set it to a mail address or a URL of yours"
             )
-        return self
 
     @cached_property
     def resolved_home(self) -> Path:
