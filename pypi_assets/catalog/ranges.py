@@ -1,0 +1,41 @@
+"""Serial ranges: `A-B` holds the events with A < serial <= B."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+_KEY = re.compile(r"(0|[1-9][0-9]{0,17})-([1-9][0-9]{0,17})")
+
+
+class RangeError(ValueError):
+    """A text is not the key of a serial range, or its ends do not make one."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SerialRange:
+    """The serials above `start`, up to and including `end`; `0-B` is everything up to B."""
+
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end:
+            raise RangeError(f"a serial range ends after it starts, at 0 or later: {self.start}-{self.end}")
+
+    @property
+    def key(self) -> str:
+        return f"{self.start}-{self.end}"
+
+    def __str__(self) -> str:
+        return self.key
+
+    def __contains__(self, serial: int) -> bool:
+        return self.start < serial <= self.end
+
+    @classmethod
+    def parse(cls, key: str) -> Self:
+        """The range that `key` names, like `1200-1350`. Raises RangeError."""
+        match = _KEY.fullmatch(key)
+        if not match:
+            raise RangeError(f"not the key of a serial range: {key!r}; it must read START-END, like 1200-1350")
+        return cls(int(match[1]), int(match[2]))
