@@ -1,0 +1,298 @@
+"""The state of the index: what the operations of its history make of it, one after the other.
+
+It is a pure replay: each operation is checked against the state before it changes anything, writes its changelog
+rows and moves serials exactly as the server that runs PyPI does. Nothing here touches a file.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from packaging.utils import canonicalize_name, canonicalize_version
+from packaging.version import InvalidVersion, Version
+
+from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.uploads import StoredFile
+from pypi_assets.index.models import ChangelogEvent
+
+
+class OperationKind(StrEnum):
+    """What can be done to the index."""
+
+    ADD = "add"
+    REMOVE_FILE = "remove-file"
+    REMOVE_RELEASE = "remove-release"
+    REMOVE_PROJECT = "remove-project"
+    YANK = "yank"
+    UNYANK = "unyank"
+    QUARANTINE = "quarantine"
+    UNQUARANTINE = "unquarantine"
+    QUARANTINE_RELEASE = "quarantine-release"
+    UNQUARANTINE_RELEASE = "unquarantine-release"
+    ARCHIVE = "archive"
+    UNARCHIVE = "unarchive"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One line of the history: what was done, when (ISO 8601, UTC, ending in Z) and to what."""
+
+    kind: OperationKind
+    at: str
+    project: str
+    version: str | None = None
+    filename: str | None = None
+    reason: str | None = None
+    owner: str | None = None
+    file: StoredFile | None = None
+
+    def as_record(self) -> dict[str, Any]:
+        """The JSON object that stands for it in the history."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> "Operation":
+        """The operation a JSON object stands for; raises TypeError, ValueError or KeyError where it stands for none."""
+        file = record.get("file")
+        return cls(**{**record, "kind": OperationKind(record["kind"]), "file": StoredFile(**file) if file else None})
+
+
+class ProjectStatus(StrEnum):
+    """A project's status as its page tells it (PEP 792)."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    QUARANTINED = "quarantined"
+
+
+@dataclass(slots=True)
+class Release:
+    """One version of a project. It stays when its last file is removed, until it is removed itself."""
+
+    version: str
+    files: dict[str, StoredFile] = field(default_factory=dict)
+    yanked: bool = False
+    yanked_reason: str | None = None
+    quarantined: bool = False
+    _order: tuple[int, Any] | None = None
+
+    @property
+    def order(self) -> tuple[int, Any]:
+        """A key that sorts versions; those that PEP 440 does not know come first."""
+        if self._order is None:
+            try:
+                self._order = (1, Version(self.version))
+            except InvalidVersion:
+                self._order = (0, self.version)
+        return self._order
+
+    @property
+    def is_prerelease(self) -> bool:
+        known, version = self.order
+        return bool(known and version.is_prerelease)
+
+
+@dataclass(slots=True)
+class Project:
+    """One project; `name` is as displayed, releases are by canonical version."""
+
+    name: str
+    owner: str
+    last_serial: int = 0
+    status: ProjectStatus = ProjectStatus.ACTIVE
+    releases: dict[str, Release] = field(default_factory=dict)
+
+    def visible_releases(self) -> list[Release]:
+        """The releases that the index shows, in the order of their versions."""
+        if self.status is ProjectStatus.QUARANTINED:
+            return []
+        return sorted((one for one in self.releases.values() if not one.quarantined), key=lambda one: one.order)
+
+
+class IndexState:
+    """Projects, changelog and files after the operations applied so far."""
+
+    def __init__(self) -> None:
+        self.projects: dict[str, Project] = {}
+        self.changelog: list[ChangelogEvent] = []
+        self.files: dict[str, StoredFile] = {}
+        self._releases_by_filename: dict[str, tuple[str, str]] = {}
+        self._filenames: set[str] = set()
+
+    @property
+    def last_serial(self) -> int | None:
+        """The serial of the last changelog row; None on an empty index."""
+        return self.changelog[-1].serial if self.changelog else None
+
+    def changelog_since(self, serial: int, limit: int) -> list[ChangelogEvent]:
+        """The first `limit` rows after `serial`. Serials are 1, 2, 3 ..., so that a row's place tells its serial."""
+        start = max(serial, 0)
+        return self.changelog[start : start + limit]
+
+    def project(self, name: str) -> Project | None:
+        """The project with that name, normalized or not."""
+        return self.projects.get(canonicalize_name(name))
+
+    def locate(self, filename: str) -> tuple[str, str]:
+        """The normalized project and the canonical version that hold a file now.
+
+        Raises OperationRefusedError where none does.
+        """
+        try:
+            return self._releases_by_filename[filename]
+        except KeyError:
+            raise OperationRefusedError(f"no file {filename} on the index; check its name") from None
+
+    def apply(self, operation: Operation) -> None:
+        """Does `operation`. Raises OperationRefusedError, before anything has changed, where it makes no sense."""
+        _APPLY[operation.kind](self, operation)
+
+    def _log(self, operation: Operation, project: Project, version: str | None, action: str) -> None:
+        timestamp = int(datetime.fromisoformat(operation.at).timestamp())
+        project.last_serial = len(self.changelog) + 1
+        self.changelog.append(ChangelogEvent(project.name, version, timestamp, action, project.last_serial))
+
+    def _project(self, operation: Operation) -> Project:
+        project = self.project(operation.project)
+        if project is None:
+            raise OperationRefusedError(f"no project {operation.project} on the index; check its name")
+        return project
+
+    def _release(self, operation: Operation) -> tuple[Project, Release]:
+        project = self._project(operation)
+        version = operation.version or ""
+        release = project.releases.get(canonicalize_version(version))
+        if release is None:
+            known = ", ".join(one.version for one in project.releases.values()) or "none"
+            raise OperationRefusedError(f"project {project.name} has no release {version}; it has {known}")
+        return project, release
+
+    def _add(self, operation: Operation) -> None:
+        file, version, owner = operation.file, operation.version, operation.owner
+        if file is None or version is None or owner is None:
+            raise ValueError("an add operation without file, version or owner")
+        if file.filename in self._filenames:
+            raise OperationRefusedError(
+                f"{file.filename} has been on the index before; a filename is never used again: rename the file"
+            )
+        normalized, canonical = canonicalize_name(operation.project), canonicalize_version(version)
+        project = self.projects.get(normalized)
+        release = project.releases.get(canonical) if project else None
+        if project and project.status is not ProjectStatus.ACTIVE:
+            raise OperationRefusedError(
+                f"project {project.name} is {project.status} and takes no files; end that first"
+            )
+        if project and release and release.quarantined:
+            raise OperationRefusedError(
+                f"release {project.name} {release.version} is quarantined and takes no files; end that first"
+            )
+        if project is None:
+            project = self.projects[normalized] = Project(operation.project, owner)
+            self._log(operation, project, None, "create")
+            self._log(operation, project, None, f"add Owner {owner}")
+        if release is None:
+            release = project.releases[canonical] = Release(version)
+            self._log(operation, project, release.version, "new release")
+        release.files[file.filename] = file
+        self.files[file.path] = file
+        self._filenames.add(file.filename)
+        self._releases_by_filename[file.filename] = (normalized, canonical)
+        self._log(operation, project, release.version, f"add {file.python_version} file {file.filename}")
+
+    def _remove_file(self, operation: Operation) -> None:
+        filename = operation.filename or ""
+        normalized, canonical = self.locate(filename)
+        project = self.projects[normalized]
+        release = project.releases[canonical]
+        del release.files[filename]
+        del self._releases_by_filename[filename]
+        self._log(operation, project, release.version, f"remove file {filename}")
+
+    def _remove_release(self, operation: Operation) -> None:
+        project, release = self._release(operation)
+        del project.releases[canonicalize_version(release.version)]
+        self._forget_files(release)
+        self._log(operation, project, release.version, "remove release")
+
+    def _remove_project(self, operation: Operation) -> None:
+        project = self._project(operation)
+        del self.projects[canonicalize_name(project.name)]
+        for release in project.releases.values():
+            self._forget_files(release)
+        self._log(operation, project, None, "remove project")
+
+    def _forget_files(self, release: Release) -> None:
+        for filename in release.files:
+            del self._releases_by_filename[filename]
+
+    def _yank(self, operation: Operation) -> None:
+        project, release = self._release(operation)
+        if release.yanked:
+            raise OperationRefusedError(f"release {project.name} {release.version} is yanked already")
+        release.yanked, release.yanked_reason = True, operation.reason or None
+        self._log(operation, project, release.version, "yank release")
+
+    def _unyank(self, operation: Operation) -> None:
+        project, release = self._release(operation)
+        if not release.yanked:
+            raise OperationRefusedError(f"release {project.name} {release.version} is not yanked")
+        release.yanked, release.yanked_reason = False, None
+        self._log(operation, project, release.version, "unyank release")
+
+    def _quarantine_release(self, operation: Operation) -> None:
+        project, release = self._release(operation)
+        if release.quarantined:
+            raise OperationRefusedError(f"release {project.name} {release.version} is quarantined already")
+        release.quarantined = True
+        self._log(operation, project, release.version, "release quarantined")
+
+    def _unquarantine_release(self, operation: Operation) -> None:
+        project, release = self._release(operation)
+        if not release.quarantined:
+            raise OperationRefusedError(f"release {project.name} {release.version} is not quarantined")
+        release.quarantined = False
+        self._log(operation, project, release.version, "release quarantine cleared")
+
+    def _quarantine(self, operation: Operation) -> None:
+        project = self._project(operation)
+        if project.status is ProjectStatus.QUARANTINED:
+            raise OperationRefusedError(f"project {project.name} is quarantined already")
+        project.status = ProjectStatus.QUARANTINED
+        self._log(operation, project, None, "project quarantined")
+
+    def _unquarantine(self, operation: Operation) -> None:
+        project = self._project(operation)
+        if project.status is not ProjectStatus.QUARANTINED:
+            raise OperationRefusedError(f"project {project.name} is not quarantined")
+        project.status = ProjectStatus.ACTIVE
+        self._log(operation, project, None, "project quarantine cleared")
+
+    def _archive(self, operation: Operation) -> None:
+        project = self._project(operation)
+        if project.status is not ProjectStatus.ACTIVE:
+            raise OperationRefusedError(f"project {project.name} is {project.status}; only an active one is archived")
+        project.status = ProjectStatus.ARCHIVED
+
+    def _unarchive(self, operation: Operation) -> None:
+        project = self._project(operation)
+        if project.status is not ProjectStatus.ARCHIVED:
+            raise OperationRefusedError(f"project {project.name} is not archived")
+        project.status = ProjectStatus.ACTIVE
+
+
+_APPLY: dict[OperationKind, Callable[[IndexState, Operation], None]] = {
+    OperationKind.ADD: IndexState._add,
+    OperationKind.REMOVE_FILE: IndexState._remove_file,
+    OperationKind.REMOVE_RELEASE: IndexState._remove_release,
+    OperationKind.REMOVE_PROJECT: IndexState._remove_project,
+    OperationKind.YANK: IndexState._yank,
+    OperationKind.UNYANK: IndexState._unyank,
+    OperationKind.QUARANTINE: IndexState._quarantine,
+    OperationKind.UNQUARANTINE: IndexState._unquarantine,
+    OperationKind.QUARANTINE_RELEASE: IndexState._quarantine_release,
+    OperationKind.UNQUARANTINE_RELEASE: IndexState._unquarantine_release,
+    OperationKind.ARCHIVE: IndexState._archive,
+    OperationKind.UNARCHIVE: IndexState._unarchive,
+}

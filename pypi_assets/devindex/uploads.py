@@ -1,0 +1,218 @@
+"""What an index keeps of a file that is uploaded: names, digests and core metadata, read from the file itself.
+
+A file whose metadata cannot be read is an upload too, without core metadata: a crawler must meet such files.
+This is no place for what a crawler learns of a distribution; see pypi_assets.distributions.
+"""
+
+import hashlib
+import lzma
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.metadata import RawMetadata, parse_email
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from pypi_assets.devindex.errors import OperationRefusedError
+
+MAX_METADATA_BYTES = 16 * 1024**2
+
+_WININST = re.compile(r"(?P<project>.+?)-(?P<version>[^-]+)\.(win32|win-amd64)(-py(?P<python>[\d.]+))?")
+_RPM = re.compile(r"(?P<project>.+)-(?P<version>[^-]+)-[^-]+\.\w+")
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    NotImplementedError,  # an unknown zip compression
+    OSError,
+    RuntimeError,  # an encrypted zip member
+    ValueError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file as the index keeps it. `size` is in bytes, `uploaded_at` ISO 8601 in UTC, ending in Z."""
+
+    filename: str
+    packagetype: str
+    python_version: str
+    size: int
+    sha256: str
+    md5: str
+    blake2b_256: str
+    requires_python: str | None
+    core_metadata_sha256: str | None
+    uploaded_at: str
+
+    @property
+    def path(self) -> str:
+        """Where the file lies below `files/`, and below `/packages/` in its URL."""
+        digest = self.blake2b_256
+        return f"{digest[:2]}/{digest[2:4]}/{digest[4:]}/{self.filename}"
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that is to be added; `core_metadata` is a wheel's METADATA, which is served beside the wheel."""
+
+    project: str
+    version: str
+    file: StoredFile
+    core_metadata: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a filename says."""
+
+    packagetype: str
+    python_version: str
+    project: str
+    version: str
+
+
+def read_upload(path: Path, *, project: str | None, version: str | None, uploaded_at: str) -> Upload:
+    """The upload that the file at `path` makes.
+
+    Project and version are those given, else those of the metadata, else those of the filename.
+    Raises OperationRefusedError where neither tells them, and OSError where the file cannot be read at all.
+    """
+    named = _read_filename(path.name)
+    raw = read_metadata(path)
+    metadata = parse_metadata(raw) if raw is not None else RawMetadata()
+    project = project or metadata.get("name") or (named.project if named else None)
+    version = version or metadata.get("version") or (named.version if named else None)
+    if not project or not version:
+        raise OperationRefusedError(
+            f"{path.name}: neither the file nor its name tells the project and the version; name them yourself"
+        )
+    try:
+        canonicalize_name(project, validate=True)
+    except InvalidName as error:
+        raise OperationRefusedError(f"{path.name}: {project!r} is not a project name; name another") from error
+    sha256, md5, blake2b = hashlib.sha256(), hashlib.md5(usedforsecurity=False), hashlib.blake2b(digest_size=32)
+    with path.open("rb") as stream:
+        while block := stream.read(1024**2):
+            for digest in (sha256, md5, blake2b):
+                digest.update(block)
+        size = stream.tell()
+    is_wheel = path.name.endswith(".whl")
+    file = StoredFile(
+        filename=path.name,
+        packagetype=named.packagetype if named else "sdist",
+        python_version=named.python_version if named else "source",
+        size=size,
+        sha256=sha256.hexdigest(),
+        md5=md5.hexdigest(),
+        blake2b_256=blake2b.hexdigest(),
+        requires_python=metadata.get("requires_python"),
+        core_metadata_sha256=hashlib.sha256(raw).hexdigest() if is_wheel and raw is not None else None,
+        uploaded_at=uploaded_at,
+    )
+    return Upload(project, normal_version(version), file, raw if is_wheel else None)
+
+
+def normal_version(version: str) -> str:
+    """`version` in the normal form of PEP 440, or as it is where it has none."""
+    try:
+        return str(Version(version))
+    except InvalidVersion:
+        return version
+
+
+def parse_metadata(raw: bytes) -> RawMetadata:
+    """The fields of a METADATA or PKG-INFO file that could be parsed."""
+    return parse_email(raw)[0]
+
+
+def read_metadata(path: Path) -> bytes | None:
+    """The bytes of a distribution's METADATA or PKG-INFO, or None where it has none that can be read."""
+    name = path.name
+    try:
+        if name.endswith(".whl"):
+            stem = "-".join(name.split("-")[:2])
+            return _read_zip(path, re.compile(r"[^/]+\.dist-info/METADATA"), f"{stem}.dist-info/METADATA")
+        if name.endswith(".egg"):
+            return _read_zip(path, re.compile(r"EGG-INFO/PKG-INFO"))
+        if name.endswith(".zip"):
+            return _read_zip(path, re.compile(r"[^/]+/PKG-INFO"))
+        return _read_tar(path, re.compile(r"(\./)?[^/]+/PKG-INFO")) if ".tar" in name or name.endswith(".tgz") else None
+    except _UNREADABLE:
+        return None
+
+
+def _read_zip(path: Path, pattern: re.Pattern[str], preferred: str | None = None) -> bytes | None:
+    with zipfile.ZipFile(path) as archive:
+        found = [member for member in archive.infolist() if pattern.fullmatch(member.filename)]
+        member = next((one for one in found if one.filename == preferred), found[0] if len(found) == 1 else None)
+        if member is None or member.file_size > MAX_METADATA_BYTES:
+            return None
+        return archive.read(member)
+
+
+def _read_tar(path: Path, pattern: re.Pattern[str]) -> bytes | None:
+    with tarfile.open(path, "r|*") as archive:
+        for member in archive:
+            if member.isfile() and pattern.fullmatch(member.name) and member.size <= MAX_METADATA_BYTES:
+                stream = archive.extractfile(member)
+                return stream.read() if stream else None
+    return None
+
+
+def _read_wheel_name(stem: str) -> _Named | None:
+    parts = stem.split("-")
+    return _Named("bdist_wheel", parts[-3], parts[0], parts[1]) if len(parts) in {5, 6} else None
+
+
+def _read_egg_name(stem: str) -> _Named | None:
+    parts = stem.split("-")
+    if len(parts) < 2:
+        return None
+    python = parts[2].removeprefix("py") if len(parts) > 2 else "any"
+    return _Named("bdist_egg", python, parts[0], parts[1])
+
+
+def _read_sdist_name(stem: str) -> _Named | None:
+    project, _, version = stem.rpartition("-")
+    return _Named("sdist", "source", project, version) if project else None
+
+
+def _by_pattern(packagetype: str, pattern: re.Pattern[str]) -> Callable[[str], _Named | None]:
+    def read(stem: str) -> _Named | None:
+        match = pattern.fullmatch(stem)
+        if match is None:
+            return None
+        return _Named(packagetype, match.groupdict().get("python") or "any", match["project"], match["version"])
+
+    return read
+
+
+_READERS: dict[str, Callable[[str], _Named | None]] = {
+    ".whl": _read_wheel_name,
+    ".egg": _read_egg_name,
+    ".tar.gz": _read_sdist_name,
+    ".tar.bz2": _read_sdist_name,
+    ".tar.xz": _read_sdist_name,
+    ".tar.Z": _read_sdist_name,
+    ".tar": _read_sdist_name,
+    ".tgz": _read_sdist_name,
+    ".zip": _read_sdist_name,
+    ".exe": _by_pattern("bdist_wininst", _WININST),
+    ".msi": _by_pattern("bdist_msi", _WININST),
+    ".rpm": _by_pattern("bdist_rpm", _RPM),
+}
+
+
+def _read_filename(filename: str) -> _Named | None:
+    for suffix, read in _READERS.items():
+        if filename.endswith(suffix):
+            return read(filename.removesuffix(suffix))
+    return None
