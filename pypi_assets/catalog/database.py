@@ -1,0 +1,178 @@
+"""The catalog's database: SQLite in WAL mode, or PostgreSQL. How to open, migrate, read and write it.
+
+No query lives here. A `Catalog` is what the rest of the code is handed.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_MIGRATION_LOCK = 0x70797069  # any constant: the name of an advisory lock
+_SQLITE_BUSY_TIMEOUT_S = 120
+_MAX_PARAMETERS = 30_000  # PostgreSQL takes 65,535 in one statement, SQLite 32,766
+
+
+class CatalogError(Exception):
+    """The catalog cannot be used as asked; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """An opened catalog. `clock` tells the time in unix seconds, so that tests can set it."""
+
+    engine: Engine
+    clock: Callable[[], float] = field(default=time.time)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A short transaction that writes. On SQLite it holds the one write lock from its start."""
+        with self.engine.connect() as connection:
+            connection = connection.execution_options(sqlite_begin="IMMEDIATE")
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that reads one consistent state, however long it takes."""
+        with self.engine.connect() as connection:
+            if not self.is_sqlite:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
+    """Opens the catalog at `url`, making or migrating its tables where that is due.
+
+    Raises CatalogError where the database cannot be reached, or was made by a newer version.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise CatalogError(f"not a database URL: {error}") from error
+    shown = parsed.render_as_string(hide_password=True)
+    try:
+        engine = _sqlite_engine(url) if parsed.get_backend_name() == "sqlite" else _server_engine(url)
+        catalog = Catalog(engine, clock)
+        _migrate(catalog)
+    except OSError as error:
+        raise CatalogError(
+            f"cannot make the folder of {shown}: {error}; set PYPI_ASSETS_HOME to one that is writable"
+        ) from error
+    except OperationalError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise CatalogError(f"cannot open the database {shown}: {reason}; check PYPI_ASSETS_DATABASE_URL") from error
+    except SQLAlchemyError as error:
+        raise CatalogError(f"cannot use the database {shown}: {error}") from error
+    return catalog
+
+
+def _sqlite_engine(url: str) -> Engine:
+    path = make_url(url).database
+    if not path or path == ":memory:":
+        raise CatalogError("an SQLite catalog needs a file: sqlite:////absolute/path or sqlite:///relative/path")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(
+        url, poolclass=NullPool, connect_args={"timeout": _SQLITE_BUSY_TIMEOUT_S, "check_same_thread": False}
+    )
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # the driver's own transactions begin too late and cannot say IMMEDIATE
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute("PRAGMA cache_size = -65536")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        mode = connection.get_execution_options().get("sqlite_begin", "DEFERRED")
+        connection.exec_driver_sql(f"BEGIN {mode}")
+
+    return engine
+
+
+def _server_engine(url: str) -> Engine:
+    return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+
+
+def _alembic_config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _migrate(catalog: Catalog) -> None:
+    config = _alembic_config()
+    script = ScriptDirectory.from_config(config)
+    with catalog.engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+    if current == script.get_current_head():
+        return
+    with catalog.write() as connection:
+        if not catalog.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        current = MigrationContext.configure(connection).get_current_revision()
+        if current is not None and current not in {revision.revision for revision in script.walk_revisions()}:
+            raise CatalogError(
+                f"the catalog has schema {current}, which this version of pypi-assets does not know:"
+                " a newer version has migrated it; upgrade pypi-assets"
+            )
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Inserts those of `rows` that break no unique constraint; returns how many came in."""
+    inserted = 0
+    for chunk in _chunks(rows, len(table.columns)):
+        statement = _insert(connection, table).values(list(chunk)).on_conflict_do_nothing()
+        inserted += connection.execute(statement).rowcount
+    return inserted
+
+
+def upsert(
+    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], key: Iterable[str], update: Iterable[str]
+) -> None:
+    """Inserts `rows`; where one with the same `key` is there, its `update` columns take the new values."""
+    for chunk in _chunks(rows, len(table.columns)):
+        statement = _insert(connection, table).values(list(chunk))
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=list(key), set_={name: statement.excluded[name] for name in update}
+            )
+        )
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+
+
+def _chunks(rows: Sequence[Mapping[str, Any]], columns: int) -> Iterator[Sequence[Mapping[str, Any]]]:
+    size = max(1, _MAX_PARAMETERS // columns)
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]

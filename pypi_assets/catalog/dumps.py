@@ -1,0 +1,412 @@
+"""Dumps as the catalog knows them: what is open, the names handed out, and the rows that go into them.
+
+The manifests in the storage are the truth about what is committed; the rows here are their index.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger import RangeState, complete_serial, lock_state, require_range, seal
+from pypi_assets.catalog.lists import StoredLists
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    changes,
+    distribution_data,
+    distributions,
+    dump_files,
+    dumps,
+    live_intervals,
+    projects,
+    releases,
+    yanked_intervals,
+)
+
+FULL_DUMP_SHARDS = (1, 16, 256)
+FILE_NAME = "python_distribution_data{shard:04d}{suffix}.json.gz"
+_ROWS_AT_A_TIME = 1_000
+
+
+class DumpKind(StrEnum):
+    FULL = "full"
+    INCREMENTAL = "incremental"
+    COMPACTED = "compacted"
+
+
+class DumpState(StrEnum):
+    OPEN = "open"
+    COMMITTING = "committing"
+    COMMITTED = "committed"
+
+
+class DumpError(CatalogError):
+    """A dump cannot be opened or committed as asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """One dump. `sequence` tells which of two dumps began to read later."""
+
+    id: int
+    kind: DumpKind
+    serials: SerialRange
+    directory: str
+    sequence: int
+    shards: int
+    state: DumpState
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DumpFile:
+    """One file of a dump; `size` is in bytes, compressed."""
+
+    shard: int
+    name: str
+    rows: int
+    size: int
+    sha256: str
+
+
+def open_full_dump(catalog: Catalog, shards: int = 256) -> Dump:
+    """Joins the open full dump of so many shards at the complete serial, or opens one there and seals what it covers.
+
+    Raises DumpError where the catalog is not exact yet at its complete serial.
+    """
+    if shards not in FULL_DUMP_SHARDS:
+        raise DumpError(f"a full dump has 1, 16 or 256 shards, not {shards}")
+    with catalog.write() as connection:
+        state = lock_state(connection, exclusive=True)
+        serial = complete_serial(connection)
+        if serial == 0:
+            raise DumpError("nothing is complete yet: finish a full crawl first (pypi-assets crawl full)")
+        if serial < state["exact_from"]:
+            raise DumpError(
+                f"the full crawl saw pages as new as serial {state['exact_from']}, and ranges are complete only up to"
+                f" {serial}: follow the changelog first (pypi-assets crawl incremental)"
+            )
+        joined = connection.execute(
+            select(dumps)
+            .where(
+                dumps.c.kind == DumpKind.FULL,
+                dumps.c.state == DumpState.OPEN,
+                dumps.c.shards == shards,
+            )
+            .order_by(dumps.c.id.desc())
+        ).first()
+        if joined is not None:
+            return _dump(joined)
+        return _open(connection, catalog.clock(), DumpKind.FULL, SerialRange(0, serial), shards)
+
+
+def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
+    """Opens a new dump of a complete range of the ledger, and seals the range. Raises DumpError, RangeError."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        if require_range(connection, serials.key).state != RangeState.COMPLETE:
+            raise DumpError(f"range {serials} is not complete: crawl it first (pypi-assets crawl incremental)")
+        return _open(connection, catalog.clock(), DumpKind.INCREMENTAL, serials, 1)
+
+
+def _open(connection: Connection, now: float, kind: DumpKind, serials: SerialRange, shards: int) -> Dump:
+    handed_out = connection.scalar(
+        select(func.count()).where(dumps.c.start == serials.start, dumps.c.end == serials.end)
+    )
+    sequence = connection.scalar(
+        update(catalog_state)
+        .values(next_dump_sequence=catalog_state.c.next_dump_sequence + 1)
+        .returning(catalog_state.c.next_dump_sequence)
+    )
+    seal(connection, serials)
+    row = connection.execute(
+        insert(dumps)
+        .values(
+            kind=kind,
+            start=serials.start,
+            end=serials.end,
+            directory=f"{serials.key}.{handed_out + 1}" if handed_out else serials.key,
+            sequence=sequence - 1 if sequence else 0,
+            shards=shards,
+            state=DumpState.OPEN,
+            inputs="[]",
+            opened_at=now,
+        )
+        .returning(dumps)
+    ).one()
+    return _dump(row)
+
+
+def hand_out_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
+    """A file name within the dump that nobody else has been given, nor ever will be."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        handed_out = connection.scalar(
+            select(func.count()).where(dump_files.c.dump_id == dump.id, dump_files.c.shard == shard)
+        )
+        name = FILE_NAME.format(shard=shard, suffix=f".{handed_out + 1}" if handed_out else "")
+        connection.execute(insert(dump_files).values(dump_id=dump.id, shard=shard, name=name))
+    return name
+
+
+def record_file(catalog: Catalog, dump: Dump, file: DumpFile) -> None:
+    """Records that `file` lies whole in the storage."""
+    with catalog.write() as connection:
+        connection.execute(
+            update(dump_files)
+            .where(dump_files.c.dump_id == dump.id, dump_files.c.name == file.name)
+            .values(rows=file.rows, size=file.size, sha256=file.sha256)
+        )
+
+
+def recorded_files(catalog: Catalog, dump: Dump) -> list[DumpFile]:
+    """The files written so far, by shard: of each shard the one whose name was handed out last."""
+    with catalog.read() as connection:
+        return _recorded_files(connection, dump)
+
+
+def _recorded_files(connection: Connection, dump: Dump) -> list[DumpFile]:
+    rows = connection.execute(
+        select(dump_files)
+        .where(dump_files.c.dump_id == dump.id, dump_files.c.sha256.is_not(None))
+        .order_by(dump_files.c.id)
+    )
+    newest = {row.shard: DumpFile(row.shard, row.name, row.rows, row.size, row.sha256) for row in rows}
+    return [newest[shard] for shard in sorted(newest)]
+
+
+def begin_commit(catalog: Catalog, dump: Dump) -> list[DumpFile]:
+    """Freezes which files make up the dump and returns them; asked again, it returns the same ones.
+
+    Raises DumpError where a shard is missing.
+    """
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
+        if state == DumpState.OPEN:
+            files = _recorded_files(connection, dump)
+            if len(files) != dump.shards:
+                missing = sorted(set(range(dump.shards)) - {file.shard for file in files})
+                raise DumpError(
+                    f"dump {dump.directory} cannot be committed: {len(missing)} shards missing, {missing[:5]}"
+                )
+            connection.execute(
+                update(dump_files)
+                .where(dump_files.c.dump_id == dump.id, dump_files.c.name.in_([file.name for file in files]))
+                .values(frozen=True)
+            )
+            connection.execute(update(dumps).where(dumps.c.id == dump.id).values(state=DumpState.COMMITTING))
+        rows = connection.execute(
+            select(dump_files).where(dump_files.c.dump_id == dump.id, dump_files.c.frozen).order_by(dump_files.c.shard)
+        )
+        return [DumpFile(row.shard, row.name, row.rows, row.size, row.sha256) for row in rows]
+
+
+def mark_committed(catalog: Catalog, dump: Dump) -> None:
+    """Notes that the dump's manifest has been written."""
+    with catalog.write() as connection:
+        connection.execute(
+            update(dumps)
+            .where(dumps.c.id == dump.id, dumps.c.state != DumpState.COMMITTED)
+            .values(state=DumpState.COMMITTED, committed_at=catalog.clock())
+        )
+
+
+def committing_dumps(catalog: Catalog) -> list[Dump]:
+    """Dumps whose files are frozen and whose manifest may or may not have been written."""
+    return _in_state(catalog, DumpState.COMMITTING)
+
+
+def committed_dumps(catalog: Catalog) -> list[Dump]:
+    """All committed dumps, in order of their sequence."""
+    return _in_state(catalog, DumpState.COMMITTED)
+
+
+def open_dumps(catalog: Catalog) -> list[Dump]:
+    """Dumps that are still being written, or were left so."""
+    return _in_state(catalog, DumpState.OPEN)
+
+
+def _in_state(catalog: Catalog, state: DumpState) -> list[Dump]:
+    with catalog.read() as connection:
+        rows = connection.execute(select(dumps).where(dumps.c.state == state).order_by(dumps.c.sequence, dumps.c.id))
+        return [_dump(row) for row in rows]
+
+
+def restore_dump(
+    catalog: Catalog,
+    *,
+    kind: DumpKind,
+    serials: SerialRange,
+    directory: str,
+    sequence: int,
+    shards: int,
+    inputs: Sequence[str],
+    files: Sequence[DumpFile],
+) -> None:
+    """Enters a dump that a manifest in the storage tells of; nothing happens where it is known as committed."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        known = connection.execute(select(dumps).where(dumps.c.directory == directory)).first()
+        if known is not None and known.state == DumpState.COMMITTED:
+            return
+        values = {
+            "kind": kind,
+            "start": serials.start,
+            "end": serials.end,
+            "sequence": sequence,
+            "shards": shards,
+            "state": DumpState.COMMITTED,
+            "inputs": json.dumps(list(inputs)),
+            "committed_at": catalog.clock(),
+        }
+        if known is None:
+            dump_id = connection.execute(
+                insert(dumps).values(directory=directory, opened_at=catalog.clock(), **values).returning(dumps.c.id)
+            ).scalar_one()
+        else:
+            dump_id = known.id
+            connection.execute(update(dumps).where(dumps.c.id == dump_id).values(**values))
+            connection.execute(update(dump_files).where(dump_files.c.dump_id == dump_id).values(frozen=False))
+        names = set(connection.scalars(select(dump_files.c.name).where(dump_files.c.dump_id == dump_id)))
+        for file in files:
+            row = {"shard": file.shard, "rows": file.rows, "size": file.size, "sha256": file.sha256, "frozen": True}
+            if file.name in names:
+                connection.execute(
+                    update(dump_files)
+                    .where(dump_files.c.dump_id == dump_id, dump_files.c.name == file.name)
+                    .values(**row)
+                )
+            else:
+                connection.execute(insert(dump_files).values(dump_id=dump_id, name=file.name, **row))
+        connection.execute(
+            update(catalog_state)
+            .where(catalog_state.c.next_dump_sequence <= sequence)
+            .values(next_dump_sequence=sequence + 1)
+        )
+
+
+def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[str, object]]:
+    """The rows of one shard of a full dump: what is live at its end, by project, version and filename."""
+    width = 65_536 // dump.shards
+    query = _rows_at(dump.serials.end).where(
+        projects.c.bucket.between(shard * width, (shard + 1) * width - 1),
+        live_intervals.c.start.is_not(None),
+    )
+    yield from _stream(catalog, query)
+
+
+def range_dump_rows(catalog: Catalog, dump: Dump) -> Iterator[dict[str, object]]:
+    """For each distribution changed in the dump's range: its row if it is live at the end, else a tombstone."""
+    changed = (
+        select(changes.c.distribution_id)
+        .where(changes.c.logged_serial > dump.serials.start, changes.c.logged_serial <= dump.serials.end)
+        .distinct()
+    )
+    yield from _stream(catalog, _rows_at(dump.serials.end).where(distributions.c.id.in_(changed)))
+
+
+def _covers(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
+    return and_(start <= serial, or_(end.is_(None), end > serial))
+
+
+def _rows_at(serial: int) -> Select[tuple[object, ...]]:
+    live, yanked, data = live_intervals, yanked_intervals, distribution_data
+    return (
+        select(
+            projects.c.name,
+            projects.c.normalized,
+            releases.c.version,
+            distributions,
+            live.c.start.label("live_since"),
+            yanked.c.start.label("yanked_since"),
+            data.c.outcome,
+            data.c.error_kind,
+            data.c.extractor_version,
+            data.c.metadata_version,
+            data.c.requires_python.label("metadata_requires_python"),
+            data.c.requires_dist_id,
+            data.c.modules_id,
+            data.c.details,
+        )
+        .select_from(distributions)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .join(data, data.c.distribution_id == distributions.c.id)
+        .outerjoin(live, and_(live.c.distribution_id == distributions.c.id, _covers(live.c.start, live.c.end, serial)))
+        .outerjoin(
+            yanked, and_(yanked.c.distribution_id == distributions.c.id, _covers(yanked.c.start, yanked.c.end, serial))
+        )
+        .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
+    )
+
+
+def _stream(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator[dict[str, object]]:
+    with catalog.read() as connection:
+        stored = StoredLists(connection)
+        result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
+        for rows in result.mappings().partitions():
+            lists = stored.load(row[column] for row in rows for column in ("requires_dist_id", "modules_id"))
+            for row in rows:
+                yield _row(dict(row), lists)
+
+
+def _row(row: dict[str, object], lists: dict[int, list[str]]) -> dict[str, object]:
+    head: dict[str, object] = {
+        "project": row["name"],
+        "normalized": row["normalized"],
+        "version": row["version"],
+        "filename": row["filename"],
+        "tombstone": row["live_since"] is None,
+    }
+    if head["tombstone"]:
+        return head
+    details = json.loads(str(row["details"] or "{}"))
+    requires_dist, modules = (row["requires_dist_id"], row["modules_id"])
+    return head | {
+        "kind": row["kind"],
+        "url": row["url"],
+        "sha256": row["sha256"],
+        "size": row["size"],
+        "uploaded_at": row["uploaded_at"],
+        "requires_python": row["requires_python"] or row["metadata_requires_python"],
+        "yanked": row["yanked_since"] is not None,
+        "yanked_reason": row["yanked_reason"] if row["yanked_since"] is not None else None,
+        "core_metadata_sha256": row["core_metadata_sha256"],
+        "live_since": row["live_since"],
+        "outcome": row["outcome"],
+        "error_kind": row["error_kind"],
+        "extractor_version": row["extractor_version"],
+        "metadata_version": row["metadata_version"],
+        "requires_dist": lists[requires_dist] if isinstance(requires_dist, int) else None,
+        "provides_extra": details.get("provides_extra", []),
+        "modules": lists[modules] if isinstance(modules, int) else None,
+    }
+
+
+def _dump(row: object) -> Dump:
+    fields = row._mapping  # type: ignore[attr-defined]
+    return Dump(
+        id=fields["id"],
+        kind=DumpKind(fields["kind"]),
+        serials=SerialRange(fields["start"], fields["end"]),
+        directory=fields["directory"],
+        sequence=fields["sequence"],
+        shards=fields["shards"],
+        state=DumpState(fields["state"]),
+        inputs=tuple(json.loads(fields["inputs"])),
+    )

@@ -1,0 +1,58 @@
+"""Leases: one holder at a time of what a name stands for, for as long as the holder lives.
+
+A lease ends when it is given back, or when its holder has not renewed it in time.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import and_, delete, select, update
+
+from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
+from pypi_assets.catalog.tables import leases
+
+
+class LeaseTakenError(CatalogError):
+    """Somebody else holds the lease, or took it over when it was not renewed in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    catalog: Catalog
+    name: str
+    holder: str
+    ttl_s: float
+
+    def renew(self) -> None:
+        """Holds the lease for another `ttl_s` seconds. Raises LeaseTakenError where it was lost."""
+        now = self.catalog.clock()
+        with self.catalog.write() as connection:
+            renewed = connection.execute(
+                update(leases)
+                .where(leases.c.name == self.name, leases.c.holder == self.holder)
+                .values(expires_at=now + self.ttl_s)
+            )
+        if renewed.rowcount != 1:
+            raise LeaseTakenError(f"the lease of {self.name} was not renewed in time, and somebody else took it")
+
+
+@contextmanager
+def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
+    """Holds the lease of `name`, and gives it back at the end. Raises LeaseTakenError where another one holds it."""
+    held = Lease(catalog, name, uuid.uuid4().hex, ttl_s)
+    now = catalog.clock()
+    with catalog.write() as connection:
+        connection.execute(delete(leases).where(and_(leases.c.name == name, leases.c.expires_at <= now)))
+        row = {"name": name, "holder": held.holder, "expires_at": now + ttl_s}
+        if not insert_missing(connection, leases, [row]):
+            left = connection.scalar(select(leases.c.expires_at).where(leases.c.name == name)) or now
+            raise LeaseTakenError(
+                f"{name} is being worked on by another process; its lease ends in {left - now:.0f} s unless renewed"
+            )
+    try:
+        yield held
+    finally:
+        with catalog.write() as connection:
+            connection.execute(delete(leases).where(leases.c.name == name, leases.c.holder == held.holder))

@@ -1,0 +1,142 @@
+"""The ledger of serial ranges: how far the catalog is complete, and what dumps have sealed.
+
+A range is born here with a unique start, at the end of the greatest one, so ranges never overlap and leave no gap.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import Connection, RowMapping, and_, exists, func, insert, select, update
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.ranges import RangeError, SerialRange
+from pypi_assets.catalog.tables import catalog_state, serial_ranges
+
+
+class RangeState(StrEnum):
+    ASKED = "asked"
+    COMPLETE = "complete"
+
+
+class UnknownRangeError(RangeError):
+    """The key names no range of the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRange:
+    """One range of the ledger. Times are unix seconds."""
+
+    serials: SerialRange
+    state: RangeState
+    sealed: bool
+    asked_at: float
+    completed_at: float | None
+
+
+def lock_state(connection: Connection, *, exclusive: bool) -> RowMapping:
+    """The catalog's one row of state, locked until the transaction ends.
+
+    Whoever logs a change shares the lock, whoever seals takes it alone, so no change slips behind a seal. SQLite has
+    one writer at a time anyway. Raises CatalogError on a catalog that no full crawl has been opened on.
+    """
+    query = select(catalog_state)
+    if connection.dialect.name != "sqlite":
+        query = query.with_for_update(read=not exclusive)
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        raise CatalogError("the catalog is empty: run a full crawl first (pypi-assets crawl full)")
+    return row
+
+
+def complete_serial(connection: Connection) -> int:
+    """The serial up to which every range is complete, without a gap from 0."""
+    open_start = connection.scalar(
+        select(func.min(serial_ranges.c.start)).where(serial_ranges.c.state != RangeState.COMPLETE)
+    )
+    if open_start is not None:
+        return int(open_start)
+    return int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
+
+
+def last_asked_serial(connection: Connection) -> int:
+    """The end of the greatest range that was ever asked for; the next one starts there."""
+    return int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
+
+
+def ask_range(connection: Connection, end: int, now: float) -> SerialRange | None:
+    """Brings the next range into being, from the end of the last one to `end`; None where `end` is not beyond it."""
+    lock_state(connection, exclusive=True)
+    start = last_asked_serial(connection)
+    if end <= start:
+        return None
+    serials = SerialRange(start, end)
+    connection.execute(
+        insert(serial_ranges).values(start=start, end=end, state=RangeState.ASKED, sealed=False, asked_at=now)
+    )
+    return serials
+
+
+def require_range(connection: Connection, key: str) -> LedgerRange:
+    """The range that `key` names. Raises RangeError where it is no key, UnknownRangeError where the ledger has none."""
+    serials = SerialRange.parse(key)
+    row = connection.execute(
+        select(serial_ranges).where(serial_ranges.c.start == serials.start, serial_ranges.c.end == serials.end)
+    ).first()
+    if row is None:
+        raise UnknownRangeError(
+            f"{key} is not a range of the ledger; ranges are born there (pypi-assets crawl incremental, or the sensor)"
+        )
+    return _ledger_range(row._mapping)
+
+
+def ledger(connection: Connection) -> list[LedgerRange]:
+    """All ranges, in order of their start."""
+    rows = connection.execute(select(serial_ranges).order_by(serial_ranges.c.start))
+    return [_ledger_range(row._mapping) for row in rows]
+
+
+def complete_range(connection: Connection, serials: SerialRange, now: float) -> None:
+    connection.execute(
+        update(serial_ranges)
+        .where(serial_ranges.c.start == serials.start, serial_ranges.c.state != RangeState.COMPLETE)
+        .values(state=RangeState.COMPLETE, completed_at=now)
+    )
+
+
+def seal(connection: Connection, serials: SerialRange) -> None:
+    """From now on a change at a serial in `serials` is logged after it. The caller holds the state's exclusive lock."""
+    connection.execute(
+        update(serial_ranges)
+        .where(serial_ranges.c.start >= serials.start, serial_ranges.c.end <= serials.end)
+        .values(sealed=True)
+    )
+
+
+def first_unsealed(connection: Connection, serial: int) -> int:
+    """`serial`, or if its range is sealed, the first serial after it that is not."""
+    following = serial_ranges.alias()
+    end = connection.scalar(
+        select(func.min(serial_ranges.c.end)).where(
+            serial_ranges.c.sealed,
+            serial_ranges.c.end >= serial,
+            ~exists().where(and_(following.c.start == serial_ranges.c.end, following.c.sealed)),
+        )
+    )
+    if end is None:
+        return serial
+    unsealed_before = connection.scalar(
+        select(serial_ranges.c.id).where(
+            ~serial_ranges.c.sealed, serial_ranges.c.start < serial, serial_ranges.c.end >= serial
+        )
+    )
+    return serial if unsealed_before is not None else int(end) + 1
+
+
+def _ledger_range(row: RowMapping) -> LedgerRange:
+    return LedgerRange(
+        serials=SerialRange(row["start"], row["end"]),
+        state=RangeState(row["state"]),
+        sealed=row["sealed"],
+        asked_at=row["asked_at"],
+        completed_at=row["completed_at"],
+    )

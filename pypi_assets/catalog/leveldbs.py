@@ -1,0 +1,79 @@
+"""The numbers of LevelDB versions and the names of their directories, each handed out once.
+
+Which versions are valid is told by the input lists in the storage, not here.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, insert, select, update
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger import lock_state
+from pypi_assets.catalog.tables import leveldb_builds, leveldb_versions
+
+
+class UnknownVersionError(CatalogError):
+    """A LevelDB version that the catalog has not handed out."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedVersion:
+    """A version number that was handed out; `serial` is that of the cover it was asked for."""
+
+    version: int
+    serial: int
+    asked_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One attempt to build a version of a dataset, under a directory name of its own."""
+
+    id: int
+    dataset: str
+    version: int
+    directory: str
+
+
+def ask_version(catalog: Catalog, serial: int) -> int:
+    """Hands out the next version number, for both datasets."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        row = insert(leveldb_versions).values(asked_at=catalog.clock(), serial=serial)
+        return int(connection.scalar(row.returning(leveldb_versions.c.version)) or 0)
+
+
+def asked_versions(catalog: Catalog) -> list[AskedVersion]:
+    """All version numbers handed out, in order."""
+    with catalog.read() as connection:
+        rows = connection.execute(select(leveldb_versions).order_by(leveldb_versions.c.version))
+        return [AskedVersion(row.version, row.serial, row.asked_at) for row in rows]
+
+
+def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:
+    """Hands out a directory for one attempt: `00042`, on later attempts `00042.2` and so on."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        if connection.scalar(select(leveldb_versions.c.version).where(leveldb_versions.c.version == version)) is None:
+            raise UnknownVersionError(
+                f"LevelDB version {version} was never handed out; ask for one with `pypi-assets leveldb update`"
+            )
+        attempts = connection.scalar(
+            select(func.count()).where(leveldb_builds.c.dataset == dataset, leveldb_builds.c.version == version)
+        )
+        directory = f"{version:05d}.{attempts + 1}" if attempts else f"{version:05d}"
+        row = insert(leveldb_builds).values(
+            dataset=dataset, version=version, directory=directory, started_at=catalog.clock()
+        )
+        build_id = connection.execute(row.returning(leveldb_builds.c.id)).scalar_one()
+    return Build(build_id, dataset, version, directory)
+
+
+def mark_published(catalog: Catalog, build: Build, serial: int, base_version: int | None) -> None:
+    """Notes that the build's input list has been written."""
+    with catalog.write() as connection:
+        connection.execute(
+            update(leveldb_builds)
+            .where(leveldb_builds.c.id == build.id)
+            .values(published_at=catalog.clock(), serial=serial, base_version=base_version)
+        )

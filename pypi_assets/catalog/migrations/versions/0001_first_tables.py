@@ -1,0 +1,378 @@
+"""The first tables."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+Short = sa.String(64).with_variant(sa.String(64, collation="C"), "postgresql")
+Key = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def upgrade() -> None:
+    op.create_table(
+        "catalog_state",
+        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("index_url", Text, nullable=False),
+        sa.Column("events_since", sa.BigInteger(), nullable=False),
+        sa.Column("events_through", sa.BigInteger(), nullable=False),
+        sa.Column("exact_from", sa.BigInteger(), nullable=False),
+        sa.Column("next_dump_sequence", sa.Integer(), nullable=False),
+        sa.CheckConstraint("events_through >= events_since", name=op.f("ck_catalog_state_events_in_order")),
+        sa.CheckConstraint("id = 1", name=op.f("ck_catalog_state_one_row")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_catalog_state")),
+        comment="One row. It is locked while a range is sealed, and shared while a change is logged.",
+    )
+    op.create_table(
+        "dumps",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("kind", Short, nullable=False),
+        sa.Column("start", sa.BigInteger(), nullable=False),
+        sa.Column("end", sa.BigInteger(), nullable=False),
+        sa.Column("directory", Short, nullable=False),
+        sa.Column("sequence", sa.Integer(), nullable=False),
+        sa.Column("shards", sa.Integer(), nullable=False),
+        sa.Column("state", Short, nullable=False),
+        sa.Column("inputs", Text, nullable=False, comment="JSON array of directories; only of a compaction"),
+        sa.Column("opened_at", sa.Float(), nullable=False),
+        sa.Column("committed_at", sa.Float(), nullable=True),
+        sa.CheckConstraint('start >= 0 AND "end" > start', name=op.f("ck_dumps_not_empty")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_dumps")),
+        sa.UniqueConstraint("directory", name=op.f("uq_dumps_directory")),
+        comment="An index of the manifests in the storage, and the names handed out for them.",
+    )
+    op.create_index(op.f("ix_dumps_state"), "dumps", ["state"], unique=False)
+    op.create_table(
+        "full_crawls",
+        sa.Column("id", Key, nullable=False),
+        sa.Column(
+            "serial",
+            sa.BigInteger(),
+            nullable=False,
+            comment="pinned: the index's last serial when the crawl was opened",
+        ),
+        sa.Column("selection", Text, nullable=False, comment="JSON array of project names; empty: all"),
+        sa.Column("opened_at", sa.Float(), nullable=False),
+        sa.Column("listed_at", sa.Float(), nullable=True),
+        sa.Column("completed_at", sa.Float(), nullable=True),
+        sa.Column("open", sa.SmallInteger(), nullable=True, comment="1 while open, then null: at most one is open"),
+        sa.CheckConstraint(
+            "(open IS NULL) = (completed_at IS NOT NULL)", name=op.f("ck_full_crawls_open_until_completed")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_full_crawls")),
+        sa.UniqueConstraint("open", name=op.f("uq_full_crawls_open")),
+    )
+    op.create_table(
+        "leases",
+        sa.Column("name", Short, nullable=False),
+        sa.Column("holder", Short, nullable=False),
+        sa.Column("expires_at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_leases")),
+    )
+    op.create_table(
+        "leveldb_versions",
+        sa.Column("version", Key, nullable=False),
+        sa.Column("asked_at", sa.Float(), nullable=False),
+        sa.Column("serial", sa.BigInteger(), nullable=False, comment="the cover's serial when it was asked for"),
+        sa.PrimaryKeyConstraint("version", name=op.f("pk_leveldb_versions")),
+    )
+    op.create_table(
+        "name_lists",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("sha256", Short, nullable=False),
+        sa.Column("length", sa.Integer(), nullable=False),
+        sa.Column("content", sa.LargeBinary(), nullable=False, comment="a JSON array of strings, zlib-compressed"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_name_lists")),
+        sa.UniqueConstraint("sha256", name=op.f("uq_name_lists_sha256")),
+        comment="Lists of modules and of requirements, each stored once.",
+    )
+    op.create_table(
+        "projects",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("normalized", Text, nullable=False),
+        sa.Column("name", Text, nullable=False),
+        sa.Column("bucket", sa.Integer(), nullable=False, comment="first 16 bits of the sha256 of the normalized name"),
+        sa.Column("shard", sa.SmallInteger(), nullable=False, comment="sha256 of the normalized name modulo 1,000"),
+        sa.Column("known_since", sa.BigInteger(), nullable=False, comment="events above this serial are all stored"),
+        sa.Column("page_serial", sa.BigInteger(), nullable=True, comment="greatest serial of a page that was seen"),
+        sa.Column("status", Short, nullable=True, comment="project-status of that page"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
+        sa.UniqueConstraint("normalized", name=op.f("uq_projects_normalized")),
+    )
+    op.create_index(op.f("ix_projects_bucket_projects_normalized"), "projects", ["bucket", "normalized"], unique=False)
+    op.create_index(op.f("ix_projects_shard_projects_id"), "projects", ["shard", "id"], unique=False)
+    op.create_table(
+        "serial_ranges",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("start", sa.BigInteger(), nullable=False),
+        sa.Column("end", sa.BigInteger(), nullable=False),
+        sa.Column("state", Short, nullable=False, comment="asked or complete"),
+        sa.Column("sealed", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("asked_at", sa.Float(), nullable=False),
+        sa.Column("completed_at", sa.Float(), nullable=True),
+        sa.CheckConstraint('start >= 0 AND "end" > start', name=op.f("ck_serial_ranges_not_empty")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_serial_ranges")),
+        sa.UniqueConstraint("end", name=op.f("uq_serial_ranges_end")),
+        sa.UniqueConstraint("start", name=op.f("uq_serial_ranges_start")),
+        comment="The ledger: ranges are born here, without gap or overlap.",
+    )
+    op.create_index(
+        op.f("ix_serial_ranges_state_serial_ranges_start"), "serial_ranges", ["state", "start"], unique=False
+    )
+    op.create_table(
+        "snapshots",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("sha256", Short, nullable=False),
+        sa.Column(
+            "content",
+            sa.LargeBinary(),
+            nullable=False,
+            comment="JSON [[filename, sha256, yanked], ...], zlib-compressed",
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_snapshots")),
+        sa.UniqueConstraint("sha256", name=op.f("uq_snapshots_sha256")),
+        comment="What a page showed, content-addressed.",
+    )
+    op.create_table(
+        "dump_files",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("dump_id", Key, nullable=False),
+        sa.Column("shard", sa.Integer(), nullable=False),
+        sa.Column("name", Short, nullable=False),
+        sa.Column("rows", sa.Integer(), nullable=True),
+        sa.Column("size", sa.BigInteger(), nullable=True),
+        sa.Column("sha256", Short, nullable=True, comment="null: handed out, not written to its end"),
+        sa.Column("frozen", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.ForeignKeyConstraint(["dump_id"], ["dumps.id"], name=op.f("fk_dump_files_dump_id_dumps")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_dump_files")),
+        sa.UniqueConstraint("dump_id", "name", name=op.f("uq_dump_files_dump_id_name")),
+    )
+    op.create_index(op.f("ix_dump_files_dump_id_dump_files_shard"), "dump_files", ["dump_id", "shard"], unique=False)
+    op.create_table(
+        "events",
+        sa.Column("serial", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("project_id", Key, nullable=False),
+        sa.Column("name", Text, nullable=False),
+        sa.Column("version", Text, nullable=True),
+        sa.Column("timestamp", sa.BigInteger(), nullable=False),
+        sa.Column("action", Text, nullable=False),
+        sa.Column("kind", Short, nullable=False, comment="what the action does to files, see index/actions.py"),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_events_project_id_projects")),
+        sa.PrimaryKeyConstraint("serial", name=op.f("pk_events")),
+        comment="The changelog as it came.",
+    )
+    op.create_index(op.f("ix_events_project_id_events_serial"), "events", ["project_id", "serial"], unique=False)
+    op.create_table(
+        "leveldb_builds",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("dataset", Short, nullable=False),
+        sa.Column("version", Key, nullable=False),
+        sa.Column("directory", Short, nullable=False),
+        sa.Column("started_at", sa.Float(), nullable=False),
+        sa.Column("published_at", sa.Float(), nullable=True),
+        sa.Column("serial", sa.BigInteger(), nullable=True),
+        sa.Column("base_version", sa.Integer(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["version"], ["leveldb_versions.version"], name=op.f("fk_leveldb_builds_version_leveldb_versions")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_leveldb_builds")),
+        sa.UniqueConstraint("dataset", "directory", name=op.f("uq_leveldb_builds_dataset_directory")),
+    )
+    op.create_index(
+        op.f("ix_leveldb_builds_dataset_leveldb_builds_version"), "leveldb_builds", ["dataset", "version"], unique=False
+    )
+    op.create_table(
+        "releases",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("project_id", Key, nullable=False),
+        sa.Column("version", Text, nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_releases_project_id_projects")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_releases")),
+        sa.UniqueConstraint("project_id", "version", name=op.f("uq_releases_project_id_version")),
+    )
+    op.create_table(
+        "visit_queue",
+        sa.Column("scope", Short, nullable=False, comment="crawl:ID or range:START-END"),
+        sa.Column("project_id", Key, nullable=False),
+        sa.Column("shard", sa.SmallInteger(), nullable=False),
+        sa.Column("min_serial", sa.BigInteger(), nullable=False, comment="a page older than this is stale"),
+        sa.Column("state", Short, nullable=False, comment="todo, done or gave up"),
+        sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("first_failed_at", sa.Float(), nullable=True),
+        sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
+        sa.Column("error_text", Text, nullable=True),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_visit_queue_project_id_projects")),
+        sa.PrimaryKeyConstraint("scope", "project_id", name=op.f("pk_visit_queue")),
+    )
+    op.create_index(
+        op.f("ix_visit_queue_scope_visit_queue_state_visit_queue_shard_visit_queue_due_at"),
+        "visit_queue",
+        ["scope", "state", "shard", "due_at"],
+        unique=False,
+    )
+    op.create_table(
+        "visits",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("project_id", Key, nullable=False),
+        sa.Column("visit", sa.Integer(), nullable=False, comment="counts up within the project"),
+        sa.Column("kind", Short, nullable=False),
+        sa.Column("scope", Short, nullable=False),
+        sa.Column("started_at", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_visits_project_id_projects")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_visits")),
+        sa.UniqueConstraint("project_id", "visit", name=op.f("uq_visits_project_id_visit")),
+    )
+    op.create_table(
+        "distributions",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("project_id", Key, nullable=False),
+        sa.Column("release_id", Key, nullable=False),
+        sa.Column("filename", Text, nullable=False),
+        sa.Column("kind", Short, nullable=False),
+        sa.Column("url", Text, nullable=True, comment="null: known from an event alone"),
+        sa.Column("sha256", Short, nullable=True),
+        sa.Column("size", sa.BigInteger(), nullable=True),
+        sa.Column("uploaded_at", Short, nullable=True),
+        sa.Column("requires_python", Text, nullable=True),
+        sa.Column("yanked_reason", Text, nullable=True),
+        sa.Column("core_metadata", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("core_metadata_sha256", Short, nullable=True),
+        sa.Column("page_serial", sa.BigInteger(), nullable=True, comment="the page that url and so on come from"),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_distributions_project_id_projects")),
+        sa.ForeignKeyConstraint(["release_id"], ["releases.id"], name=op.f("fk_distributions_release_id_releases")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_distributions")),
+        sa.UniqueConstraint("project_id", "filename", name=op.f("uq_distributions_project_id_filename")),
+    )
+    op.create_table(
+        "visit_statuses",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("visit_id", Key, nullable=False),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.Column("status", Short, nullable=False),
+        sa.Column("page_serial", sa.BigInteger(), nullable=True),
+        sa.Column("snapshot_id", Key, nullable=True),
+        sa.Column("text", Text, nullable=True),
+        sa.ForeignKeyConstraint(
+            ["snapshot_id"], ["snapshots.id"], name=op.f("fk_visit_statuses_snapshot_id_snapshots")
+        ),
+        sa.ForeignKeyConstraint(["visit_id"], ["visits.id"], name=op.f("fk_visit_statuses_visit_id_visits")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_visit_statuses")),
+        comment="Only ever appended to; the latest tells the outcome of its visit.",
+    )
+    op.create_index(op.f("ix_visit_statuses_visit_id"), "visit_statuses", ["visit_id"], unique=False)
+    op.create_table(
+        "changes",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("distribution_id", Key, nullable=False),
+        sa.Column("serial", sa.BigInteger(), nullable=False, comment="where it happened"),
+        sa.Column("cause", Short, nullable=False),
+        sa.Column(
+            "logged_serial",
+            sa.BigInteger(),
+            nullable=False,
+            comment="where dumps show it: at `serial`, or after what is sealed",
+        ),
+        sa.ForeignKeyConstraint(
+            ["distribution_id"], ["distributions.id"], name=op.f("fk_changes_distribution_id_distributions")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_changes")),
+        sa.UniqueConstraint(
+            "distribution_id",
+            "serial",
+            "cause",
+            "logged_serial",
+            name=op.f("uq_changes_distribution_id_serial_cause_logged_serial"),
+        ),
+    )
+    op.create_index(op.f("ix_changes_logged_serial"), "changes", ["logged_serial"], unique=False)
+    op.create_table(
+        "distribution_data",
+        sa.Column("distribution_id", Key, nullable=False),
+        sa.Column("outcome", Short, nullable=False),
+        sa.Column("error_kind", Short, nullable=True),
+        sa.Column("error_text", Text, nullable=True),
+        sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("first_failed_at", sa.Float(), nullable=True),
+        sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
+        sa.Column("read_at", sa.Float(), nullable=True),
+        sa.Column("extractor_version", sa.Integer(), nullable=True),
+        sa.Column("metadata_version", Short, nullable=True),
+        sa.Column("requires_python", Text, nullable=True),
+        sa.Column("requires_dist_id", Key, nullable=True),
+        sa.Column("modules_id", Key, nullable=True),
+        sa.Column("details", Text, nullable=True, comment="JSON: summary, extras, entry points, declared names, notes"),
+        sa.Column("bytes_fetched", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("seconds", sa.Float(), server_default=sa.text("0"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["distribution_id"], ["distributions.id"], name=op.f("fk_distribution_data_distribution_id_distributions")
+        ),
+        sa.ForeignKeyConstraint(
+            ["modules_id"], ["name_lists.id"], name=op.f("fk_distribution_data_modules_id_name_lists")
+        ),
+        sa.ForeignKeyConstraint(
+            ["requires_dist_id"], ["name_lists.id"], name=op.f("fk_distribution_data_requires_dist_id_name_lists")
+        ),
+        sa.PrimaryKeyConstraint("distribution_id", name=op.f("pk_distribution_data")),
+        comment="What was read from each distribution, or why nothing was.",
+    )
+    op.create_index(op.f("ix_distribution_data_outcome"), "distribution_data", ["outcome"], unique=False)
+    op.create_table(
+        "live_intervals",
+        sa.Column("distribution_id", Key, nullable=False),
+        sa.Column("start", sa.BigInteger(), nullable=False),
+        sa.Column(
+            "end",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the serial from which it no longer holds; null: it still does",
+        ),
+        sa.CheckConstraint('"end" IS NULL OR "end" > start', name=op.f("ck_live_intervals_not_empty")),
+        sa.ForeignKeyConstraint(
+            ["distribution_id"], ["distributions.id"], name=op.f("fk_live_intervals_distribution_id_distributions")
+        ),
+        sa.PrimaryKeyConstraint("distribution_id", "start", name=op.f("pk_live_intervals")),
+    )
+    op.create_table(
+        "yanked_intervals",
+        sa.Column("distribution_id", Key, nullable=False),
+        sa.Column("start", sa.BigInteger(), nullable=False),
+        sa.Column(
+            "end",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the serial from which it no longer holds; null: it still does",
+        ),
+        sa.CheckConstraint('"end" IS NULL OR "end" > start', name=op.f("ck_yanked_intervals_not_empty")),
+        sa.ForeignKeyConstraint(
+            ["distribution_id"], ["distributions.id"], name=op.f("fk_yanked_intervals_distribution_id_distributions")
+        ),
+        sa.PrimaryKeyConstraint("distribution_id", "start", name=op.f("pk_yanked_intervals")),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("yanked_intervals")
+    op.drop_table("live_intervals")
+    op.drop_table("distribution_data")
+    op.drop_table("changes")
+    op.drop_table("visit_statuses")
+    op.drop_table("distributions")
+    op.drop_table("visits")
+    op.drop_table("visit_queue")
+    op.drop_table("releases")
+    op.drop_table("leveldb_builds")
+    op.drop_table("events")
+    op.drop_table("dump_files")
+    op.drop_table("snapshots")
+    op.drop_table("serial_ranges")
+    op.drop_table("projects")
+    op.drop_table("name_lists")
+    op.drop_table("leveldb_versions")
+    op.drop_table("leases")
+    op.drop_table("full_crawls")
+    op.drop_table("dumps")
+    op.drop_table("catalog_state")

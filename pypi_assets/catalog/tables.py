@@ -1,0 +1,314 @@
+"""The tables. Serials, intervals and states are explained in docs/formats.md; rules are held by constraints here.
+
+Texts compare bytewise on every database, so that an order read from the catalog is the order of the dumps.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    UniqueConstraint,
+    false,
+    text,
+)
+from sqlalchemy import Text as _Text
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_N_label)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Text = _Text().with_variant(_Text(collation="C"), "postgresql")
+Short = String(64).with_variant(String(64, collation="C"), "postgresql")
+Key = BigInteger().with_variant(Integer(), "sqlite")  # SQLite counts up by itself on INTEGER alone
+Serial = BigInteger
+Time = Float  # unix seconds, UTC
+
+catalog_state = Table(
+    "catalog_state",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("index_url", Text, nullable=False),
+    Column("events_since", Serial, nullable=False),
+    Column("events_through", Serial, nullable=False),
+    Column("exact_from", Serial, nullable=False),
+    Column("next_dump_sequence", Integer, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+    CheckConstraint("events_through >= events_since", name="events_in_order"),
+    comment="One row. It is locked while a range is sealed, and shared while a change is logged.",
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("normalized", Text, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("bucket", Integer, nullable=False, comment="first 16 bits of the sha256 of the normalized name"),
+    Column("shard", SmallInteger, nullable=False, comment="sha256 of the normalized name modulo 1,000"),
+    Column("known_since", Serial, nullable=False, comment="events above this serial are all stored"),
+    Column("page_serial", Serial, comment="greatest serial of a page that was seen"),
+    Column("status", Short, comment="project-status of that page"),
+    Index(None, "shard", "id"),
+    Index(None, "bucket", "normalized"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("serial", Serial, primary_key=True, autoincrement=False),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", Text),
+    Column("timestamp", BigInteger, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("kind", Short, nullable=False, comment="what the action does to files, see index/actions.py"),
+    Index(None, "project_id", "serial"),
+    comment="The changelog as it came.",
+)
+
+releases = Table(
+    "releases",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("version", Text, nullable=False),
+    UniqueConstraint("project_id", "version"),
+)
+
+distributions = Table(
+    "distributions",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("release_id", ForeignKey("releases.id"), nullable=False),
+    Column("filename", Text, nullable=False),
+    Column("kind", Short, nullable=False),
+    Column("url", Text, comment="null: known from an event alone"),
+    Column("sha256", Short),
+    Column("size", BigInteger),
+    Column("uploaded_at", Short),
+    Column("requires_python", Text),
+    Column("yanked_reason", Text),
+    Column("core_metadata", Boolean, nullable=False, server_default=false()),
+    Column("core_metadata_sha256", Short),
+    Column("page_serial", Serial, comment="the page that url and so on come from"),
+    UniqueConstraint("project_id", "filename"),
+)
+
+
+def _intervals(name: str) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("distribution_id", ForeignKey("distributions.id"), primary_key=True),
+        Column("start", Serial, primary_key=True),
+        Column("end", Serial, comment="the serial from which it no longer holds; null: it still does"),
+        CheckConstraint('"end" IS NULL OR "end" > start', name="not_empty"),
+    )
+
+
+live_intervals = _intervals("live_intervals")
+yanked_intervals = _intervals("yanked_intervals")
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("distribution_id", ForeignKey("distributions.id"), nullable=False),
+    Column("serial", Serial, nullable=False, comment="where it happened"),
+    Column("cause", Short, nullable=False),
+    Column(
+        "logged_serial", Serial, nullable=False, comment="where dumps show it: at `serial`, or after what is sealed"
+    ),
+    UniqueConstraint("distribution_id", "serial", "cause", "logged_serial"),
+    Index(None, "logged_serial"),
+)
+
+name_lists = Table(
+    "name_lists",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("sha256", Short, nullable=False, unique=True),
+    Column("length", Integer, nullable=False),
+    Column("content", LargeBinary, nullable=False, comment="a JSON array of strings, zlib-compressed"),
+    comment="Lists of modules and of requirements, each stored once.",
+)
+
+distribution_data = Table(
+    "distribution_data",
+    metadata,
+    Column("distribution_id", ForeignKey("distributions.id"), primary_key=True),
+    Column("outcome", Short, nullable=False, index=True),
+    Column("error_kind", Short),
+    Column("error_text", Text),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("first_failed_at", Time),
+    Column("due_at", Time, nullable=False, server_default=text("0")),
+    Column("read_at", Time),
+    Column("extractor_version", Integer),
+    Column("metadata_version", Short),
+    Column("requires_python", Text),
+    Column("requires_dist_id", ForeignKey("name_lists.id")),
+    Column("modules_id", ForeignKey("name_lists.id")),
+    Column("details", Text, comment="JSON: summary, extras, entry points, declared names, notes"),
+    Column("bytes_fetched", BigInteger, nullable=False, server_default=text("0")),
+    Column("seconds", Float, nullable=False, server_default=text("0")),
+    comment="What was read from each distribution, or why nothing was.",
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("sha256", Short, nullable=False, unique=True),
+    Column("content", LargeBinary, nullable=False, comment="JSON [[filename, sha256, yanked], ...], zlib-compressed"),
+    comment="What a page showed, content-addressed.",
+)
+
+visits = Table(
+    "visits",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("visit", Integer, nullable=False, comment="counts up within the project"),
+    Column("kind", Short, nullable=False),
+    Column("scope", Short, nullable=False),
+    Column("started_at", Time, nullable=False),
+    UniqueConstraint("project_id", "visit"),
+)
+
+visit_statuses = Table(
+    "visit_statuses",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("visit_id", ForeignKey("visits.id"), nullable=False, index=True),
+    Column("at", Time, nullable=False),
+    Column("status", Short, nullable=False),
+    Column("page_serial", Serial),
+    Column("snapshot_id", ForeignKey("snapshots.id")),
+    Column("text", Text),
+    comment="Only ever appended to; the latest tells the outcome of its visit.",
+)
+
+serial_ranges = Table(
+    "serial_ranges",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("start", Serial, nullable=False, unique=True),
+    Column("end", Serial, nullable=False, unique=True),
+    Column("state", Short, nullable=False, comment="asked or complete"),
+    Column("sealed", Boolean, nullable=False, server_default=false()),
+    Column("asked_at", Time, nullable=False),
+    Column("completed_at", Time),
+    CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
+    Index(None, "state", "start"),
+    comment="The ledger: ranges are born here, without gap or overlap.",
+)
+
+full_crawls = Table(
+    "full_crawls",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("serial", Serial, nullable=False, comment="pinned: the index's last serial when the crawl was opened"),
+    Column("selection", Text, nullable=False, comment="JSON array of project names; empty: all"),
+    Column("opened_at", Time, nullable=False),
+    Column("listed_at", Time),
+    Column("completed_at", Time),
+    Column("open", SmallInteger, unique=True, comment="1 while open, then null: at most one is open"),
+    CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),
+)
+
+visit_queue = Table(
+    "visit_queue",
+    metadata,
+    Column("scope", Short, primary_key=True, comment="crawl:ID or range:START-END"),
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("shard", SmallInteger, nullable=False),
+    Column("min_serial", Serial, nullable=False, comment="a page older than this is stale"),
+    Column("state", Short, nullable=False, comment="todo, done or gave up"),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("first_failed_at", Time),
+    Column("due_at", Time, nullable=False, server_default=text("0")),
+    Column("error_text", Text),
+    Index(None, "scope", "state", "shard", "due_at"),
+)
+
+dumps = Table(
+    "dumps",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("kind", Short, nullable=False),
+    Column("start", Serial, nullable=False),
+    Column("end", Serial, nullable=False),
+    Column("directory", Short, nullable=False, unique=True),
+    Column("sequence", Integer, nullable=False),
+    Column("shards", Integer, nullable=False),
+    Column("state", Short, nullable=False, index=True),
+    Column("inputs", Text, nullable=False, comment="JSON array of directories; only of a compaction"),
+    Column("opened_at", Time, nullable=False),
+    Column("committed_at", Time),
+    CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
+    comment="An index of the manifests in the storage, and the names handed out for them.",
+)
+
+dump_files = Table(
+    "dump_files",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("dump_id", ForeignKey("dumps.id"), nullable=False),
+    Column("shard", Integer, nullable=False),
+    Column("name", Short, nullable=False),
+    Column("rows", Integer),
+    Column("size", BigInteger),
+    Column("sha256", Short, comment="null: handed out, not written to its end"),
+    Column("frozen", Boolean, nullable=False, server_default=false()),
+    UniqueConstraint("dump_id", "name"),
+    Index(None, "dump_id", "shard"),
+)
+
+leveldb_versions = Table(
+    "leveldb_versions",
+    metadata,
+    Column("version", Key, primary_key=True),
+    Column("asked_at", Time, nullable=False),
+    Column("serial", Serial, nullable=False, comment="the cover's serial when it was asked for"),
+)
+
+leveldb_builds = Table(
+    "leveldb_builds",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("dataset", Short, nullable=False),
+    Column("version", ForeignKey("leveldb_versions.version"), nullable=False),
+    Column("directory", Short, nullable=False),
+    Column("started_at", Time, nullable=False),
+    Column("published_at", Time),
+    Column("serial", Serial),
+    Column("base_version", Integer),
+    UniqueConstraint("dataset", "directory"),
+    Index(None, "dataset", "version"),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Short, primary_key=True),
+    Column("holder", Short, nullable=False),
+    Column("expires_at", Time, nullable=False),
+)
