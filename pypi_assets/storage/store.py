@@ -1,0 +1,212 @@
+"""One thin door to the object store: bytes under paths, below one root URL (file, s3, gs, az or memory).
+
+S3 and its kin are set up by their usual environment variables (AWS_ENDPOINT_URL, AWS_ALLOW_HTTP, AWS_REGION,
+AWS_ACCESS_KEY_ID ...), which obstore reads itself. What the objects mean is not known here.
+"""
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, ObjectStore, from_url
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+READ_BUFFER_BYTES = 1024**2
+SCHEMES = ("file", "s3", "gs", "az", "memory")
+
+
+class StorageError(Exception):
+    """The store could not be opened, read or written; the text names the URI and what the store said."""
+
+
+class NotFoundError(StorageError):
+    """There is no object under that path."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """One object: its path below the root, size in bytes, and when it was written."""
+
+    path: str
+    size: int
+    last_modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The objects below `url`. Paths are relative, with `/` between their parts and without one at the start.
+
+    Everything raises StorageError when the store fails. A put is seen whole or not at all, and replaces.
+    """
+
+    url: str
+    objects: ObjectStore
+    root: Path | None = None
+
+    def uri(self, path: str) -> str:
+        """The full URI of the object under `path`."""
+        return f"{self.url.removesuffix('/')}/{path}"
+
+    def relative(self, uri: str, root_url: str | None = None) -> str:
+        """The path that `uri` has below `root_url`: the root it was written under, by default this one.
+
+        Lists of URIs say which root they were written under, so that a root can move. Raises StorageError where
+        `uri` does not lie below that root.
+        """
+        root = f"{(root_url or self.url).removesuffix('/')}/"
+        if not uri.startswith(root):
+            raise StorageError(f"{uri} does not lie below {root}")
+        return uri.removeprefix(root)
+
+    def local_path(self, path: str) -> Path | None:
+        """Where the object lies in the file system, or None for stores that are not folders."""
+        return self.root / path if self.root else None
+
+    def put(self, path: str, content: bytes | Path) -> None:
+        """Writes bytes, or a local file's content, under `path`."""
+        try:
+            with self._translated(path):
+                obstore.put(self.objects, path, content)
+        except NotFoundError as error:  # what is missing is the bucket or the local file, not the object
+            raise StorageError(f"cannot write {error}") from error
+
+    def put_linked(self, path: str, file: Path) -> None:
+        """Like `put`, for a file that never changes again: a folder on the same disk gets a hard link, no copy."""
+        target = self.local_path(path)
+        if target is None:
+            return self.put(path, file)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(file, target)
+        except OSError:  # another disk, or a file system without links
+            self.put(path, file)
+        return None
+
+    def get(self, path: str) -> bytes:
+        """The whole object. Raises NotFoundError."""
+        with self._translated(path):
+            return bytes(obstore.get(self.objects, path).bytes())
+
+    def open(self, path: str) -> BinaryIO:
+        """The object as a stream of bytes that holds little in memory; to be closed. Raises NotFoundError."""
+        with self._translated(path):
+            if local := self.local_path(path):
+                return local.open("rb")
+            chunks = obstore.get(self.objects, path).stream(min_chunk_size=READ_BUFFER_BYTES)
+            return cast("BinaryIO", io.BufferedReader(_ChunkReader(self, path, iter(chunks)), READ_BUFFER_BYTES))
+
+    def download(self, path: str, target: Path) -> None:
+        """Copies the object into the local file `target`. Raises NotFoundError."""
+        with self.open(path) as source, target.open("wb") as copy:
+            while chunk := source.read(READ_BUFFER_BYTES):
+                copy.write(chunk)
+
+    def head(self, path: str) -> StoredObject:
+        """Size and time of the object. Raises NotFoundError."""
+        with self._translated(path):
+            meta = obstore.head(self.objects, path)
+        return StoredObject(path, meta["size"], meta["last_modified"])
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.head(path)
+        except NotFoundError:
+            return False
+        return True
+
+    def list(self, prefix: str = "") -> Iterator[StoredObject]:
+        """All objects below the folder `prefix`, however deep, in no promised order."""
+        with self._translated(prefix):
+            for page in obstore.list(self.objects, prefix=prefix or None):
+                for meta in page:
+                    yield StoredObject(meta["path"], meta["size"], meta["last_modified"])
+
+    def delete(self, path: str) -> None:
+        """Removes the object; one that is not there is no error, since stores differ in telling."""
+        try:
+            with self._translated(path):
+                obstore.delete(self.objects, path)
+        except NotFoundError:
+            return
+
+    @contextmanager
+    def _translated(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise NotFoundError(f"{self.uri(path)}: {_first_line(error)}") from error
+        except (BaseError, OSError, ValueError) as error:
+            raise StorageError(f"{self.uri(path)}: {_first_line(error)}") from error
+
+
+class _ChunkReader(io.RawIOBase):
+    """A file-like view of an object that arrives in chunks."""
+
+    def __init__(self, storage: Storage, path: str, chunks: "Iterator[Buffer]") -> None:
+        self._storage, self._path, self._chunks = storage, path, chunks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "Buffer") -> int:
+        with self._storage._translated(self._path):
+            while not self._rest:
+                chunk = next(self._chunks, None)
+                if chunk is None:
+                    return 0
+                self._rest = memoryview(chunk)
+        target = memoryview(buffer)
+        size = min(len(target), len(self._rest))
+        target[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+def open_storage(url: str, *, read_only: bool = False) -> Storage:
+    """The store below `url`: file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://..., or memory:///.
+
+    A local folder is made if missing and must be writable, unless `read_only`. Each memory:/// is a new, empty store.
+    Raises StorageError, which says what is wrong with the URL or the folder. Remote stores are not asked yet.
+    """
+    url = url.rstrip("/") if url.count("/") > 3 else url
+    scheme = url.partition("://")[0]
+    if scheme not in SCHEMES:
+        raise StorageError(f"not a storage URL: {url!r}; it begins with {', '.join(f'{name}://' for name in SCHEMES)}")
+    if scheme == "file":
+        return _open_folder(url, read_only)
+    try:
+        return Storage(url, from_url(url))
+    except (BaseError, OSError, ValueError) as error:
+        raise StorageError(f"cannot open the storage {url}: {_first_line(error)}") from error
+
+
+def _open_folder(url: str, read_only: bool) -> Storage:
+    parts = urlsplit(url)
+    if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
+        raise StorageError(f"not the URL of a local folder: {url}; it reads file:///PATH with an absolute path")
+    root = Path(unquote(parts.path))
+    try:
+        if not read_only:
+            root.mkdir(parents=True, exist_ok=True)
+        objects = LocalStore(root)
+    except (BaseError, OSError, ValueError) as error:
+        raise StorageError(f"cannot open the storage folder {root}: {_first_line(error)}") from error
+    if not read_only and not os.access(root, os.W_OK | os.X_OK):
+        raise StorageError(f"the storage folder {root} cannot be written; give its user the right or choose another")
+    return Storage(url, objects, root)
+
+
+def _first_line(error: Exception) -> str:
+    """The store's message without the debugging dump that follows it."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,34 @@
+"""An S3 server on loopback with one empty bucket, for tests."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+BUCKET = "assets"
+
+
+@contextmanager
+def s3_server(environment: pytest.MonkeyPatch) -> Iterator[str]:
+    """Runs the server, points the AWS_... variables of `environment` to it, and gives its URL."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        url = f"http://{host}:{port}"
+        for name, value in {
+            "AWS_ENDPOINT_URL": url,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+        }.items():
+            environment.setenv(name, value)
+        client = boto3.client("s3", endpoint_url=url, region_name="us-east-1")
+        client.create_bucket(Bucket=BUCKET)
+        client.close()
+        yield url
+    finally:
+        server.stop()

@@ -1,0 +1,124 @@
+"""The same behaviour on a folder, in memory and on S3; clear errors where a store cannot be used."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.storage.store import NotFoundError, Storage, StorageError, open_storage
+from pypi_assets_tests.s3_server import BUCKET, s3_server
+
+
+@pytest.fixture(scope="module")
+def s3_url() -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as environment, s3_server(environment):
+        yield f"s3://{BUCKET}/some/prefix"
+
+
+@pytest.fixture(params=["file", "memory", "s3"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "file":
+        return open_storage((tmp_path / "new folder" / "root").as_uri())
+    if request.param == "memory":
+        return open_storage("memory:///")
+    return open_storage(f"{request.getfixturevalue('s3_url')}/{request.node.name}")
+
+
+def test_what_is_put_is_got_and_replaced(storage: Storage, tmp_path: Path) -> None:
+    storage.put("a/b.txt", b"one")
+    assert storage.get("a/b.txt") == b"one"
+    (tmp_path / "local").write_bytes(b"two!")
+    storage.put("a/b.txt", tmp_path / "local")
+    assert storage.get("a/b.txt") == b"two!"
+    assert storage.head("a/b.txt").size == 4
+    assert abs(storage.head("a/b.txt").last_modified - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_lists_below_a_folder_only(storage: Storage) -> None:
+    for path in ("x/1", "x/y/2", "xy/3"):
+        storage.put(path, path.encode())
+    assert {found.path: found.size for found in storage.list("x")} == {"x/1": 3, "x/y/2": 5}
+    assert {found.path for found in storage.list()} == {"x/1", "x/y/2", "xy/3"}
+    assert list(storage.list("nothing/here")) == []
+
+
+def test_what_is_missing_has_its_own_error(storage: Storage, tmp_path: Path) -> None:
+    assert not storage.exists("no")
+    for ask in (storage.get, storage.head, storage.open):
+        with pytest.raises(NotFoundError, match="/no: "):
+            ask("no")
+    storage.put("yes", b"")
+    storage.delete("yes")
+    storage.delete("yes")
+    assert not storage.exists("yes")
+    with pytest.raises(StorageError, match="cannot write") as caught:
+        storage.put("yes", tmp_path / "no such file")
+    assert not isinstance(caught.value, NotFoundError)
+
+
+def test_streams_in_pieces_and_downloads(storage: Storage, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 20_000
+    storage.put("big", content)
+    with storage.open("big") as stream:
+        assert stream.read(3) == content[:3]
+        assert b"".join(iter(lambda: stream.read(70_001), b"")) == content[3:]
+    storage.download("big", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == content
+
+
+def test_uris_are_relative_to_the_root_they_were_written_under(storage: Storage) -> None:
+    uri = storage.uri("data_dumps/x/0-5/a.json.gz")
+    assert uri.startswith(storage.url)
+    assert storage.relative(uri) == "data_dumps/x/0-5/a.json.gz"
+    assert storage.relative("s3://elsewhere/p/a/b", "s3://elsewhere/p/") == "a/b"
+    with pytest.raises(StorageError, match="does not lie below"):
+        storage.relative("s3://elsewhere/p/a/b")
+
+
+def test_only_a_folder_has_local_paths(storage: Storage) -> None:
+    storage.put("a/b", b"x")
+    path = storage.local_path("a/b")
+    assert (path is not None) == storage.url.startswith("file:")
+    assert path is None or path.read_bytes() == b"x"
+
+
+def test_a_linked_file_shares_its_bytes_on_a_folder(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"table")
+    storage.put_linked("t/table", tmp_path / "table")
+    storage.put_linked("t/table", tmp_path / "table")
+    assert storage.get("t/table") == b"table"
+    if path := storage.local_path("t/table"):
+        assert path.read_bytes() == b"table"
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("http://files.example.org/x", "begins with file://, s3://"),
+        ("/a/path", "not a storage URL"),
+        ("file://host/x", "file:///PATH"),
+        ("s3://", "cannot open"),
+    ],
+)
+def test_a_wrong_url_is_explained(url: str, text: str) -> None:
+    with pytest.raises(StorageError, match=text):
+        open_storage(url)
+
+
+def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="cannot open the storage folder"):
+        open_storage((tmp_path / "file" / "root").as_uri())
+
+
+def test_reading_makes_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot open the storage folder"):
+        open_storage((tmp_path / "root").as_uri(), read_only=True)
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_missing_bucket_is_a_failure_to_write(s3_url: str) -> None:
+    with pytest.raises(StorageError, match="cannot write s3://missing-bucket/x") as caught:
+        open_storage("s3://missing-bucket").put("x", b"")
+    assert not isinstance(caught.value, NotFoundError)
