@@ -10,7 +10,6 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +21,28 @@ from pypi_assets.devindex.errors import OperationRefusedError
 
 MAX_METADATA_BYTES = 16 * 1024**2
 
-_WININST = re.compile(r"(?P<project>.+?)-(?P<version>[^-]+)\.(win32|win-amd64)(-py(?P<python>[\d.]+))?")
-_RPM = re.compile(r"(?P<project>.+)-(?P<version>[^-]+)-[^-]+\.\w+")
+_PROJECT_VERSION = r"(?P<project>.+)-(?P<version>[^-]+)"
+_WINDOWS = r"(?P<project>.+?)-(?P<version>[^-]+)\.(win32|win-amd64)(-py(?P<python>[\d.]+))?"
+_KINDS = (  # the first that fits: how the filename ends, what the index calls it, what its stem says, which Python
+    (
+        (".whl",),
+        "bdist_wheel",
+        r"(?P<project>[^-]+)-(?P<version>[^-]+)(-\d[^-]*)?-(?P<python>[^-]+)-[^-]+-[^-]+",
+        "py3",
+    ),
+    ((".egg",), "bdist_egg", r"(?P<project>[^-]+)-(?P<version>[^-]+)(-py(?P<python>[^-]+)(-.+)?)?", "any"),
+    ((".exe",), "bdist_wininst", _WINDOWS, "any"),
+    ((".msi",), "bdist_msi", _WINDOWS, "any"),
+    ((".rpm",), "bdist_rpm", r"(?P<project>.+)-(?P<version>[^-]+)-[^-]+", "any"),
+    ((".dmg",), "bdist_dmg", _PROJECT_VERSION, "any"),
+    ((".linux-x86_64.tar.gz", ".linux-i686.tar.gz", ".deb"), "bdist_dumb", _PROJECT_VERSION, "any"),
+    (
+        (".tar.gz", ".tar.bz2", ".tar.xz", ".tar.Z", ".tar", ".tgz", ".zip"),
+        "sdist",
+        _PROJECT_VERSION,
+        "source",
+    ),
+)
 _UNREADABLE = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -75,8 +94,8 @@ class _Named:
 
     packagetype: str
     python_version: str
-    project: str
-    version: str
+    project: str | None
+    version: str | None
 
 
 def read_upload(path: Path, *, project: str | None, version: str | None, uploaded_at: str) -> Upload:
@@ -88,8 +107,8 @@ def read_upload(path: Path, *, project: str | None, version: str | None, uploade
     named = _read_filename(path.name)
     raw = read_metadata(path)
     metadata = parse_metadata(raw) if raw is not None else RawMetadata()
-    project = project or metadata.get("name") or (named.project if named else None)
-    version = version or metadata.get("version") or (named.version if named else None)
+    project = project or metadata.get("name") or named.project
+    version = version or metadata.get("version") or named.version
     if not project or not version:
         raise OperationRefusedError(
             f"{path.name}: neither the file nor its name tells the project and the version; name them yourself"
@@ -107,8 +126,8 @@ def read_upload(path: Path, *, project: str | None, version: str | None, uploade
     is_wheel = path.name.endswith(".whl")
     file = StoredFile(
         filename=path.name,
-        packagetype=named.packagetype if named else "sdist",
-        python_version=named.python_version if named else "source",
+        packagetype=named.packagetype,
+        python_version=named.python_version,
         size=size,
         sha256=sha256.hexdigest(),
         md5=md5.hexdigest(),
@@ -167,52 +186,10 @@ def _read_tar(path: Path, pattern: re.Pattern[str]) -> bytes | None:
     return None
 
 
-def _read_wheel_name(stem: str) -> _Named | None:
-    parts = stem.split("-")
-    return _Named("bdist_wheel", parts[-3], parts[0], parts[1]) if len(parts) in {5, 6} else None
-
-
-def _read_egg_name(stem: str) -> _Named | None:
-    parts = stem.split("-")
-    if len(parts) < 2:
-        return None
-    python = parts[2].removeprefix("py") if len(parts) > 2 else "any"
-    return _Named("bdist_egg", python, parts[0], parts[1])
-
-
-def _read_sdist_name(stem: str) -> _Named | None:
-    project, _, version = stem.rpartition("-")
-    return _Named("sdist", "source", project, version) if project else None
-
-
-def _by_pattern(packagetype: str, pattern: re.Pattern[str]) -> Callable[[str], _Named | None]:
-    def read(stem: str) -> _Named | None:
-        match = pattern.fullmatch(stem)
-        if match is None:
-            return None
-        return _Named(packagetype, match.groupdict().get("python") or "any", match["project"], match["version"])
-
-    return read
-
-
-_READERS: dict[str, Callable[[str], _Named | None]] = {
-    ".whl": _read_wheel_name,
-    ".egg": _read_egg_name,
-    ".tar.gz": _read_sdist_name,
-    ".tar.bz2": _read_sdist_name,
-    ".tar.xz": _read_sdist_name,
-    ".tar.Z": _read_sdist_name,
-    ".tar": _read_sdist_name,
-    ".tgz": _read_sdist_name,
-    ".zip": _read_sdist_name,
-    ".exe": _by_pattern("bdist_wininst", _WININST),
-    ".msi": _by_pattern("bdist_msi", _WININST),
-    ".rpm": _by_pattern("bdist_rpm", _RPM),
-}
-
-
-def _read_filename(filename: str) -> _Named | None:
-    for suffix, read in _READERS.items():
-        if filename.endswith(suffix):
-            return read(filename.removesuffix(suffix))
-    return None
+def _read_filename(filename: str) -> _Named:
+    for suffixes, packagetype, pattern, python in _KINDS:
+        if suffix := next((one for one in suffixes if filename.endswith(one)), None):
+            match = re.fullmatch(pattern, filename.removesuffix(suffix))
+            found = match.groupdict() if match else {}
+            return _Named(packagetype, found.get("python") or python, found.get("project"), found.get("version"))
+    return _Named("sdist", "source", None, None)

@@ -1,0 +1,157 @@
+"""The `devindex` command: serves the index of a folder, and changes it, also while it is served."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import click
+
+from pypi_assets.devindex.errors import DevIndexError
+from pypi_assets.devindex.history import History
+from pypi_assets.devindex.server import serve
+
+_FOLDER = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+_PROJECT = click.argument("project")
+_VERSION = click.argument("version")
+
+
+@click.group()
+def devindex() -> None:
+    """A small package index over a folder of real files, for development, demos and tests.
+
+    Every command names the index's FOLDER, which is made if missing. A change is seen at once by a server that is
+    running on the same folder. What makes no sense is refused with exit code 1.
+    """
+
+
+def _command(name: str, example: str) -> Callable[[Callable[..., None]], click.Command]:
+    """A subcommand over a folder, with an example at the end of its help."""
+
+    def register(function: Callable[..., None]) -> click.Command:
+        epilog = f"Example: pypi-assets devindex {name} {example}"
+        return devindex.command(name, epilog=epilog)(_FOLDER(function))
+
+    return register
+
+
+@contextmanager
+def _refusals_told() -> Iterator[None]:
+    try:
+        yield
+    except (DevIndexError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _do(folder: Path, done: str, operation: Callable[[History], int]) -> None:
+    with _refusals_told():
+        serial = operation(History(folder))
+    click.echo(f"{done} (serial {serial})")
+
+
+@_command("serve", "my-index --port 8137")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port to listen on; 0 takes a free one.")
+@click.option("--log-requests", is_flag=True, help="Write a line for each request to standard output.")
+def serve_command(folder: Path, host: str, port: int, log_requests: bool) -> None:
+    """Serve the index of FOLDER until interrupted; prints its URL once it answers."""
+    with _refusals_told():
+        serve(folder, host, port, ready=click.echo, log_requests=log_requests)
+
+
+@_command("add", "my-index dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--project", help="The project, where the files do not tell it.")
+@click.option("--version", help="The version, where the files do not tell it.")
+def add_command(folder: Path, files: tuple[Path, ...], project: str | None, version: str | None) -> None:
+    """Upload FILES, in their order; new projects and releases are registered."""
+    for path in files:
+        add = partial(History.add, path=path, project=project, version=version)
+        _do(folder, f"added {path.name}", add)
+
+
+@_command("remove-file", "my-index demo-1.0.tar.gz")
+@click.argument("filename")
+def remove_file_command(folder: Path, filename: str) -> None:
+    """Remove one file; its URL keeps working, and its name is never used again."""
+    _do(folder, f"removed {filename}", lambda history: history.remove_file(filename))
+
+
+@_command("yank", 'my-index demo 1.0 --reason "breaks on Python 3.14"')
+@_PROJECT
+@_VERSION
+@click.option("--reason", help="Why, as shown on the project's page.")
+def yank_command(folder: Path, project: str, version: str, reason: str | None) -> None:
+    """Yank a release."""
+    _do(folder, f"yanked {project} {version}", lambda history: history.yank(project, version, reason))
+
+
+@_command("unyank", "my-index demo 1.0")
+@_PROJECT
+@_VERSION
+def unyank_command(folder: Path, project: str, version: str) -> None:
+    """Take the yank of a release back."""
+    _do(folder, f"unyanked {project} {version}", lambda history: history.unyank(project, version))
+
+
+@_command("remove-release", "my-index demo 1.0")
+@_PROJECT
+@_VERSION
+def remove_release_command(folder: Path, project: str, version: str) -> None:
+    """Remove a release with all its files, in one event."""
+    _do(folder, f"removed {project} {version}", lambda history: history.remove_release(project, version))
+
+
+@_command("quarantine-release", "my-index demo 1.0")
+@_PROJECT
+@_VERSION
+def quarantine_release_command(folder: Path, project: str, version: str) -> None:
+    """Hide a release and its files."""
+    _do(folder, f"quarantined {project} {version}", lambda history: history.quarantine_release(project, version))
+
+
+@_command("unquarantine-release", "my-index demo 1.0")
+@_PROJECT
+@_VERSION
+def unquarantine_release_command(folder: Path, project: str, version: str) -> None:
+    """Show a quarantined release again."""
+    _do(
+        folder,
+        f"cleared the quarantine of {project} {version}",
+        lambda history: history.unquarantine_release(project, version),
+    )
+
+
+@_command("remove-project", "my-index demo")
+@_PROJECT
+def remove_project_command(folder: Path, project: str) -> None:
+    """Remove a project with all its files, in one event; its name can be registered again."""
+    _do(folder, f"removed {project}", lambda history: history.remove_project(project))
+
+
+@_command("quarantine", "my-index demo")
+@_PROJECT
+def quarantine_command(folder: Path, project: str) -> None:
+    """Hide a project and all its files."""
+    _do(folder, f"quarantined {project}", lambda history: history.quarantine(project))
+
+
+@_command("unquarantine", "my-index demo")
+@_PROJECT
+def unquarantine_command(folder: Path, project: str) -> None:
+    """Show a quarantined project again."""
+    _do(folder, f"cleared the quarantine of {project}", lambda history: history.unquarantine(project))
+
+
+@_command("archive", "my-index demo")
+@_PROJECT
+def archive_command(folder: Path, project: str) -> None:
+    """Mark a project as archived; this writes no event."""
+    _do(folder, f"archived {project}", lambda history: history.archive(project))
+
+
+@_command("unarchive", "my-index demo")
+@_PROJECT
+def unarchive_command(folder: Path, project: str) -> None:
+    """Mark an archived project as active; this writes no event."""
+    _do(folder, f"unarchived {project}", lambda history: history.unarchive(project))
