@@ -31,7 +31,8 @@ class Action(StrEnum):
 
 NO_FILE_CHANGE = frozenset({Action.CREATE_PROJECT, Action.IGNORED, Action.UNKNOWN})
 
-_ADD_FILE = re.compile(r"add \S+ file (?P<filename>.+)")
+# The Python version of an upload is free text: it can be empty or hold spaces.
+_ADD_FILE = re.compile(r"add (?:.*? )?file (?P<filename>.+)")
 _REMOVE_FILE = re.compile(r"remove file (?P<filename>.+)")
 _EXACT = {
     "create": Action.CREATE_PROJECT,

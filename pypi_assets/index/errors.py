@@ -5,12 +5,23 @@ class PackageIndexError(Exception):
     """Base of all index errors. `url` is what was asked for, without credentials."""
 
     def __init__(self, message: str, url: str) -> None:
-        super().__init__(f"{message} ({url})")
+        super().__init__(message, url)  # as given, so that an error survives pickling between processes
+        self.message = message
         self.url = url
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.url})"
 
 
 class TransientError(PackageIndexError):
-    """It may work later: the network, a 5xx, a broken body, too many requests. Try again with growing pauses."""
+    """It may work later: the network, a 5xx, a broken body, too many requests. Try again with growing pauses.
+
+    `retry_after_s` is the pause in seconds that the index asks for, where it names one.
+    """
+
+    def __init__(self, message: str, url: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message, url)
+        self.retry_after_s = retry_after_s
 
 
 class StaleError(TransientError):
@@ -27,3 +38,7 @@ class RefusedError(PackageIndexError):
 
 class ContentError(RefusedError):
     """The bytes are not those that the page promised: another hash, or more bytes than its `size`."""
+
+
+class TooLargeError(RefusedError):
+    """More bytes than the caller's limit allows, as announced or as they came."""

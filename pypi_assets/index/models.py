@@ -64,3 +64,19 @@ class ProjectPage:
     status: str
     files: tuple[IndexFile, ...]
     etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotModified:
+    """The answer to a conditional request: the page with that ETag still holds, at `last_serial` if the index says."""
+
+    last_serial: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedBytes:
+    """What fetching one file took: its size in bytes, the requests sent (with redirects and retries), the time."""
+
+    bytes: int
+    requests: int
+    seconds: float

@@ -1,0 +1,143 @@
+"""Reads one project's page of the Simple API in JSON (PEP 691, 700, 714, 792) and refuses what breaks the protocol."""
+
+import re
+from datetime import datetime
+from urllib.parse import urljoin
+
+import orjson
+from packaging.utils import canonicalize_name
+
+from pypi_assets.index.errors import RefusedError, TransientError
+from pypi_assets.index.models import IndexFile, ProjectPage
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def read_project_page(
+    body: bytes, *, project: str, url: str, header_serial: int | None, etag: str | None
+) -> ProjectPage:
+    """The page of `project` (normalized) in `body`, which came from `url`.
+
+    One broken file entry refuses the whole page: a page without it would say that the file is gone.
+    Raises TransientError where the body is not JSON at all, RefusedError where it is not a project page with a serial.
+    """
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise TransientError(f"the page of {project} is broken JSON: {error}", url) from error
+    try:
+        last_serial = read_meta_serial(_read_object(document, "the page").get("meta"))
+        if canonicalize_name(_read_text(document, "name")) != project:
+            raise ValueError(f"it is the page of {document['name']}")
+        status = _read_object(document.get("project-status", {}), "project-status").get("status", "active")
+        if not isinstance(status, str):
+            raise ValueError("project-status is not text")
+        files = _read_files(document.get("files"), url)
+    except ValueError as error:
+        raise RefusedError(f"the page of {project} breaks the protocol: {error}", url) from error
+    if last_serial is None:
+        last_serial = header_serial
+    if last_serial is None:
+        raise RefusedError(
+            f"the page of {project} has neither meta._last-serial nor the header X-PyPI-Last-Serial: the index does"
+            " not speak PyPI's protocol, and what it says cannot be placed in time",
+            url,
+        )
+    return ProjectPage(project, last_serial, status, files, etag)
+
+
+def read_meta_serial(meta: object) -> int | None:
+    """The serial in `meta`, None if it has none.
+
+    Raises ValueError unless the Simple API's major version is the 1 that we know, as PEP 691 asks of clients.
+    """
+    fields = _read_object(meta, "meta")
+    version = fields.get("api-version")
+    if not isinstance(version, str) or version.partition(".")[0] != "1":
+        raise ValueError(f"meta.api-version is {version!r}, and only 1.x is known")
+    return read_serial(fields.get("_last-serial"))
+
+
+def read_serial(value: object) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise ValueError("_last-serial is not a number")
+    return value
+
+
+def _read_files(entries: object, url: str) -> tuple[IndexFile, ...]:
+    if not isinstance(entries, list):
+        raise ValueError("files is not a list")
+    files: dict[str, IndexFile] = {}
+    for position, entry in enumerate(entries):
+        name = entry.get("filename") if isinstance(entry, dict) else None
+        try:
+            file = _read_file(_read_object(entry, "it"), url)
+        except ValueError as error:
+            raise ValueError(f"file {name if isinstance(name, str) else position!r}: {error}") from error
+        if file.filename in files:
+            raise ValueError(f"file {file.filename!r}: listed twice")
+        files[file.filename] = file
+    return tuple(files.values())
+
+
+def _read_file(entry: dict[str, object], url: str) -> IndexFile:
+    filename = _read_text(entry, "filename")
+    if not filename.isprintable() or "/" in filename or "\\" in filename or filename in {".", ".."}:
+        raise ValueError(f"{filename!r} is not a plain filename")
+    size = entry.get("size")
+    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 0):
+        raise ValueError("size is not a number of bytes")
+    uploaded_at = _read_optional_text(entry, "upload-time")
+    if uploaded_at is not None:
+        datetime.fromisoformat(uploaded_at)
+    yanked = entry.get("yanked", False)
+    if not isinstance(yanked, bool | str):
+        raise ValueError("yanked is neither a boolean nor a reason")
+    core_metadata, core_metadata_sha256 = _read_core_metadata(entry)
+    return IndexFile(
+        filename=filename,
+        url=urljoin(url, _read_text(entry, "url")),
+        sha256=_read_sha256(_read_object(entry.get("hashes"), "hashes")),
+        size=size,
+        uploaded_at=uploaded_at,
+        requires_python=_read_optional_text(entry, "requires-python"),
+        yanked=yanked is not False,  # any text yanks, even an empty one (PEP 592)
+        yanked_reason=yanked if isinstance(yanked, str) and yanked else None,
+        core_metadata=core_metadata,
+        core_metadata_sha256=core_metadata_sha256,
+    )
+
+
+def _read_core_metadata(entry: dict[str, object]) -> tuple[bool, str | None]:
+    """Whether the file has a `.metadata` beside it, and its hash; older indexes use an older key (PEP 714)."""
+    keys = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
+    value = next((entry[key] for key in keys if entry.get(key) is not None), False)
+    if isinstance(value, bool):
+        return value, None
+    return True, _read_sha256(_read_object(value, "core-metadata"))
+
+
+def _read_sha256(hashes: dict[str, object]) -> str | None:
+    value = hashes.get("sha256")
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _SHA256.fullmatch(value.lower()):
+        raise ValueError("its sha256 is not 64 hexadecimal digits")
+    return value.lower()
+
+
+def _read_object(value: object, what: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is not an object")
+    return value
+
+
+def _read_text(entry: dict[str, object], key: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{key} is missing or not text")
+    return value
+
+
+def _read_optional_text(entry: dict[str, object], key: str) -> str | None:
+    return _read_text(entry, key) if entry.get(key) not in (None, "") else None

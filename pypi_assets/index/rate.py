@@ -1,0 +1,42 @@
+"""One rate of requests shared by all threads of a process."""
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class RateLimit:
+    """Grants at most `per_second` requests a second on average, `burst_s` seconds' worth at once after a rest.
+
+    It keeps only the time at which the next request is due: each caller takes that time, moves it on by one interval
+    and sleeps until its own has come. A lock guards the time and is never held while sleeping.
+    """
+
+    def __init__(
+        self,
+        per_second: float,
+        *,
+        burst_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._interval_s = 1 / per_second
+        self._slack_s = max(0.0, burst_s - self._interval_s)
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._due = clock()
+
+    def wait(self) -> None:
+        """Returns when the caller may send one request."""
+        with self._lock:
+            now = self._clock()
+            due = max(self._due, now - self._slack_s)
+            self._due = due + self._interval_s
+        if due > now:
+            self._sleep(due - now)
+
+    def hold(self, seconds: float) -> None:
+        """Grants nothing to anyone for `seconds` from now, beyond what is already granted."""
+        with self._lock:
+            self._due = max(self._due, self._clock() + seconds)

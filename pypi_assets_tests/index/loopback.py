@@ -1,0 +1,101 @@
+"""A real HTTP server on this machine that answers as a test tells it to, and remembers what it was asked."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    headers: dict[str, str]  # names in lower case
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`headers` win over the Content-Length that the server adds; the connection closes after `is_last`."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    is_last: bool = False
+
+
+@dataclass
+class Loopback:
+    port: int
+    asked: list[Request]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def other_url(self) -> str:
+        """The same server under another host's name."""
+        return f"http://localhost:{self.port}"
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients that hang up in the middle are part of the tests."""
+
+
+@contextmanager
+def serving(answer: Callable[[Request], Answer]) -> Iterator[Loopback]:
+    asked: list[Request] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        timeout = 10
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            request = Request(self.command, self.path, headers, body)
+            asked.append(request)
+            reply = answer(request)
+            self.send_response(reply.status)
+            lengths = {} if "Transfer-Encoding" in reply.headers else {"Content-Length": str(len(reply.body))}
+            for name, value in (lengths | reply.headers).items():
+                if value:
+                    self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(reply.body)
+            self.close_connection = reply.is_last
+
+        do_POST = do_GET  # noqa: N815 - the name is http.server's
+
+        def log_message(self, *args: object) -> None:
+            """Tests look at `asked` instead."""
+
+    with _Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield Loopback(server.server_address[1], asked)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def answering(*answers: Answer) -> Iterator[Loopback]:
+    """Gives `answers` one after the other, whatever is asked, and the last one for ever."""
+    left = list(answers)
+    one_at_a_time = threading.Lock()
+
+    def answer(_: Request) -> Answer:
+        with one_at_a_time:
+            return left.pop(0) if len(left) > 1 else left[0]
+
+    with serving(answer) as loopback:
+        yield loopback

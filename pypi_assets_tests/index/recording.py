@@ -1,0 +1,37 @@
+"""The recorded answers of the server that runs PyPI, ready to be served again on this machine."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+from pypi_assets_tests.index.loopback import Answer, Request
+
+_PATH = Path(__file__).parent.parent / "data" / "warehouse-recording.json"
+_PARTS = ("accept", "if-none-match", "range")
+_KEPT = {"content-type", "x-pypi-last-serial", "etag", "vary"}
+
+
+def load_recording() -> dict[str, Any]:
+    return json.loads(_PATH.read_text(encoding="utf-8"))
+
+
+def _key(method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[object, ...]:
+    told = {name.lower(): value for name, value in headers.items()}
+    return method, path, body.strip(), *(told.get(part) for part in _PARTS if method == "GET")
+
+
+def replay(exchanges: list[dict[str, Any]], request: Request, index: str, files: str) -> Answer:
+    """The recorded answer to `request`; 501 if nobody asked that when it was recorded."""
+    for exchange in exchanges:
+        asked, told = exchange["request"], exchange["response"]
+        path = asked["path"].replace("{files}", "")
+        body = asked.get("body", "").encode()
+        headers = asked["headers"] | ({"accept": "*/*"} if path.startswith("/packages") else {})
+        if _key(asked["method"], path, headers, body) == _key(
+            request.method, request.path, request.headers, request.body
+        ):
+            content = base64.b64decode(told["body_base64"]) if "body_base64" in told else told["body"].encode()
+            content = content.replace(b"{files}", files.encode()).replace(b"{index}", index.encode())
+            return Answer(told["status"], content, {k: v for k, v in told["headers"].items() if k in _KEPT})
+    return Answer(501)

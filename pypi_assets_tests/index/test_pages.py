@@ -1,0 +1,162 @@
+import json
+from typing import Any
+
+import pytest
+
+from pypi_assets.index.errors import RefusedError, TransientError
+from pypi_assets.index.models import IndexFile, ProjectPage
+from pypi_assets.index.pages import read_project_page
+
+URL = "https://index.example.org/simple/demo-pkg/"
+SHA256 = "ab" * 32
+
+
+def entry(**changes: object) -> dict[str, object]:
+    whole = {"filename": "demo_pkg-1.0.tar.gz", "url": "../../f/demo_pkg-1.0.tar.gz", "hashes": {"sha256": SHA256}}
+    changed = whole | {key.replace("_", "-"): value for key, value in changes.items()}
+    return {key: value for key, value in changed.items() if value is not ...}
+
+
+def page(*files: object, **changes: object) -> dict[str, Any]:
+    whole = {"meta": {"api-version": "1.4", "_last-serial": 5}, "name": "Demo.Pkg", "files": list(files)}
+    return {key: value for key, value in (whole | changes).items() if value is not ...}
+
+
+def read(document: object, header_serial: int | None = None) -> ProjectPage:
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return read_project_page(body, project="demo-pkg", url=URL, header_serial=header_serial, etag='"e"')
+
+
+def read_one(**changes: object) -> IndexFile:
+    return read(page(entry(**changes))).files[0]
+
+
+def test_a_page_is_read_whole() -> None:
+    assert read(page(entry(), **{"project-status": {"status": "archived"}})) == ProjectPage(
+        "demo-pkg",
+        5,
+        "archived",
+        (
+            IndexFile(
+                filename="demo_pkg-1.0.tar.gz",
+                url="https://index.example.org/f/demo_pkg-1.0.tar.gz",
+                sha256=SHA256,
+                size=None,
+                uploaded_at=None,
+                requires_python=None,
+                yanked=False,
+                yanked_reason=None,
+                core_metadata=False,
+                core_metadata_sha256=None,
+            ),
+        ),
+        '"e"',
+    )
+
+
+@pytest.mark.parametrize(
+    ("yanked", "expected"),
+    [(False, (False, None)), (True, (True, None)), ("broken", (True, "broken")), ("", (True, None))],
+)
+def test_yanked_is_a_flag_or_a_reason(yanked: bool | str, expected: tuple[bool, str | None]) -> None:
+    file = read_one(yanked=yanked)
+    assert (file.yanked, file.yanked_reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, (False, None)),
+        ({"core_metadata": False, "data_dist_info_metadata": True}, (False, None)),
+        ({"core_metadata": True}, (True, None)),
+        ({"core_metadata": {}}, (True, None)),
+        ({"core_metadata": {"sha256": SHA256.upper()}}, (True, SHA256)),
+        ({"core_metadata": None, "data_dist_info_metadata": {"sha256": SHA256}}, (True, SHA256)),
+        ({"data_dist_info_metadata": {"sha256": SHA256}}, (True, SHA256)),
+        ({"dist_info_metadata": True}, (True, None)),
+    ],
+)
+def test_core_metadata_is_found_under_its_old_names(keys: dict[str, object], expected: tuple[bool, str | None]) -> None:
+    file = read_one(**keys)
+    assert (file.core_metadata, file.core_metadata_sha256) == expected
+
+
+def test_optional_fields_are_read() -> None:
+    file = read_one(size=0, upload_time="2026-11-20T09:43:17.484199Z", requires_python=">=3.8", hashes={})
+    assert (file.size, file.uploaded_at, file.requires_python, file.sha256) == (
+        0,
+        "2026-11-20T09:43:17.484199Z",
+        ">=3.8",
+        None,
+    )
+    assert read_one(requires_python="").requires_python is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"filename": "../../etc/passwd"},
+        {"filename": "a\\b"},
+        {"filename": ".."},
+        {"filename": "a\nb"},
+        {"filename": "a\x00b"},
+        {"filename": ""},
+        {"filename": ...},
+        {"filename": 7},
+        {"url": ...},
+        {"url": "https://[::1/a"},
+        {"hashes": ...},
+        {"hashes": {"sha256": "ab"}},
+        {"hashes": {"sha256": "zz" * 32}},
+        {"size": -1},
+        {"size": "9"},
+        {"size": True},
+        {"upload_time": "yesterday"},
+        {"upload_time": 7},
+        {"requires_python": 3},
+        {"yanked": None},
+        {"yanked": 1},
+        {"core_metadata": "yes"},
+        {"core_metadata": {"sha256": 7}},
+    ],
+    ids=str,
+)
+def test_one_broken_file_refuses_the_page_and_is_named(changes: dict[str, object]) -> None:
+    named = changes.get("filename", "demo_pkg-1.0.tar.gz")
+    with pytest.raises(RefusedError) as caught:
+        read(page(entry(filename="fine-1.0.zip"), entry(**changes)))
+    assert f"file {named!r}:" in str(caught.value) if isinstance(named, str) else "file 1:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("document", "wrong"),
+    [
+        ([], "the page is not an object"),
+        (page(meta=...), "meta is not an object"),
+        (page(meta={"api-version": "2.0", "_last-serial": 5}), "api-version is '2.0'"),
+        (page(meta={"_last-serial": 5}), "api-version is None"),
+        (page(meta={"api-version": "1.0", "_last-serial": "5"}), "_last-serial is not a number"),
+        (page(meta={"api-version": "1.0"}), "neither meta._last-serial nor the header X-PyPI-Last-Serial"),
+        (page(name="other"), "page of other"),
+        (page(name=...), "name is missing"),
+        (page(files=...), "files is not a list"),
+        (page("demo"), "file 0: it is not an object"),
+        (page(entry(), entry()), "'demo_pkg-1.0.tar.gz': listed twice"),
+        (page(**{"project-status": {"status": 7}}), "project-status is not text"),
+    ],
+)
+def test_pages_that_break_the_protocol_are_refused(document: object, wrong: str) -> None:
+    with pytest.raises(RefusedError) as caught:
+        read(document)
+    assert wrong in str(caught.value)
+    assert URL in str(caught.value)
+
+
+def test_a_serial_in_the_header_will_do() -> None:
+    assert read(page(meta={"api-version": "1.0"}), header_serial=9).last_serial == 9
+
+
+@pytest.mark.parametrize("body", [b"", b"{", json.dumps(page(entry())).encode()[:-5], b"\xff"])
+def test_broken_json_may_pass(body: bytes) -> None:
+    with pytest.raises(TransientError):
+        read(body)
