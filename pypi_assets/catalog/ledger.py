@@ -6,7 +6,7 @@ A range is born here with a unique start, at the end of the greatest one, so ran
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import Connection, RowMapping, and_, exists, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.ranges import RangeError, SerialRange
@@ -112,24 +112,24 @@ def seal(connection: Connection, serials: SerialRange) -> None:
     )
 
 
-def first_unsealed(connection: Connection, serial: int) -> int:
-    """`serial`, or if its range is sealed, the first serial after it that is not."""
-    following = serial_ranges.alias()
-    end = connection.scalar(
-        select(func.min(serial_ranges.c.end)).where(
-            serial_ranges.c.sealed,
-            serial_ranges.c.end >= serial,
-            ~exists().where(and_(following.c.start == serial_ranges.c.end, following.c.sealed)),
-        )
+def sealed_end(connection: Connection) -> int:
+    """The greatest serial that a dump has sealed, 0 where none has."""
+    return int(connection.scalar(select(func.max(serial_ranges.c.end)).where(serial_ranges.c.sealed)) or 0)
+
+
+def logged_serials(connection: Connection, serial: int) -> list[int]:
+    """Where a change at `serial` is to be logged so that the dumps still to come tell of it.
+
+    At `serial` itself where its range is not sealed; and after everything sealed where a later range is, since the
+    dump of that one may have told the contrary.
+    """
+    last_sealed = sealed_end(connection)
+    if serial > last_sealed:
+        return [serial]
+    own_is_sealed = connection.scalar(
+        select(serial_ranges.c.sealed).where(serial_ranges.c.start < serial, serial_ranges.c.end >= serial)
     )
-    if end is None:
-        return serial
-    unsealed_before = connection.scalar(
-        select(serial_ranges.c.id).where(
-            ~serial_ranges.c.sealed, serial_ranges.c.start < serial, serial_ranges.c.end >= serial
-        )
-    )
-    return serial if unsealed_before is not None else int(end) + 1
+    return [last_sealed + 1] if own_is_sealed else [serial, last_sealed + 1]
 
 
 def _ledger_range(row: RowMapping) -> LedgerRange:

@@ -1,0 +1,193 @@
+"""What people ask of the catalog: how things stand, which files are live, and whether the ledger is sound."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, and_, func, or_, select
+
+from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger import RangeState, complete_serial, ledger
+from pypi_assets.catalog.queue import TaskState, scope_progress
+from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    distribution_data,
+    distributions,
+    live_intervals,
+    projects,
+    releases,
+    visit_queue,
+    yanked_intervals,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """One distribution as it was live at a serial."""
+
+    filename: str
+    project: str
+    version: str
+    kind: str
+    sha256: str | None
+    yanked: bool
+    size: int | None
+    uploaded_at: str | None
+    requires_python: str | None
+    live_since: int
+    outcome: str
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCrawl:
+    """How far an open full crawl is. `expected_end` is in unix seconds, None while nothing tells."""
+
+    serial: int
+    shards_done: int
+    shards: int
+    projects_done: int
+    projects: int
+    projects_per_second: float
+    expected_end: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogStatus:
+    """How things stand. Counts of distributions are of those live now; serials are None before a full crawl."""
+
+    complete_serial: int | None
+    exact_from: int | None
+    events_through: int | None
+    live_distributions: int
+    outcomes: dict[str, int]
+    failed_visits: int
+    open_ranges: int
+    open_crawl: OpenCrawl | None
+    last_crawl_completed_at: float | None
+
+
+def catalog_status(catalog: Catalog) -> CatalogStatus:
+    with catalog.read() as connection:
+        state = connection.execute(select(catalog_state)).first()
+        outcomes = {outcome.value: 0 for outcome in Outcome} | {
+            outcome: count
+            for outcome, count in connection.execute(
+                select(distribution_data.c.outcome, func.count())
+                .join(live_intervals, live_intervals.c.distribution_id == distribution_data.c.distribution_id)
+                .where(live_intervals.c.end.is_(None))
+                .group_by(distribution_data.c.outcome)
+            )
+        }
+        failed_visits = connection.scalar(
+            select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
+        )
+        completed = last_completed_crawl(connection)
+        return CatalogStatus(
+            complete_serial=None if completed is None else complete_serial(connection),
+            exact_from=None if completed is None or state is None else state.exact_from,
+            events_through=None if state is None else state.events_through,
+            live_distributions=sum(outcomes.values()),
+            outcomes=outcomes,
+            failed_visits=failed_visits or 0,
+            open_ranges=sum(entry.state != RangeState.COMPLETE for entry in ledger(connection)) if completed else 0,
+            open_crawl=_open_crawl(connection, catalog.clock()),
+            last_crawl_completed_at=None if completed is None else completed.completed_at,
+        )
+
+
+def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:
+    crawl = find_open_crawl(connection)
+    if crawl is None:
+        return None
+    progress = scope_progress(connection, crawl.scope)
+    todo_shards = connection.scalar(
+        select(func.count(visit_queue.c.shard.distinct())).where(
+            visit_queue.c.scope == crawl.scope, visit_queue.c.state == TaskState.TODO
+        )
+    )
+    shards = connection.scalar(
+        select(func.count(visit_queue.c.shard.distinct())).where(visit_queue.c.scope == crawl.scope)
+    )
+    done = progress.total - progress.todo
+    rate = done / max(now - crawl.opened_at, 1e-9)
+    return OpenCrawl(
+        serial=crawl.serial,
+        shards_done=(shards or 0) - (todo_shards or 0),
+        shards=shards or 0,
+        projects_done=done,
+        projects=progress.total,
+        projects_per_second=rate,
+        expected_end=now + progress.todo / rate if done else None,
+    )
+
+
+def live_files(catalog: Catalog, serial: int | None = None, project: str | None = None) -> Iterator[LiveFile]:
+    """The distributions live at `serial` (None: the complete serial), by project, version and filename."""
+    with catalog.read() as connection:
+        at = complete_serial(connection) if serial is None else serial
+        live, yanked = live_intervals, yanked_intervals
+        query = (
+            select(
+                distributions,
+                projects.c.name,
+                releases.c.version,
+                live.c.start.label("live_since"),
+                yanked.c.start.label("yanked_since"),
+                distribution_data.c.outcome,
+            )
+            .select_from(live)
+            .join(distributions, distributions.c.id == live.c.distribution_id)
+            .join(projects, projects.c.id == distributions.c.project_id)
+            .join(releases, releases.c.id == distributions.c.release_id)
+            .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+            .outerjoin(
+                yanked,
+                and_(
+                    yanked.c.distribution_id == distributions.c.id,
+                    yanked.c.start <= at,
+                    or_(yanked.c.end.is_(None), yanked.c.end > at),
+                ),
+            )
+            .where(live.c.start <= at, or_(live.c.end.is_(None), live.c.end > at))
+            .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
+        )
+        if project is not None:
+            query = query.where(projects.c.normalized == canonicalize_name(project))
+        for row in connection.execution_options(yield_per=1_000).execute(query):
+            yield LiveFile(
+                filename=row.filename,
+                project=row.name,
+                version=row.version,
+                kind=row.kind,
+                sha256=row.sha256,
+                yanked=row.yanked_since is not None,
+                size=row.size,
+                uploaded_at=row.uploaded_at,
+                requires_python=row.requires_python,
+                live_since=row.live_since,
+                outcome=row.outcome,
+                url=row.url,
+            )
+
+
+def count_live(connection: Connection, serial: int) -> int:
+    """How many distributions are live at `serial`."""
+    live = live_intervals.c
+    query = select(func.count()).where(live.start <= serial, or_(live.end.is_(None), live.end > serial))
+    return int(connection.scalar(query) or 0)
+
+
+def ledger_faults(connection: Connection) -> list[str]:
+    """What is wrong with the ledger: gaps and overlaps, in words. Empty when all is well."""
+    faults = []
+    end = 0
+    for entry in ledger(connection):
+        if entry.serials.start > end:
+            faults.append(f"gap: no range holds the serials {end + 1} to {entry.serials.start}")
+        if entry.serials.start < end:
+            faults.append(f"overlap: {entry.serials} begins before {end}")
+        end = max(end, entry.serials.end)
+    return faults

@@ -1,0 +1,229 @@
+"""Full crawls: opened at a pinned serial, listed, visited in shards, completed. At most one is open."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, exists, func, insert, select, update
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger import ask_range, complete_range, last_asked_serial, lock_state
+from pypi_assets.catalog.projects import Selection, enter_projects, project_ids
+from pypi_assets.catalog.queue import crawl_scope, queue_visits, scope_progress
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.reads import count_pending_reads
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    distributions,
+    full_crawls,
+    live_intervals,
+    projects,
+    visit_statuses,
+    visits,
+)
+from pypi_assets.index.models import ListedProject
+
+_LISTED_AT_A_TIME = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class FullCrawl:
+    """One full crawl, pinned at `serial`. Times are unix seconds."""
+
+    id: int
+    serial: int
+    selection: Selection
+    opened_at: float
+    listed_at: float | None
+    completed_at: float | None
+
+    @property
+    def scope(self) -> str:
+        return crawl_scope(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlListing:
+    """How many projects a crawl visits, and which selected names the index does not have."""
+
+    projects: int
+    missing: tuple[str, ...]
+
+
+def open_crawl(catalog: Catalog, serial: int, index_url: str, selection: Selection) -> FullCrawl:
+    """Joins the open full crawl, or opens one pinned at `serial`.
+
+    Raises CatalogError where the catalog follows another index, where its serials are beyond the index's, or where the
+    open crawl is of other projects.
+    """
+    now = catalog.clock()
+    with catalog.write() as connection:
+        joined = _crawl_where(connection, full_crawls.c.open == 1)
+        if joined is not None:
+            _require_same_selection(joined.selection, selection, "the open full crawl")
+            _require_same_index(connection, index_url)
+            return joined
+        known = connection.execute(select(catalog_state)).first()
+        if known is None:
+            connection.execute(
+                insert(catalog_state).values(
+                    id=1,
+                    index_url=index_url,
+                    events_since=serial,
+                    events_through=serial,
+                    exact_from=0,
+                    next_dump_sequence=1,
+                )
+            )
+            if serial > 0:
+                ask_range(connection, serial, now)
+        else:
+            _require_same_index(connection, index_url)
+            _require_none_dropped(connection, selection)
+            lock_state(connection, exclusive=True)
+            if serial < last_asked_serial(connection):
+                raise CatalogError(
+                    f"the index is at serial {serial}, but the catalog already follows it up to"
+                    f" {last_asked_serial(connection)}: it has gone backwards (restored from a backup?);"
+                    " start a new catalog"
+                )
+        row = insert(full_crawls).values(
+            serial=serial, selection=json.dumps(sorted(selection.names)), opened_at=now, open=1
+        )
+        crawl_id = connection.execute(row.returning(full_crawls.c.id)).scalar_one()
+        return FullCrawl(crawl_id, serial, selection, now, None, None)
+
+
+def find_open_crawl(connection: Connection) -> FullCrawl | None:
+    return _crawl_where(connection, full_crawls.c.open == 1)
+
+
+def last_completed_crawl(connection: Connection) -> FullCrawl | None:
+    return _crawl_where(connection, full_crawls.c.completed_at.is_not(None))
+
+
+def require_followable(connection: Connection, index_url: str, selection: Selection) -> FullCrawl:
+    """The last completed full crawl, on which ranges can follow.
+
+    Raises CatalogError where there is none, or where it was of another index or of other projects.
+    """
+    crawl = last_completed_crawl(connection)
+    if crawl is None:
+        raise CatalogError("no full crawl is complete yet: run `pypi-assets crawl full` first")
+    _require_same_index(connection, index_url)
+    _require_same_selection(crawl.selection, selection, "the last full crawl")
+    return crawl
+
+
+def list_projects(catalog: Catalog, crawl: FullCrawl, listed: Iterable[ListedProject]) -> CrawlListing:
+    """Enters the index's projects and queues a visit of each; also of those that have live files and are not listed."""
+    chunk: list[ListedProject] = []
+    missing = set(crawl.selection.names)
+    for project in listed:
+        if project.normalized in crawl.selection:
+            missing.discard(project.normalized)
+            chunk.append(project)
+        if len(chunk) >= _LISTED_AT_A_TIME:
+            _enter_listed(catalog, crawl, chunk)
+            chunk = []
+    _enter_listed(catalog, crawl, chunk)
+    with catalog.write() as connection:
+        unlisted = connection.execute(
+            select(projects.c.id, projects.c.shard).where(
+                exists().where(
+                    distributions.c.project_id == projects.c.id,
+                    live_intervals.c.distribution_id == distributions.c.id,
+                    live_intervals.c.end.is_(None),
+                )
+            )
+        )
+        queue_visits(connection, crawl.scope, [(row.id, row.shard, 0) for row in unlisted])
+        connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(listed_at=catalog.clock()))
+        return CrawlListing(scope_progress(connection, crawl.scope).total, tuple(sorted(missing)))
+
+
+def _enter_listed(catalog: Catalog, crawl: FullCrawl, listed: Sequence[ListedProject]) -> None:
+    if not listed:
+        return
+    with catalog.write() as connection:
+        enter_projects(connection, ((project.name, crawl.serial) for project in listed))
+        ids = project_ids(connection, [project.normalized for project in listed])
+        shards = {
+            row.id: row.shard
+            for start in range(0, len(ids), 1_000)
+            for row in connection.execute(
+                select(projects.c.id, projects.c.shard).where(
+                    projects.c.id.in_(sorted(ids.values())[start : start + 1_000])
+                )
+            )
+        }
+        serials = {ids[project.normalized]: project.last_serial for project in listed}
+        tasks = ((id_, shards[id_], min(serial or 0, crawl.serial)) for id_, serial in serials.items())
+        queue_visits(connection, crawl.scope, list(tasks))
+
+
+def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
+    """Completes the crawl if nothing of it is left to visit or to read; returns whether it is complete."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        current = _crawl_where(connection, full_crawls.c.id == crawl.id)
+        if current is None or current.listed_at is None:
+            return False
+        if current.completed_at is not None:
+            return True
+        left = scope_progress(connection, crawl.scope).todo + count_pending_reads(connection, crawl.scope, None)
+        if left:
+            return False
+        greatest_page_serial = connection.scalar(
+            select(func.max(visit_statuses.c.page_serial))
+            .join(visits, visits.c.id == visit_statuses.c.visit_id)
+            .where(visits.c.scope == crawl.scope)
+        )
+        first = _crawl_where(connection, full_crawls.c.completed_at.is_not(None)) is None
+        now = catalog.clock()
+        connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(completed_at=now, open=None))
+        if first:
+            connection.execute(update(catalog_state).values(exact_from=max(crawl.serial, greatest_page_serial or 0)))
+            if crawl.serial > 0:
+                complete_range(connection, SerialRange(0, crawl.serial), now)
+        return True
+
+
+def _crawl_where(connection: Connection, condition: object) -> FullCrawl | None:
+    row = connection.execute(
+        select(full_crawls).where(condition).order_by(full_crawls.c.id.desc()).limit(1)  # type: ignore[arg-type]
+    ).first()
+    if row is None:
+        return None
+    selection = Selection(frozenset(json.loads(row.selection)))
+    return FullCrawl(row.id, row.serial, selection, row.opened_at, row.listed_at, row.completed_at)
+
+
+def _require_same_index(connection: Connection, index_url: str) -> None:
+    known = connection.scalar(select(catalog_state.c.index_url))
+    if known is not None and known != index_url:
+        raise CatalogError(
+            f"this catalog follows {known}, not {index_url}: set PYPI_ASSETS_INDEX_URL back, or use another"
+            " PYPI_ASSETS_HOME or PYPI_ASSETS_DATABASE_URL"
+        )
+
+
+def _require_same_selection(known: Selection, wanted: Selection, what: str) -> None:
+    if known.names != wanted.names:
+        raise CatalogError(
+            f"PYPI_ASSETS_PROJECTS names other projects than {what}: set it back, or complete that crawl and run"
+            " `pypi-assets crawl full` to follow more"
+        )
+
+
+def _require_none_dropped(connection: Connection, selection: Selection) -> None:
+    """A catalog can come to follow more projects, never fewer: those dropped would silently grow stale."""
+    last = last_completed_crawl(connection)
+    if last is None or not selection.names:
+        return
+    dropped = sorted(last.selection.names - selection.names)
+    if dropped or not last.selection.names:
+        raise CatalogError(
+            f"this catalog also follows {', '.join(dropped[:5]) or 'all other projects'}, which PYPI_ASSETS_PROJECTS no"
+            " longer names: add them again, or use another PYPI_ASSETS_HOME for a smaller catalog"
+        )

@@ -1,0 +1,122 @@
+"""The index's events, kept as they came, and how far they reach without a gap."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, func, select, update
+
+from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
+from pypi_assets.catalog.ledger import lock_state
+from pypi_assets.catalog.projects import Selection, enter_projects, project_ids
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.tables import catalog_state, events, projects
+from pypi_assets.index.actions import NO_FILE_CHANGE, Action, file_change
+from pypi_assets.index.models import ChangelogEvent
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEvents:
+    """What the events of a range come to; `unknown` are actions that nobody has told us the meaning of."""
+
+    events: int
+    unknown: int
+    changed_projects: int
+
+
+def events_through(connection: Connection) -> int:
+    """The serial up to which all events since the first full crawl are stored."""
+    return int(lock_state(connection, exclusive=False)["events_through"])
+
+
+def store_events(
+    catalog: Catalog, page: Sequence[ChangelogEvent], after: int, through: int, selection: Selection
+) -> None:
+    """Stores one page of the changelog, which holds all events with `after` < serial <= `through`.
+
+    Events that are there already stay as they are. Raises CatalogError where `after` would leave a gap.
+    """
+    with catalog.write() as connection:
+        state = lock_state(connection, exclusive=True)
+        if after > state["events_through"]:
+            raise CatalogError(
+                f"events are stored up to serial {state['events_through']}, so a page after {after} leaves a gap"
+            )
+        wanted = [(event, canonicalize_name(event.name)) for event in page if event.serial <= through]
+        wanted = [(event, normalized) for event, normalized in wanted if normalized in selection]
+        enter_projects(connection, ((event.name, event.serial - 1) for event, _ in wanted))
+        ids = project_ids(connection, sorted({normalized for _, normalized in wanted}))
+        insert_missing(
+            connection,
+            events,
+            [
+                {
+                    "serial": event.serial,
+                    "project_id": ids[normalized],
+                    "name": event.name,
+                    "version": event.version,
+                    "timestamp": event.timestamp,
+                    "action": event.action,
+                    "kind": file_change(event).action,
+                }
+                for event, normalized in wanted
+            ],
+        )
+        if through > state["events_through"]:
+            connection.execute(update(catalog_state).values(events_through=through))
+
+
+def project_events(connection: Connection, project_id: int) -> list[ChangelogEvent]:
+    """All stored events of a project, in order of serial."""
+    rows = connection.execute(select(events).where(events.c.project_id == project_id).order_by(events.c.serial))
+    return [ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial) for row in rows]
+
+
+def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple[int, int, int]]:
+    """The projects of which an event in `serials` changes files: (project id, its shard, the last such serial)."""
+    rows = connection.execute(
+        select(events.c.project_id, projects.c.shard, func.max(events.c.serial))
+        .join(projects, projects.c.id == events.c.project_id)
+        .where(
+            events.c.serial > serials.start,
+            events.c.serial <= serials.end,
+            events.c.kind.not_in(sorted(NO_FILE_CHANGE)),
+        )
+        .group_by(events.c.project_id, projects.c.shard)
+        .order_by(events.c.project_id)
+    )
+    return [(project_id, shard, serial) for project_id, shard, serial in rows]
+
+
+def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
+    """How many events a range holds, how many of them are unknown, how many projects they change."""
+    by_kind = {
+        kind: count
+        for kind, count in connection.execute(
+            select(events.c.kind, func.count())
+            .where(events.c.serial > serials.start, events.c.serial <= serials.end)
+            .group_by(events.c.kind)
+        )
+    }
+    return RangeEvents(
+        events=sum(by_kind.values()),
+        unknown=by_kind.get(Action.UNKNOWN, 0),
+        changed_projects=len(changed_projects(connection, serials)),
+    )
+
+
+def explains_absence(connection: Connection, project_id: int) -> int | None:
+    """The serial of the event after which a project's page may rightly be 404; None where no event explains that.
+
+    A project that was removed, or created and never uploaded to, has no page.
+    """
+    row = connection.execute(
+        select(events.c.serial, events.c.kind)
+        .where(
+            events.c.project_id == project_id,
+            events.c.kind.in_([Action.CREATE_PROJECT, Action.REMOVE_PROJECT, Action.ADD_FILE]),
+        )
+        .order_by(events.c.serial.desc())
+        .limit(1)
+    ).first()
+    return None if row is None or row.kind == Action.ADD_FILE else int(row.serial)

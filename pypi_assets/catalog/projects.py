@@ -1,0 +1,83 @@
+"""Projects: entered from the index's list or from an event, and the shards that they fall into."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, select
+
+from pypi_assets.catalog.database import insert_missing
+from pypi_assets.catalog.tables import projects
+
+PROJECT_SHARDS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One project of the catalog. Its events above `known_since` are all stored."""
+
+    id: int
+    normalized: str
+    name: str
+    known_since: int
+    page_serial: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The projects that a catalog is limited to, by normalized name; none named means all."""
+
+    names: frozenset[str] = frozenset()
+
+    def __contains__(self, normalized: str) -> bool:
+        return not self.names or normalized in self.names
+
+
+def project_shard(normalized: str) -> int:
+    """Which of the 1,000 shards of a full crawl the project is in."""
+    return int.from_bytes(_digest(normalized)) % PROJECT_SHARDS
+
+
+def project_bucket(normalized: str) -> int:
+    """The first 16 bits of the hash of the name: its first digits tell the shard of a dump."""
+    return int.from_bytes(_digest(normalized)[:2])
+
+
+def _digest(normalized: str) -> bytes:
+    return hashlib.sha256(normalized.encode()).digest()
+
+
+def enter_projects(connection: Connection, names: Iterable[tuple[str, int]]) -> None:
+    """Enters those of `names` (as displayed, with the serial above which their events are stored) that are new."""
+    rows: dict[str, dict[str, str | int]] = {}
+    for name, known_since in names:
+        normalized = canonicalize_name(name)
+        rows.setdefault(
+            normalized,
+            {
+                "normalized": normalized,
+                "name": name,
+                "bucket": project_bucket(normalized),
+                "shard": project_shard(normalized),
+                "known_since": known_since,
+            },
+        )
+    insert_missing(connection, projects, [rows[normalized] for normalized in sorted(rows)])
+
+
+def project_ids(connection: Connection, normalized: Sequence[str]) -> dict[str, int]:
+    """The ids of these projects, by normalized name; unknown ones are left out."""
+    found: dict[str, int] = {}
+    for start in range(0, len(normalized), 1_000):
+        query = select(projects.c.normalized, projects.c.id).where(
+            projects.c.normalized.in_(normalized[start : start + 1_000])
+        )
+        found.update((name, project_id) for name, project_id in connection.execute(query))
+    return found
+
+
+def find_project(connection: Connection, name: str) -> Project | None:
+    """The project of that name, however it is written."""
+    row = connection.execute(select(projects).where(projects.c.normalized == canonicalize_name(name))).first()
+    return None if row is None else Project(row.id, row.normalized, row.name, row.known_since, row.page_serial)

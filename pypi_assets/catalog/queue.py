@@ -1,0 +1,203 @@
+"""Which projects a full crawl or a serial range still has to visit.
+
+A *scope* names the work: `crawl:7` or `range:1200-1350`. What is left of it survives any stop.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+
+from pypi_assets.catalog.database import insert_missing
+from pypi_assets.catalog.projects import Project
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.reads import Failure
+from pypi_assets.catalog.tables import projects, visit_queue
+
+
+class TaskState(StrEnum):
+    TODO = "todo"
+    DONE = "done"
+    GAVE_UP = "gave up"
+
+
+@dataclass(frozen=True, slots=True)
+class VisitTask:
+    """One project to visit; a page older than `min_serial` is stale."""
+
+    scope: str
+    project: Project
+    shard: int
+    min_serial: int
+    attempts: int
+    first_failed_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeProgress:
+    """How many projects of a scope are in which state."""
+
+    todo: int
+    done: int
+    gave_up: int
+
+    @property
+    def total(self) -> int:
+        return self.todo + self.done + self.gave_up
+
+
+def crawl_scope(crawl_id: int) -> str:
+    return f"crawl:{crawl_id}"
+
+
+def range_scope(serials: SerialRange) -> str:
+    return f"range:{serials.key}"
+
+
+def queue_visits(connection: Connection, scope: str, tasks: Iterable[tuple[int, int, int]]) -> int:
+    """Adds (project id, its shard, least serial) to what `scope` has to visit; returns how many are new."""
+    return insert_missing(
+        connection,
+        visit_queue,
+        [
+            {"scope": scope, "project_id": project_id, "shard": shard, "min_serial": serial, "state": TaskState.TODO}
+            for project_id, shard, serial in tasks
+        ],
+    )
+
+
+def requeue_visits(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> None:
+    """Makes what `scope` has visited already, or given up, due again."""
+    connection.execute(
+        update(visit_queue)
+        .where(_in_scope(scope, shards), visit_queue.c.state != TaskState.TODO)
+        .values(state=TaskState.TODO, attempts=0, first_failed_at=None, due_at=0, error_text=None)
+    )
+
+
+def due_visits(
+    connection: Connection, scope: str, shards: Sequence[int] | None, now: float, limit: int
+) -> list[VisitTask]:
+    """The next visits of `scope` that are due, within `shards` (None: all)."""
+    query = (
+        select(visit_queue, projects.c.normalized, projects.c.name, projects.c.known_since, projects.c.page_serial)
+        .join(projects, projects.c.id == visit_queue.c.project_id)
+        .where(_todo(scope, shards), visit_queue.c.due_at <= now)
+        .order_by(visit_queue.c.due_at, visit_queue.c.project_id)
+        .limit(limit)
+    )
+    return [
+        VisitTask(
+            scope=row.scope,
+            project=Project(row.project_id, row.normalized, row.name, row.known_since, row.page_serial),
+            shard=row.shard,
+            min_serial=row.min_serial,
+            attempts=row.attempts,
+            first_failed_at=row.first_failed_at,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def next_visit_due(connection: Connection, scope: str, shards: Sequence[int] | None) -> float | None:
+    """When the next visit of `scope` is due (unix seconds), None where none is left."""
+    due: float | None = connection.scalar(select(func.min(visit_queue.c.due_at)).where(_todo(scope, shards)))
+    return due
+
+
+def finish_visit(connection: Connection, task: VisitTask, state: TaskState, error_text: str | None = None) -> None:
+    _update(connection, task, state=state, error_text=error_text, attempts=visit_queue.c.attempts + 1)
+
+
+def postpone_visit(connection: Connection, task: VisitTask, now: float, due_at: float, error_text: str) -> None:
+    """Leaves the visit for `due_at`; `first_failed_at` is that of the first failure."""
+    _update(
+        connection,
+        task,
+        attempts=visit_queue.c.attempts + 1,
+        first_failed_at=func.coalesce(visit_queue.c.first_failed_at, now),
+        due_at=due_at,
+        error_text=error_text,
+    )
+
+
+def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> ScopeProgress:
+    counts = {
+        state: count
+        for state, count in connection.execute(
+            select(visit_queue.c.state, func.count()).where(_in_scope(scope, shards)).group_by(visit_queue.c.state)
+        )
+    }
+    return ScopeProgress(
+        todo=counts.get(TaskState.TODO, 0),
+        done=counts.get(TaskState.DONE, 0),
+        gave_up=counts.get(TaskState.GAVE_UP, 0),
+    )
+
+
+def shards_with_projects(connection: Connection, scope: str) -> dict[int, int]:
+    """How many projects `scope` visits in each shard that has any."""
+    return {
+        shard: count
+        for shard, count in connection.execute(
+            select(visit_queue.c.shard, func.count()).where(visit_queue.c.scope == scope).group_by(visit_queue.c.shard)
+        )
+    }
+
+
+def list_failed_visits(connection: Connection) -> list[Failure]:
+    """The projects whose last attempt at a visit failed, given up or waiting for the next try."""
+    rows = connection.execute(
+        select(visit_queue, projects.c.name)
+        .join(projects, projects.c.id == visit_queue.c.project_id)
+        .where(visit_queue.c.error_text.is_not(None))
+        .order_by(projects.c.normalized, visit_queue.c.scope)
+    )
+    return [
+        Failure(
+            project=row.name,
+            filename="",
+            outcome="gave up" if row.state == TaskState.GAVE_UP else "waiting",
+            kind="visit",
+            text=row.error_text,
+            attempts=row.attempts,
+        )
+        for row in rows
+    ]
+
+
+def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
+    """Makes visits that were given up due again; returns the scopes that they belong to."""
+    failed = (
+        select(visit_queue.c.project_id)
+        .join(projects, projects.c.id == visit_queue.c.project_id)
+        .where(visit_queue.c.state == TaskState.GAVE_UP)
+    )
+    if normalized is not None:
+        failed = failed.where(projects.c.normalized == normalized)
+    ids = list(connection.scalars(failed.distinct()))
+    given_up = and_(visit_queue.c.state == TaskState.GAVE_UP, visit_queue.c.project_id.in_(ids))
+    scopes = list(connection.scalars(select(visit_queue.c.scope).where(given_up).distinct().order_by("scope")))
+    connection.execute(
+        update(visit_queue).where(given_up).values(state=TaskState.TODO, attempts=0, first_failed_at=None, due_at=0)
+    )
+    return scopes
+
+
+def _update(connection: Connection, task: VisitTask, **values: object) -> None:
+    connection.execute(
+        update(visit_queue)
+        .where(visit_queue.c.scope == task.scope, visit_queue.c.project_id == task.project.id)
+        .values(**values)
+    )
+
+
+def _in_scope(scope: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
+    if shards is None:
+        return visit_queue.c.scope == scope
+    return and_(visit_queue.c.scope == scope, visit_queue.c.shard.in_(shards))
+
+
+def _todo(scope: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
+    return and_(_in_scope(scope, shards), visit_queue.c.state == TaskState.TODO)

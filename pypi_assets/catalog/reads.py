@@ -1,0 +1,270 @@
+"""What was read from each distribution, what is still to be read, and what could not be."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, update
+
+from pypi_assets.catalog.database import insert_missing
+from pypi_assets.catalog.ledger import lock_state, sealed_end
+from pypi_assets.catalog.lists import store_lists
+from pypi_assets.catalog.tables import (
+    changes,
+    distribution_data,
+    distributions,
+    live_intervals,
+    projects,
+    visit_queue,
+)
+from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
+
+READ_LATE = "read late"
+
+
+class Outcome(StrEnum):
+    """What became of a distribution. All but PENDING are final, and only GAVE_UP is tried again by itself."""
+
+    PENDING = "pending"
+    DATA = "data"
+    ERROR = "error"
+    VANISHED = "vanished"
+    UNSUPPORTED = "unsupported"
+    GAVE_UP = "gave up"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRead:
+    """A distribution that is to be read. `size` is in bytes."""
+
+    distribution_id: int
+    project: str
+    filename: str
+    url: str
+    sha256: str | None
+    size: int | None
+    attempts: int
+    first_failed_at: float | None
+    shard: int
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRead:
+    """What came of one attempt: a record, or no record and the outcome that follows."""
+
+    distribution_id: int
+    outcome: Outcome
+    record: DistributionRecord | None = None
+    error_kind: str | None = None
+    error_text: str | None = None
+    due_at: float = 0.0
+    bytes_fetched: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A distribution that could not be read, or a project whose page could not be judged."""
+
+    project: str
+    filename: str
+    outcome: str
+    kind: str
+    text: str
+    attempts: int
+
+
+def record_outcome(record: DistributionRecord) -> Outcome:
+    """The outcome that a record stands for."""
+    if record.error is None:
+        return Outcome.DATA
+    return Outcome.UNSUPPORTED if record.error.kind == ErrorKind.UNSUPPORTED_KIND else Outcome.ERROR
+
+
+def pending_reads(
+    connection: Connection, scope: str | None, shards: Sequence[int] | None, now: float, limit: int
+) -> list[PendingRead]:
+    """Distributions to read now: those of the projects that `scope` visits (None: of all), within `shards`."""
+    query = (
+        select(
+            distributions,
+            projects.c.normalized,
+            projects.c.shard,
+            distribution_data.c.attempts,
+            distribution_data.c.first_failed_at,
+            exists()
+            .where(live_intervals.c.distribution_id == distributions.c.id, live_intervals.c.end.is_(None))
+            .label("is_live"),
+        )
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .where(_is_pending(scope, shards), distribution_data.c.due_at <= now)
+        .order_by(distribution_data.c.due_at, distributions.c.id)
+        .limit(limit)
+    )
+    return [
+        PendingRead(
+            distribution_id=row.id,
+            project=row.normalized,
+            filename=row.filename,
+            url=row.url,
+            sha256=row.sha256,
+            size=row.size,
+            attempts=row.attempts,
+            first_failed_at=row.first_failed_at,
+            shard=row.shard,
+            is_live=row.is_live,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def count_pending_reads(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> int:
+    return int(connection.scalar(_pending_query(func.count(), scope, shards)) or 0)
+
+
+def next_read_due(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> float | None:
+    """When the next pending read is due (unix seconds), None where none is pending."""
+    due: float | None = connection.scalar(_pending_query(func.min(distribution_data.c.due_at), scope, shards))
+    return due
+
+
+def _pending_query(what: ColumnElement[Any], scope: str | None, shards: Sequence[int] | None) -> Select[Any]:
+    return (
+        select(what)
+        .select_from(distribution_data)
+        .join(distributions, distributions.c.id == distribution_data.c.distribution_id)
+        .where(_is_pending(scope, shards))
+    )
+
+
+def _is_pending(scope: str | None, shards: Sequence[int] | None) -> ColumnElement[bool]:
+    pending = and_(distribution_data.c.outcome == Outcome.PENDING, distributions.c.url.is_not(None))
+    if scope is None:
+        return pending
+    visited = select(visit_queue.c.project_id).where(visit_queue.c.scope == scope)
+    if shards is not None:
+        visited = visited.where(visit_queue.c.shard.in_(shards))
+    return and_(pending, distributions.c.project_id.in_(visited))
+
+
+def store_reads(connection: Connection, finished: Sequence[FinishedRead], now: float) -> None:
+    """Stores what came of some attempts, and logs those that come too late for a dump that is sealed already."""
+    records = [read.record for read in finished if read.record is not None]
+    lists = store_lists(
+        connection,
+        [names for record in records for names in (record.requires_dist, record.modules) if names is not None],
+    )
+    for read in finished:
+        columns: dict[str, Any] = {
+            "outcome": read.outcome,
+            "error_kind": read.error_kind,
+            "error_text": read.error_text,
+            "attempts": distribution_data.c.attempts + 1,
+            "due_at": read.due_at,
+            "bytes_fetched": distribution_data.c.bytes_fetched + read.bytes_fetched,
+            "seconds": distribution_data.c.seconds + read.seconds,
+        }
+        if read.outcome in {Outcome.PENDING, Outcome.GAVE_UP}:
+            columns["first_failed_at"] = func.coalesce(distribution_data.c.first_failed_at, now)
+        else:
+            columns |= {"first_failed_at": None, "read_at": now}
+        if read.record is not None:
+            columns |= _record_columns(read.record, lists)
+        connection.execute(
+            update(distribution_data)
+            .where(distribution_data.c.distribution_id == read.distribution_id)
+            .values(**columns)
+        )
+    _log_late_reads(connection, [read.distribution_id for read in finished if read.outcome != Outcome.PENDING])
+
+
+def _record_columns(record: DistributionRecord, lists: dict[tuple[str, ...], int]) -> dict[str, Any]:
+    details = {
+        "name": record.project,
+        "version": record.version,
+        "summary": record.summary,
+        "provides_extra": list(record.provides_extra),
+        "entry_points": record.entry_points,
+        "declared": list(record.declared),
+        "notes": list(record.notes),
+    }
+    return {
+        "error_kind": None if record.error is None else record.error.kind,
+        "error_text": None if record.error is None else record.error.text,
+        "extractor_version": EXTRACTOR_VERSION,
+        "metadata_version": record.metadata_version,
+        "requires_python": record.requires_python,
+        "requires_dist_id": None if record.requires_dist is None else lists[record.requires_dist],
+        "modules_id": None if record.modules is None else lists[record.modules],
+        "details": json.dumps({name: value for name, value in details.items() if value}, ensure_ascii=True),
+    }
+
+
+def _log_late_reads(connection: Connection, distribution_ids: Iterable[int]) -> None:
+    lock_state(connection, exclusive=False)
+    last_sealed = sealed_end(connection)
+    ids = sorted(distribution_ids)
+    if not last_sealed or not ids:
+        return
+    late = connection.execute(
+        select(changes.c.distribution_id, func.max(changes.c.serial))
+        .where(changes.c.distribution_id.in_(ids), changes.c.logged_serial <= last_sealed)
+        .group_by(changes.c.distribution_id)
+    )
+    rows = [
+        {"distribution_id": distribution_id, "serial": serial, "cause": READ_LATE, "logged_serial": last_sealed + 1}
+        for distribution_id, serial in late
+    ]
+    insert_missing(connection, changes, rows)
+
+
+def list_failures(connection: Connection) -> list[Failure]:
+    """Every distribution with an error or given up, and every project whose visit was given up."""
+    reads = connection.execute(
+        select(
+            projects.c.name,
+            distributions.c.filename,
+            distribution_data.c.outcome,
+            distribution_data.c.error_kind,
+            distribution_data.c.error_text,
+            distribution_data.c.attempts,
+        )
+        .join(distributions, distributions.c.id == distribution_data.c.distribution_id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .where(distribution_data.c.outcome.in_([Outcome.ERROR, Outcome.GAVE_UP]))
+        .order_by(projects.c.normalized, distributions.c.filename)
+    )
+    return [
+        Failure(
+            project=row.name,
+            filename=row.filename,
+            outcome=row.outcome,
+            kind=row.error_kind or "",
+            text=row.error_text or "",
+            attempts=row.attempts,
+        )
+        for row in reads
+    ]
+
+
+def retry_failures(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:
+    """Makes failed reads due again, all or those of one error kind or project; returns how many."""
+    failed = (
+        select(distributions.c.id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .where(distribution_data.c.outcome.in_([Outcome.ERROR, Outcome.GAVE_UP]), distributions.c.url.is_not(None))
+    )
+    if kind is not None:
+        failed = failed.where(distribution_data.c.error_kind == kind)
+    if normalized is not None:
+        failed = failed.where(projects.c.normalized == normalized)
+    return connection.execute(
+        update(distribution_data)
+        .where(distribution_data.c.distribution_id.in_(failed))
+        .values(outcome=Outcome.PENDING, first_failed_at=None, due_at=0)
+    ).rowcount

@@ -1,0 +1,296 @@
+"""What follows from a project's events and pages: which files were live and yanked, and from which serial to which.
+
+A pure function of all that is stored of one project. It is computed whole each time and never patched, so the order in
+which events and pages came in cannot matter. Nothing here touches the database.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from packaging.utils import canonicalize_version
+
+from pypi_assets.index.actions import Action, FileChange, file_change
+from pypi_assets.index.models import ChangelogEvent
+
+UNEXPLAINED = "unexplained"
+BASELINE = "baseline"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Interval:
+    """Holds from `start` up to, and not including, `end`; None means it still holds. Both are serials."""
+
+    start: int
+    end: int | None
+
+    def __contains__(self, serial: int) -> bool:
+        return self.start <= serial and (self.end is None or serial < self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPage:
+    """What a page showed at `serial`: of each filename, whether it was yanked. No files for a 404 that was true."""
+
+    serial: int
+    yanked: Mapping[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that happened to a file at a serial, and why."""
+
+    serial: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileHistory:
+    """All that is known of when one file was live and yanked. `version` is the release that its add event names."""
+
+    filename: str
+    version: str
+    live: tuple[Interval, ...]
+    yanked: tuple[Interval, ...]
+    changes: tuple[Change, ...]
+
+    def is_live(self, serial: int) -> bool:
+        return any(serial in interval for interval in self.live)
+
+    @property
+    def is_live_now(self) -> bool:
+        return bool(self.live) and self.live[-1].end is None
+
+
+@dataclass(slots=True)
+class _Flag:
+    """One flag of one file over time."""
+
+    intervals: list[Interval] = field(default_factory=list)
+    since: int | None = None
+
+    def set(self, value: bool, serial: int) -> bool:
+        """Sets the flag as of `serial`; returns whether that changed anything."""
+        if value == (self.since is not None):
+            return False
+        if value:
+            self.since = serial
+            return True
+        if self.since != serial:  # what began and ended at one serial was never seen
+            self.intervals.append(Interval(self.since or 0, serial))
+        self.since = None
+        return True
+
+    def all(self) -> tuple[Interval, ...]:
+        still = [] if self.since is None else [Interval(self.since, None)]
+        return tuple(_joined([*self.intervals, *still]))
+
+
+@dataclass(slots=True)
+class _File:
+    version: str
+    present: bool = False
+    yanked: bool = False
+    live: _Flag = field(default_factory=_Flag)
+    yanked_live: _Flag = field(default_factory=_Flag)
+    changes: list[Change] = field(default_factory=list)
+
+
+def file_histories(
+    events: Sequence[ChangelogEvent],
+    pages: Iterable[SeenPage],
+    *,
+    known_since: int,
+    version_of: Callable[[str], str],
+) -> dict[str, FileHistory]:
+    """The history of every file of a project, by filename.
+
+    `events` are the project's stored events in order of serial; all those above `known_since` must be there, up to the
+    serial of each page. `version_of` tells a file's release where no add event does. Files that were there before the
+    first event count from `known_since`. Where a page differs from what the events lead to, the page wins, and the
+    change has the cause UNEXPLAINED.
+    """
+    known = [(event, file_change(event)) for event in events if event.serial > known_since]
+    shown = _pages_by_serial(pages)
+    project = _Project(version_of)
+    project.begin(known, shown, known_since)
+    remaining = iter([*known])
+    pending = next(remaining, None)
+    for page in shown:
+        while pending is not None and pending[0].serial <= page.serial:
+            project.apply(*pending)
+            pending = next(remaining, None)
+        project.correct(page, max(page.serial, known_since))
+    while pending is not None:
+        project.apply(*pending)
+        pending = next(remaining, None)
+    return project.histories()
+
+
+def _pages_by_serial(pages: Iterable[SeenPage]) -> list[SeenPage]:
+    """Of the pages of one serial, the one given last."""
+    latest = {page.serial: page for page in pages}
+    return [latest[serial] for serial in sorted(latest)]
+
+
+class _Project:
+    """A project as its events and pages go by."""
+
+    def __init__(self, version_of: Callable[[str], str]) -> None:
+        self._version_of = version_of
+        self._files: dict[str, _File] = {}
+        self._quarantined = False
+        self._quarantined_releases: set[str] = set()
+        self._yanked_releases: set[str] = set()
+
+    def begin(
+        self, known: Sequence[tuple[ChangelogEvent, FileChange]], pages: Sequence[SeenPage], known_since: int
+    ) -> None:
+        """Infers what was there before the first event, from the first page and from what later events undo."""
+        first_page = pages[0] if pages else None
+        first_of: dict[tuple[str, str | None], FileChange] = {}
+        cleared_at: dict[str | None, int] = {}
+        for event, change in known:
+            topic = _TOPICS.get(change.action)
+            if topic is None:
+                continue
+            release = None if event.version is None else _release(event.version)
+            scope = None if change.action in _OF_PROJECT else release
+            if (topic, scope) not in first_of:
+                first_of[topic, scope] = change
+                if change.action in {Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE}:
+                    cleared_at[scope] = event.serial
+        self._quarantined = None in cleared_at
+        self._quarantined_releases = {scope for scope in cleared_at if scope is not None}
+        added = {change.filename: event.serial for event, change in reversed(known) if change.action == Action.ADD_FILE}
+        for page in pages:
+            for filename, yanked in page.yanked.items():
+                if filename in self._files or added.get(filename, page.serial + 1) <= page.serial:
+                    continue
+                version = self._version_of(filename)
+                release = _release(version)
+                if page is not first_page and not self._hidden_until(release, cleared_at, first_page, page):
+                    continue
+                first_yank = first_of.get(("yank", release))
+                file = self._files[filename] = _File(version, present=True)
+                file.yanked = yanked if first_yank is None else first_yank.action == Action.UNYANK_RELEASE
+                if file.yanked:
+                    self._yanked_releases.add(release)
+        self._refresh(self._files, known_since, BASELINE)
+
+    @staticmethod
+    def _hidden_until(
+        release: str, cleared_at: Mapping[str | None, int], first_page: SeenPage | None, page: SeenPage
+    ) -> bool:
+        after = -1 if first_page is None else first_page.serial
+        return any(after < cleared_at.get(scope, -1) <= page.serial for scope in (None, release))
+
+    def apply(self, event: ChangelogEvent, change: FileChange) -> None:
+        """What `event` does. Removals by release or project, and quarantines, touch many files with one event."""
+        action, serial = change.action, event.serial
+        release = None if event.version is None else _release(event.version)
+        touched: Iterable[str] = self._files
+        if action == Action.ADD_FILE and change.filename is not None:
+            version = event.version or self._version_of(change.filename)
+            file = self._files.setdefault(change.filename, _File(version))
+            file.version, file.present = version, True
+            file.yanked = _release(version) in self._yanked_releases
+            touched = [change.filename]
+        elif action == Action.REMOVE_FILE:
+            touched = [name for name in self._files if name == change.filename]
+            self._remove(touched)
+        elif action == Action.REMOVE_RELEASE and release is not None:
+            touched = self._of_release(release)
+            self._remove(touched)
+            self._quarantined_releases.discard(release)
+            self._yanked_releases.discard(release)
+        elif action == Action.REMOVE_PROJECT:
+            self._remove(self._files)
+            self._quarantined = False
+            self._quarantined_releases.clear()
+            self._yanked_releases.clear()
+        elif action in {Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT}:
+            self._quarantined = action == Action.QUARANTINE_PROJECT
+        elif action == Action.QUARANTINE_RELEASE and release is not None:
+            self._quarantined_releases.add(release)
+        elif action == Action.UNQUARANTINE_RELEASE and release is not None:
+            self._quarantined_releases.discard(release)
+        elif action in {Action.YANK_RELEASE, Action.UNYANK_RELEASE} and release is not None:
+            touched = self._of_release(release)
+            yanked = action == Action.YANK_RELEASE
+            for filename in touched:
+                self._files[filename].yanked = yanked
+            (self._yanked_releases.add if yanked else self._yanked_releases.discard)(release)
+        else:
+            return
+        self._refresh(touched, serial, action.value)
+
+    def correct(self, page: SeenPage, serial: int) -> None:
+        """Makes the state what `page` shows."""
+        for filename, yanked in page.yanked.items():
+            file = self._files.get(filename)
+            if file is None:
+                file = self._files[filename] = _File(self._version_of(filename))
+            release = _release(file.version)
+            if not self._is_live(file):
+                file.present = True
+                self._quarantined = False
+                self._quarantined_releases.discard(release)
+            if file.yanked != yanked:
+                file.yanked = yanked
+                (self._yanked_releases.add if yanked else self._yanked_releases.discard)(release)
+        for filename, file in self._files.items():
+            if filename not in page.yanked and self._is_live(file):
+                file.present = False
+        self._refresh(self._files, serial, UNEXPLAINED)
+
+    def histories(self) -> dict[str, FileHistory]:
+        return {
+            filename: FileHistory(filename, file.version, file.live.all(), file.yanked_live.all(), tuple(file.changes))
+            for filename, file in self._files.items()
+        }
+
+    def _of_release(self, release: str) -> list[str]:
+        return [name for name, file in self._files.items() if _release(file.version) == release]
+
+    def _remove(self, filenames: Iterable[str]) -> None:
+        for filename in filenames:
+            self._files[filename].present = False
+            self._files[filename].yanked = False
+
+    def _is_live(self, file: _File) -> bool:
+        return file.present and not self._quarantined and _release(file.version) not in self._quarantined_releases
+
+    def _refresh(self, filenames: Iterable[str], serial: int, cause: str) -> None:
+        for filename in filenames:
+            file = self._files[filename]
+            live = self._is_live(file)
+            changed = file.live.set(live, serial)
+            changed |= file.yanked_live.set(live and file.yanked, serial)
+            if changed:
+                file.changes.append(Change(serial, cause))
+
+
+_OF_PROJECT = frozenset({Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT})
+_TOPICS = {
+    Action.QUARANTINE_PROJECT: "quarantine",
+    Action.UNQUARANTINE_PROJECT: "quarantine",
+    Action.QUARANTINE_RELEASE: "quarantine",
+    Action.UNQUARANTINE_RELEASE: "quarantine",
+    Action.YANK_RELEASE: "yank",
+    Action.UNYANK_RELEASE: "yank",
+}
+
+
+def _release(version: str) -> str:
+    return canonicalize_version(version, strip_trailing_zero=True)
+
+
+def _joined(intervals: Iterable[Interval]) -> list[Interval]:
+    """The same serials in as few intervals as can be: one that ends where the next begins is one with it."""
+    joined: list[Interval] = []
+    for interval in intervals:
+        if joined and joined[-1].end == interval.start:
+            joined[-1] = Interval(joined[-1].start, interval.end)
+        else:
+            joined.append(interval)
+    return joined
