@@ -1,0 +1,55 @@
+"""The cover: the dumps that readers use, of all that are committed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dumps import Dump, DumpKind, committed_dumps
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """A full dump and the ranges that follow it, to be applied in this order; they reach up to `serial`."""
+
+    dumps: tuple[Dump, ...] = ()
+
+    @property
+    def serial(self) -> int:
+        return self.dumps[-1].serials.end if self.dumps else 0
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        return tuple(dump.directory for dump in self.dumps)
+
+
+def cover(catalog: Catalog) -> Cover:
+    """The cover of the dumps that are committed now; empty where there is no full dump."""
+    return cover_of(committed_dumps(catalog))
+
+
+def cover_of(dumps: Iterable[Dump]) -> Cover:
+    """Of the chains of `dumps` from 0 that reach furthest, the one whose full dump has the greatest sequence, then at
+    each step the range with the greatest end. Of two dumps of one range, the one with the greater sequence.
+    """
+    by_start: dict[int, list[Dump]] = {}
+    full: list[Dump] = []
+    for dump in dumps:
+        if dump.kind == DumpKind.FULL:
+            full.append(dump)
+        else:
+            by_start.setdefault(dump.serials.start, []).append(dump)
+    if not full:
+        return Cover()
+    reach: dict[int, int] = {}  # from a serial, how far chains of ranges lead
+    for start in sorted(by_start, reverse=True):
+        reach[start] = max(reach.get(dump.serials.end, dump.serials.end) for dump in by_start[start])
+    furthest = max(reach.get(dump.serials.end, dump.serials.end) for dump in full)
+
+    def best(candidates: Iterable[Dump], *, full_dump: bool) -> Dump:
+        leading = [dump for dump in candidates if reach.get(dump.serials.end, dump.serials.end) == furthest]
+        return max(leading, key=lambda dump: (0 if full_dump else dump.serials.end, dump.sequence, dump.id))
+
+    chain = [best(full, full_dump=True)]
+    while (end := chain[-1].serials.end) < furthest:
+        chain.append(best(by_start[end], full_dump=False))
+    return Cover(tuple(chain))

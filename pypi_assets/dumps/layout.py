@@ -1,0 +1,21 @@
+"""Where dumps lie in the storage, and which shard a project belongs to."""
+
+import hashlib
+
+DUMPS = "data_dumps/python_distribution_data"
+MANIFEST_NAME = "_MANIFEST.json"
+
+
+def file_path(directory: str, name: str) -> str:
+    """The storage path of a file of the dump in `directory`, which is named like `0-1200` or `1200-1350.2`."""
+    return f"{DUMPS}/{directory}/{name}"
+
+
+def manifest_path(directory: str) -> str:
+    return file_path(directory, MANIFEST_NAME)
+
+
+def shard_of(normalized: str, shards: int) -> int:
+    """The shard, out of 256, 16 or 1, by the first hex digits of the sha256 of the normalized project name."""
+    digits = len(f"{shards:x}") - 1
+    return int(hashlib.sha256(normalized.encode()).hexdigest()[:digits] or "0", 16)

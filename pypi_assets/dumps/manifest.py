@@ -1,0 +1,100 @@
+"""The manifest of a dump: written last, it makes the dump exist, and says what its files must be."""
+
+from dataclasses import dataclass
+
+import orjson
+
+from pypi_assets.catalog.dumps import DumpFile, DumpKind
+from pypi_assets.catalog.ranges import RangeError, SerialRange
+from pypi_assets.dumps.layout import DUMPS, MANIFEST_NAME, manifest_path
+from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION, DumpDamagedError
+from pypi_assets.storage.store import NotFoundError, Storage
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What one committed dump consists of. `inputs` are the directories that a compaction joined."""
+
+    kind: DumpKind
+    serials: SerialRange
+    directory: str
+    sequence: int
+    shards: int
+    inputs: tuple[str, ...]
+    files: tuple[DumpFile, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """In bytes, compressed, of all files."""
+        return sum(file.size for file in self.files)
+
+    def encode(self) -> bytes:
+        """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
+        fields = {
+            "format": FORMAT,
+            "kind": self.kind.value,
+            "range": self.serials.key,
+            "directory": self.directory,
+            "sequence": self.sequence,
+            "shards": self.shards,
+            "inputs": self.inputs,
+            "columns_version": COLUMNS_VERSION,
+            "columns": COLUMNS,
+            "rows": self.rows,
+            "bytes": self.size,
+            "files": [
+                {"shard": file.shard, "name": file.name, "rows": file.rows, "bytes": file.size, "sha256": file.sha256}
+                for file in self.files
+            ],
+        }
+        return orjson.dumps(fields, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def write_manifest(storage: Storage, manifest: Manifest) -> None:
+    storage.put(manifest_path(manifest.directory), manifest.encode())
+
+
+def read_manifest(storage: Storage, directory: str) -> Manifest:
+    """The manifest of the dump in `directory`. Raises DumpDamagedError where it is missing, broken or too new."""
+    path = manifest_path(directory)
+    try:
+        content = storage.get(path)
+    except NotFoundError as error:
+        raise DumpDamagedError(f"there is no committed dump in {directory}: {storage.uri(path)} is missing") from error
+    try:
+        manifest = _decode(content)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, RangeError) as error:
+        raise DumpDamagedError(f"{storage.uri(path)} is not a manifest that this version reads: {error!r}") from error
+    if manifest.directory != directory or {file.shard for file in manifest.files} != set(range(manifest.shards)):
+        raise DumpDamagedError(f"{storage.uri(path)} is not the manifest of {directory}, or lacks shards")
+    return manifest
+
+
+def committed_directories(storage: Storage) -> list[str]:
+    """The directories of all dumps that have a manifest, found by listing the storage."""
+    found = (stored.path.removeprefix(f"{DUMPS}/").split("/") for stored in storage.list(DUMPS))
+    return sorted(parts[0] for parts in found if parts[1:] == [MANIFEST_NAME])
+
+
+def _decode(content: bytes) -> Manifest:
+    fields = orjson.loads(content)
+    if fields["format"] != FORMAT or fields["columns_version"] != COLUMNS_VERSION:
+        raise ValueError(f"format {fields['format']} with columns {fields['columns_version']}")
+    return Manifest(
+        kind=DumpKind(fields["kind"]),
+        serials=SerialRange.parse(fields["range"]),
+        directory=str(fields["directory"]),
+        sequence=int(fields["sequence"]),
+        shards=int(fields["shards"]),
+        inputs=tuple(fields["inputs"]),
+        files=tuple(
+            DumpFile(file["shard"], file["name"], file["rows"], file["bytes"], file["sha256"])
+            for file in fields["files"]
+        ),
+    )

@@ -1,0 +1,52 @@
+"""Reads committed dumps, row by row, and checks each file against what its manifest says."""
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, cast
+
+import pandas as pd
+
+from pypi_assets.catalog.dumps import DumpFile
+from pypi_assets.dumps.layout import file_path
+from pypi_assets.dumps.manifest import read_manifest
+from pypi_assets.dumps.rows import DumpDamagedError, HashingReader, Row, read_rows
+from pypi_assets.storage.store import NotFoundError, Storage
+
+
+def iter_rows(storage: Storage, directory: str, file: DumpFile) -> Iterator[Row]:
+    """Yields the rows of one file, in order.
+
+    Raises DumpDamagedError as soon as something is wrong, and at the end if the file's size, sha256 or number of rows
+    are not those that the manifest promises: what has been made of the rows is to be thrown away then.
+    """
+    path = file_path(directory, file.name)
+    uri = storage.uri(path)
+    try:
+        stream = storage.open(path)
+    except NotFoundError as error:
+        raise DumpDamagedError(f"{uri} is missing, though its manifest names it") from error
+    with stream:
+        hashed = HashingReader(stream)
+        count = 0
+        for row in read_rows(cast("BinaryIO", hashed), uri):
+            count += 1
+            yield row
+        hashed.read()  # what decompression has left over
+        if (hashed.size, hashed.sha256, count) != (file.size, file.sha256, file.rows):
+            raise DumpDamagedError(
+                f"{uri} is not the file that its manifest names: {hashed.size} bytes with sha256 {hashed.sha256} and"
+                f" {count} rows, instead of {file.size}, {file.sha256} and {file.rows}"
+            )
+
+
+def iter_dump(storage: Storage, directory: str) -> Iterator[Row]:
+    """Yields the rows of all files of a committed dump, shard by shard. Raises DumpDamagedError."""
+    for file in read_manifest(storage, directory).files:
+        yield from iter_rows(storage, directory, file)
+
+
+def read_rows_frame(storage: Storage, directory: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """A committed dump as a table, with all columns or some; unlike the rest, it is held in memory whole."""
+    rows = iter_dump(storage, directory)
+    if columns is None:
+        return pd.DataFrame.from_records(list(rows))
+    return pd.DataFrame([[row.get(column) for column in columns] for row in rows], columns=list(columns))

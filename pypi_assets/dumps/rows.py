@@ -1,0 +1,146 @@
+"""The format of a dump file: a gzipped JSON array with one row per line, so that it streams; and its columns."""
+
+import gzip
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import orjson
+from isal import igzip, igzip_lib
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+COLUMNS_VERSION = 1
+TOMBSTONE_COLUMNS = {
+    "project": "the project's name as displayed",
+    "normalized": "the project's normalized name",
+    "version": "the release that the file belongs to",
+    "filename": "the file's name, unique within its project",
+    "tombstone": "true: the file is not live at the end of the range, and no further column is there",
+}
+COLUMNS = TOMBSTONE_COLUMNS | {
+    "kind": "wheel, sdist, egg, or another kind that the filename tells",
+    "url": "where the index says the file is; null where only an event told of it",
+    "sha256": "of the file, in hex; null where the index does not say",
+    "size": "of the file, in bytes, or null",
+    "uploaded_at": "ISO 8601, UTC, or null",
+    "requires_python": "as the index shows it, else as the metadata says; or null",
+    "yanked": "whether the file is yanked at the end of the range",
+    "yanked_reason": "text, or null",
+    "core_metadata_sha256": "of the metadata beside the file, in hex, or null",
+    "live_since": "the serial since which the file is live without a break",
+    "outcome": "of reading the file: data, error, vanished, unsupported or gave up",
+    "error_kind": "why it could not be read, or null",
+    "extractor_version": "of the code that read the file, or null",
+    "metadata_version": "of its core metadata, or null",
+    "requires_dist": "list of requirements; null means unknown, an empty list none",
+    "provides_extra": "list of extras",
+    "modules": "list of dotted import names; null means unknown",
+}
+COMPRESSION_LEVEL = 3
+_PROGRESS_ROWS = 10_000
+_BUFFER_BYTES = 1024**2
+_DAMAGE: tuple[type[Exception], ...] = (
+    gzip.BadGzipFile,
+    EOFError,
+    orjson.JSONDecodeError,
+    cast("type[Exception]", igzip_lib.IsalError),
+)
+
+Row = dict[str, object]
+
+
+class DumpDamagedError(Exception):
+    """A dump's file or manifest is missing or not what was written; the text names it and what is wrong."""
+
+
+class RowError(ValueError):
+    """A row that must not be written: wrong columns, or out of order."""
+
+
+def write_rows(target: Path, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
+    """Writes `rows` into the file `target` and returns their number. The same rows give the same bytes.
+
+    Rows are checked to have the documented columns and to ascend by project, version and filename: RowError.
+    `progress` is told the number of rows from time to time.
+    """
+    full, tombstone = tuple(COLUMNS), tuple(TOMBSTONE_COLUMNS)
+    count = 0
+    last = ("", "", "")
+    with (
+        target.open("wb") as raw,
+        io.BufferedWriter(_gzip(raw, "wb", compresslevel=COMPRESSION_LEVEL, mtime=0), _BUFFER_BYTES) as out,
+    ):
+        out.write(b"[\n")
+        for row in rows:
+            if tuple(row) != (tombstone if row["tombstone"] else full):
+                raise RowError(f"row of {row['filename']} has the wrong columns: {', '.join(row)}")
+            key = (str(row["normalized"]), str(row["version"]), str(row["filename"]))
+            if key <= last:
+                raise RowError(f"row {key} does not come after {last}")
+            last = key
+            out.write((b",\n" if count else b"") + orjson.dumps(row))
+            count += 1
+            if progress and count % _PROGRESS_ROWS == 0:
+                progress(count)
+        out.write(b"\n]\n" if count else b"]\n")
+    if progress:
+        progress(count)
+    return count
+
+
+def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
+    """Yields the rows of a dump file, holding one at a time. `name` is what errors call the file.
+
+    Raises DumpDamagedError when it comes to something that `write_rows` does not write.
+    """
+    count = 0
+    try:
+        with io.BufferedReader(_gzip(stream, "rb"), _BUFFER_BYTES) as lines:
+            if lines.readline() != b"[\n":
+                raise DumpDamagedError(f"{name} does not begin with a line that is [")
+            for line in lines:
+                if line == b"]\n":
+                    if lines.read(1):
+                        raise DumpDamagedError(f"{name} goes on after the end of its array")
+                    return
+                row = orjson.loads(line.removesuffix(b"\n").removesuffix(b","))
+                if not isinstance(row, dict):
+                    raise DumpDamagedError(f"{name}: row {count + 1} is not an object")
+                count += 1
+                yield row
+    except _DAMAGE as error:
+        raise DumpDamagedError(f"{name} is damaged after row {count}: {error}") from error
+    raise DumpDamagedError(f"{name} ends after row {count} without the end of its array")
+
+
+def _gzip(stream: BinaryIO, mode: str, **options: int) -> io.RawIOBase:
+    opened = igzip.IGzipFile(filename="", mode=mode, fileobj=stream, **options)  # type: ignore[no-untyped-call]
+    return cast("io.RawIOBase", opened)
+
+
+class HashingReader(io.RawIOBase):
+    """Passes a stream on, keeping the size and the sha256 of what has been read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._sha256 = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def sha256(self) -> str:
+        return self._sha256.hexdigest()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "Buffer") -> int:
+        view = memoryview(buffer)
+        chunk = self._stream.read(len(view))
+        view[: len(chunk)] = chunk
+        self._sha256.update(chunk)
+        self.size += len(chunk)
+        return len(chunk)

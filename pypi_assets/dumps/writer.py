@@ -1,0 +1,130 @@
+"""Writes dumps: shards of a full dump, ranges, and the manifest that commits them.
+
+Everything can be stopped at any moment and done again. Each attempt writes under a name of its own, and a dump is
+there when its manifest is.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dumps import (
+    Dump,
+    DumpFile,
+    DumpKind,
+    DumpState,
+    begin_commit,
+    committed_dumps,
+    committing_dumps,
+    full_dump_rows,
+    hand_out_file_name,
+    mark_committed,
+    open_full_dump,
+    open_range_dump,
+    range_dump_rows,
+    record_file,
+    recorded_files,
+)
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.dumps.layout import file_path
+from pypi_assets.dumps.manifest import Manifest, read_manifest, write_manifest
+from pypi_assets.dumps.rows import DumpDamagedError, write_rows
+from pypi_assets.storage.store import NotFoundError, Storage
+
+Progress = Callable[[int], None]
+
+
+def write_shard(
+    catalog: Catalog, storage: Storage, dump: Dump, shard: int, progress: Progress | None = None
+) -> DumpFile:
+    """Writes one shard of an open dump under a new name and records it. `progress` is told the number of rows."""
+    name = hand_out_file_name(catalog, dump, shard)
+    full = dump.kind == DumpKind.FULL
+    rows = full_dump_rows(catalog, dump, shard) if full else range_dump_rows(catalog, dump)
+    with tempfile.TemporaryDirectory(prefix="pypi-assets-dump-") as folder:
+        local = Path(folder) / name
+        count = write_rows(local, rows, progress)
+        with local.open("rb") as stream:
+            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        file = DumpFile(shard, name, count, local.stat().st_size, sha256)
+        storage.put(file_path(dump.directory, name), local)
+    record_file(catalog, dump, file)
+    return file
+
+
+def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
+    """The shards of an open dump that no whole file is recorded and stored for."""
+    written = {file.shard for file in recorded_files(catalog, dump) if _is_stored(storage, dump, file)}
+    return [shard for shard in range(dump.shards) if shard not in written]
+
+
+def full_dump(catalog: Catalog, storage: Storage, shards: int = 256, progress: Progress | None = None) -> Manifest:
+    """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any."""
+    for manifest in settle(catalog, storage):
+        if manifest.kind == DumpKind.FULL and manifest.shards == shards:
+            return manifest
+    dump = open_full_dump(catalog, shards)
+    for shard in missing_shards(catalog, storage, dump):
+        write_shard(catalog, storage, dump, shard, progress)
+    return commit(catalog, storage, dump)
+
+
+def write_range(catalog: Catalog, storage: Storage, serials: SerialRange, *, again: bool = False) -> Manifest:
+    """Writes and commits the incremental dump of a complete range.
+
+    One that is committed and whole is left as it is and returned, unless it is asked for `again`.
+    """
+    settle(catalog, storage)
+    if not again:
+        for known in reversed(committed_dumps(catalog)):
+            if known.kind == DumpKind.INCREMENTAL and known.serials == serials:
+                manifest = _whole_manifest(storage, known)
+                if manifest is not None:
+                    return manifest
+    dump = open_range_dump(catalog, serials)
+    write_shard(catalog, storage, dump, 0)
+    return commit(catalog, storage, dump)
+
+
+def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
+    """Freezes the dump's files, writes its manifest and marks it committed. Done again, it writes the same bytes.
+
+    Raises DumpError where shards are missing, DumpDamagedError where a recorded file is not in the storage.
+    """
+    if dump.state == DumpState.OPEN:  # once the list is frozen, no shard can be written again
+        _require_stored(storage, dump, recorded_files(catalog, dump))
+    files = begin_commit(catalog, dump)
+    manifest = Manifest(dump.kind, dump.serials, dump.directory, dump.sequence, dump.shards, dump.inputs, tuple(files))
+    write_manifest(storage, manifest)
+    mark_committed(catalog, dump)
+    return manifest
+
+
+def settle(catalog: Catalog, storage: Storage) -> list[Manifest]:
+    """Commits the dumps whose process ended between freezing their files and noting the manifest; returns these."""
+    return [commit(catalog, storage, dump) for dump in committing_dumps(catalog)]
+
+
+def _whole_manifest(storage: Storage, dump: Dump) -> Manifest | None:
+    try:
+        manifest = read_manifest(storage, dump.directory)
+        _require_stored(storage, dump, list(manifest.files))
+    except DumpDamagedError:
+        return None
+    return manifest
+
+
+def _require_stored(storage: Storage, dump: Dump, files: list[DumpFile]) -> None:
+    for file in files:
+        if not _is_stored(storage, dump, file):
+            uri = storage.uri(file_path(dump.directory, file.name))
+            raise DumpDamagedError(f"{uri} is recorded with {file.size} bytes but not stored so: write the shard again")
+
+
+def _is_stored(storage: Storage, dump: Dump, file: DumpFile) -> bool:
+    try:
+        return storage.head(file_path(dump.directory, file.name)).size == file.size
+    except NotFoundError:
+        return False
