@@ -21,7 +21,7 @@ import urllib3
 from packaging.utils import canonicalize_name
 from requests.adapters import HTTPAdapter
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
-from tenacity.wait import wait_exponential_jitter
+from tenacity.wait import wait_exponential, wait_random
 
 from pypi_assets.index.changelog import call_body, read_answer, read_events, read_last_serial
 from pypi_assets.index.errors import (
@@ -99,7 +99,7 @@ class IndexClient:
             RateLimit(1 / changelog_pause_s, burst_s=0, clock=clock, sleep=sleep) if changelog_pause_s else None
         )
         self._attempts = attempts
-        self._backoff = wait_exponential_jitter(initial=retry_pause_s, max=LONGEST_PAUSE_S, jitter=retry_pause_s)
+        self._backoff = wait_exponential(multiplier=retry_pause_s, max=LONGEST_PAUSE_S) + wait_random(0, retry_pause_s)
         agent = user_agent(contact)
         self._sessions = [_prepare_session(session_factory(), agent) for _ in range(max_connections)]
         self._idle: LifoQueue[requests.Session] = LifoQueue()

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import requests
 
 from pypi_assets.index.client import IndexClient, retry_after_s, user_agent
 from pypi_assets.index.errors import ContentError, GoneError, RefusedError, TooLargeError, TransientError
@@ -497,9 +498,16 @@ def test_a_dead_server_is_named() -> None:
 
 
 def test_an_unknown_host_is_named() -> None:
-    url = "http://index.invalid/simple/"
+    def without_proxies() -> requests.Session:
+        session = requests.Session()
+        session.trust_env = False
+        return session
+
+    url = "http://index.invalid"
     with (
-        IndexClient(url, changelog_url="http://index.invalid/pypi", attempts=1) as client,
+        IndexClient(
+            f"{url}/simple/", changelog_url=f"{url}/pypi", attempts=1, session_factory=without_proxies
+        ) as client,
         pytest.raises(TransientError, match="cannot be resolved") as caught,
     ):
         client.project_page("demo")
