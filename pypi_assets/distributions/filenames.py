@@ -1,0 +1,134 @@
+"""What a distribution's filename says: its kind, project, version and tags. Nothing here looks into the file."""
+
+import re
+from collections.abc import Iterator
+
+from packaging.version import Version
+
+from pypi_assets.distributions.models import DistributionKind, FilenameParts
+
+MAX_FILENAME_LENGTH = 1000
+SDIST_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.z", ".tar", ".zip")
+_SUFFIX_KINDS = {
+    ".whl": DistributionKind.WHEEL,
+    ".egg": DistributionKind.EGG,
+    ".exe": DistributionKind.WININST,
+    ".msi": DistributionKind.MSI,
+    ".rpm": DistributionKind.RPM,
+    ".deb": DistributionKind.DEB,
+    ".dmg": DistributionKind.DMG,
+} | dict.fromkeys(SDIST_SUFFIXES, DistributionKind.SDIST)
+
+_MACHINE = (
+    r"(?:x86_64|amd64|i[3-6]86|x86|aarch64|arm\w*|ppc\w*|powerpc\w*|s390x?|universal\d?|fat\d*|intel|ia64"
+    r"|sparc\w*|sun4\w|alpha\w*|mips\w*|riscv\w*|loongarch64|noarch)"
+)
+_PLATFORM = (
+    r"(?:win32|win-(?:amd64|arm64|arm32|ia64)"
+    rf"|(?:linux|macosx|darwin|freebsd|openbsd|netbsd|dragonfly|solaris|sunos|aix|cygwin|mingw|gnu|hp-ux)"
+    rf"(?:-[\w.]+)*-{_MACHINE})"
+)
+_DUMB = re.compile(rf"(?P<release>.+-v?\d.*)\.(?P<platform>{_PLATFORM})", re.IGNORECASE)
+_WINDOWS = re.compile(rf"(?P<release>.+?)[.-](?P<platform>{_PLATFORM})(?:-(?P<python>py\d[\d.]*))?", re.IGNORECASE)
+_EGG = re.compile(r"(?P<release>.+?)-(?P<python>py\d[\d.]*)(?:-(?P<platform>.+))?")
+_RPM = re.compile(r"(?P<release>.+)-(?P<build>[^-]+)\.(?P<platform>[^-.]+)")
+_DEB = re.compile(r"(?P<project>[^_]+)_(?P<version>[^_]+)_(?P<platform>[^_]+)")
+_DMG = re.compile(r"(?P<release>.+?)(?:-(?P<python>py\d[\d.]*))?(?:[.-](?P<platform>macosx.+))?")
+
+
+def parse_filename(filename: str, project: str | None = None) -> FilenameParts:
+    """The parts of `filename`; what it does not say is None. Never raises.
+
+    `project` (as displayed or normalized) is the project that the file belongs to, where that is known: the names of
+    sdists can be split at more than one dash, and then it decides. A name with a character that is not printable, or
+    with a path separator, or of more than 1,000 characters, is UNKNOWN; such characters are replaced in the result.
+    """
+    if not filename.isprintable() or "/" in filename or "\\" in filename:
+        cleaned = "".join(char if char.isprintable() and char not in "/\\" else "\ufffd" for char in filename)
+        return FilenameParts(cleaned, DistributionKind.UNKNOWN)
+    suffix = next((suffix for suffix in _SUFFIX_KINDS if filename.lower().endswith(suffix)), None)
+    if suffix is None or len(filename) > MAX_FILENAME_LENGTH:
+        return FilenameParts(filename, DistributionKind.UNKNOWN)
+    stem = filename[: -len(suffix)]
+    match kind := _SUFFIX_KINDS[suffix]:
+        case DistributionKind.WHEEL:
+            return _parse_wheel(filename, stem, project)
+        case DistributionKind.SDIST:
+            if dumb := _DUMB.fullmatch(stem):
+                return _parse_release(filename, DistributionKind.DUMB, dumb, project)
+            return FilenameParts(filename, kind, *split_release(stem, project))
+        case DistributionKind.EGG:
+            return _parse_release(filename, kind, _EGG.fullmatch(stem), project, stem)
+        case DistributionKind.RPM:
+            return _parse_release(filename, kind, _RPM.fullmatch(stem), project, stem)
+        case DistributionKind.DMG:
+            return _parse_release(filename, kind, _DMG.fullmatch(stem), project, stem)
+        case DistributionKind.DEB:
+            match = _DEB.fullmatch(stem)
+            return FilenameParts(filename, kind, **(match.groupdict() if match else {}))
+        case _:
+            return _parse_release(filename, kind, _WINDOWS.fullmatch(stem), project, stem)
+
+
+def _parse_release(
+    filename: str, kind: DistributionKind, match: re.Match[str] | None, project: str | None, stem: str = ""
+) -> FilenameParts:
+    groups = match.groupdict() if match else {"release": stem}
+    name, version = split_release(groups.pop("release"), project)
+    return FilenameParts(filename, kind, name, version, **groups)
+
+
+def _parse_wheel(filename: str, stem: str, project: str | None) -> FilenameParts:
+    """PEP 427: `{name}-{version}(-{build})?-{python}-{abi}-{platform}`; historic names have dashes in them."""
+    parts = stem.split("-")
+    if len(parts) < 5:
+        return FilenameParts(filename, DistributionKind.WHEEL, *split_release(stem, project))
+    *release, python, abi, platform = parts
+    build = None
+    if len(release) > 2 and release[-1][:1].isdigit() and release[-2][:1].isdigit():
+        build = release.pop()
+    name, version = (
+        (release[0] or None, release[1] or None) if len(release) == 2 else split_release("-".join(release), project)
+    )
+    return FilenameParts(filename, DistributionKind.WHEEL, name, version, build, python, abi, platform)
+
+
+def split_release(stem: str, project: str | None = None) -> tuple[str | None, str | None]:
+    """`{name}-{version}` as (name, version), or (None, None) where no dash parts the two.
+
+    Where `project` is known, the dash after it counts. Else the last dash before a valid version, where `1.0-1` is a
+    post-release of old; else the last dash before a digit.
+    """
+    splits = list(_splits(stem))
+    if project is not None:
+        wanted = _comparable(project)
+        fitting = [split for split in splits if _comparable(split[0]) == wanted]
+        if fitting:
+            return next((split for split in fitting if _is_version(split[1])), fitting[-1])
+    for name, version in reversed(splits):
+        if _is_version(version):
+            before, _, maybe_version = name.rpartition("-")
+            if version.isdigit() and before and "." in maybe_version and _is_version(f"{maybe_version}-{version}"):
+                return before, f"{maybe_version}-{version}"
+            return name, version
+    return next((split for split in reversed(splits) if split[1][0].isdigit()), (None, None))
+
+
+def _splits(stem: str) -> Iterator[tuple[str, str]]:
+    for match in re.finditer("-", stem):
+        name, version = stem[: match.start()], stem[match.end() :]
+        if name and version:
+            yield name, version
+
+
+def _comparable(name: str) -> str:
+    """Old tools replaced any run of other characters by one dash, spaces included."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except ValueError:  # InvalidVersion, or a number with thousands of digits
+        return False
+    return True

@@ -1,0 +1,76 @@
+"""How much one distribution may cost: bytes, members, expansion and processor time."""
+
+import time
+from dataclasses import dataclass
+
+MIB = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading one file may cost. The defaults let every honest distribution through.
+
+    `max_metadata_bytes` bounds one small file (METADATA, pyproject.toml ...) or one header of a tar, `max_kept_bytes`
+    all small files together, `max_directory_bytes` a zip's central directory. The ratio of inflated to compressed
+    bytes is judged once `ratio_free_bytes` are inflated, since small files of zeros are honest. `seconds` are
+    processor time of the reading thread, so that a slow network or a busy machine does not condemn a file.
+    """
+
+    max_file_bytes: int = 2048 * MIB
+    max_metadata_bytes: int = 16 * MIB
+    max_kept_bytes: int = 64 * MIB
+    max_directory_bytes: int = 64 * MIB
+    max_members: int = 500_000
+    max_inflated_bytes: int = 8192 * MIB
+    max_expansion_ratio: float = 200.0
+    ratio_free_bytes: int = 256 * MIB
+    seconds: float = 300.0
+
+
+class LimitExceededError(Exception):
+    """A limit is exceeded; the text names it."""
+
+
+class Budget:
+    """Counts what one read has cost so far; each method raises LimitExceededError once its limit is exceeded."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._started = time.thread_time()
+        self._members = 0
+        self._inflated = 0
+        self._kept = 0
+
+    def check_file_size(self, size: int) -> None:
+        if size > self.limits.max_file_bytes:
+            raise LimitExceededError(f"the file is larger than {self.limits.max_file_bytes} bytes")
+
+    def check_time(self) -> None:
+        if time.thread_time() - self._started > self.limits.seconds:
+            raise LimitExceededError(f"reading takes more than {self.limits.seconds:g} seconds")
+
+    def count_member(self) -> None:
+        self._members += 1
+        if self._members > self.limits.max_members:
+            raise LimitExceededError(f"more than {self.limits.max_members} members")
+
+    def count_inflated(self, inflated: int, compressed_total: int | None = None) -> None:
+        """Counts `inflated` more bytes; `compressed_total` is how many compressed bytes all of them came from."""
+        self.check_time()
+        self._inflated += inflated
+        if self._inflated > self.limits.max_inflated_bytes:
+            raise LimitExceededError(f"more than {self.limits.max_inflated_bytes} bytes inflated")
+        if (
+            compressed_total is not None
+            and self._inflated > self.limits.ratio_free_bytes
+            and self._inflated > compressed_total * self.limits.max_expansion_ratio
+        ):
+            raise LimitExceededError(f"inflates to more than {self.limits.max_expansion_ratio:g} times its size")
+
+    def keep(self, name: str, size: int) -> None:
+        """Counts a small file that is kept; `name` and `size` (in bytes) are what the archive says."""
+        if size > self.limits.max_metadata_bytes:
+            raise LimitExceededError(f"{name!a:.200} is larger than {self.limits.max_metadata_bytes} bytes")
+        self._kept += size
+        if self._kept > self.limits.max_kept_bytes:
+            raise LimitExceededError(f"the metadata files are larger than {self.limits.max_kept_bytes} bytes together")

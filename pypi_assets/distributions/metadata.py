@@ -1,0 +1,173 @@
+"""Parses the small metadata files: core metadata, requires.txt, entry_points.txt and top_level.txt.
+
+Lenient, since what is on an index is what it is: a broken field is noted, and never fatal. Requirements stay as
+written.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from email.parser import HeaderParser
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from pypi_assets.distributions.archives import printable
+
+
+@dataclass(frozen=True, slots=True)
+class CoreMetadata:
+    """The fields of a METADATA or PKG-INFO file that records keep. `dynamic` holds lower-case field names."""
+
+    metadata_version: str | None = None
+    name: str | None = None
+    version: str | None = None
+    summary: str | None = None
+    requires_python: str | None = None
+    requires_dist: tuple[str, ...] = ()
+    provides_extra: tuple[str, ...] = ()
+    dynamic: frozenset[str] = frozenset()
+    import_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether none of the three required fields is there: then it is no core metadata at all."""
+        return self.metadata_version is None and self.name is None and self.version is None
+
+
+def decode_text(content: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+    """The text of a file named `name`, and notes on what had to be replaced. It holds no NUL and no surrogate."""
+    notes = []
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("utf-8-sig", "replace")
+        notes.append(f"{name} is not UTF-8: wrong bytes are replaced")
+    if "\0" in text:
+        text = text.replace("\0", "")
+        notes.append(f"{name} has NUL bytes: they are left out")
+    return text, tuple(notes)
+
+
+def parse_metadata(content: bytes, name: str) -> CoreMetadata:
+    """The core metadata in `content`; `name` names the file in notes.
+
+    The headers end where the standard library's reader (and so an installer) sees their end.
+    """
+    text, decode_notes = decode_text(content, name)
+    message = HeaderParser().parsestr(text)
+    notes = list(decode_notes)
+    if message.defects:
+        notes.append(f"{name}: the headers end early, at a line that is none ({type(message.defects[0]).__name__})")
+
+    def every(key: str) -> tuple[str, ...]:
+        values = (_clean(str(value)) for value in message.get_all(key, ()))
+        return tuple(value for value in values if value)
+
+    def first(key: str) -> str | None:
+        values = every(key)
+        if len(values) > 1:
+            notes.append(f"{name}: {len(values)} {key} fields; the first one counts")
+        return values[0] if values else None
+
+    return CoreMetadata(
+        metadata_version=first("Metadata-Version"),
+        name=first("Name"),
+        version=first("Version"),
+        summary=first("Summary"),
+        requires_python=first("Requires-Python"),
+        requires_dist=every("Requires-Dist"),
+        provides_extra=unique(every("Provides-Extra")),
+        dynamic=frozenset(field.lower() for field in every("Dynamic")),
+        # PEP 794: a name can be marked as private after a semicolon; an empty field says that there are none.
+        import_names=unique(
+            value.partition(";")[0].strip() for key in ("Import-Name", "Import-Namespace") for value in every(key)
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _clean(value: str) -> str:
+    """One line without control characters: folded headers are joined by a space."""
+    return " ".join("".join(char if char.isprintable() else " " for char in value).split())
+
+
+def unique(values: Iterable[str]) -> tuple[str, ...]:
+    """`values` in their order, each once and without empty ones."""
+    return tuple(value for value in dict.fromkeys(values) if value)
+
+
+def requirement_notes(requires_dist: Iterable[str], requires_python: str | None) -> tuple[str, ...]:
+    """Notes on what is neither PEP 508 nor PEP 440 (nor a form that `packaging` still accepts)."""
+    notes = []
+    for requirement in requires_dist:
+        try:
+            Requirement(requirement)
+        except (InvalidRequirement, ValueError, RecursionError):  # ValueError: a number with thousands of digits
+            notes.append(f"not a requirement: {printable(requirement)}")
+    if requires_python is not None:
+        try:
+            SpecifierSet(requires_python)
+        except (InvalidSpecifier, ValueError):
+            notes.append(f"not a version specifier: Requires-Python: {printable(requires_python)}")
+    return tuple(notes)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines that say something, stripped; `#` starts a comment at a line's start or after a space."""
+    for line in text.splitlines():
+        stripped = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
+        if stripped:
+            yield _clean(stripped)
+
+
+def _sections(text: str) -> Iterator[tuple[str | None, str]]:
+    """Each line with its section (`[section]`), None before the first. A section without lines gives one empty line."""
+    section = None
+    for line in _lines(text):
+        if line.startswith("[") and line.endswith("]"):
+            section = line[1:-1].strip()
+            yield section, ""
+        else:
+            yield section, line
+
+
+def parse_top_level(content: bytes) -> tuple[str, ...]:
+    return unique(_lines(decode_text(content, "top_level.txt")[0]))
+
+
+def parse_entry_points(content: bytes) -> dict[str, dict[str, str]]:
+    """Group to name to object reference, without empty groups; lines that are no entry are left out."""
+    groups: dict[str, dict[str, str]] = {}
+    for group, line in _sections(decode_text(content, "entry_points.txt")[0]):
+        name, equals, reference = line.partition("=")
+        if group and equals and name.strip() and reference.strip():
+            groups.setdefault(group, {})[name.strip()] = reference.strip()
+    return groups
+
+
+def parse_requires_txt(content: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """setuptools' requires.txt as (PEP 508 requirements, extras). A section is `[extra]`, `[:marker]` or both."""
+    requirements = []
+    extras = []
+    for section, line in _sections(decode_text(content, "requires.txt")[0]):
+        extra, _, marker = (section or "").partition(":")
+        if extra.strip():
+            extras.append(extra.strip())
+        if line:
+            requirements.append(conditional(line, marker.strip(), extra.strip()))
+    return tuple(requirements), unique(extras)
+
+
+def conditional(requirement: str, marker: str = "", extra: str = "") -> str:
+    """`requirement` (which may have a marker of its own) under one more marker and one extra, as PEP 508 writes it."""
+    url = re.match(r"[^;@]+@", requirement)
+    parts = re.split(r"\s;" if url else ";", requirement, maxsplit=1)
+    conditions = [condition.strip() for condition in (*parts[1:], marker) if condition.strip()]
+    if extra:
+        conditions.append(f'extra == "{extra}"')
+    if len(conditions) > 1:
+        conditions = [f"({each})" if re.search(r"\bor\b", each) else each for each in conditions]
+    separator = " ; " if url else "; "
+    return parts[0].strip() + (separator + " and ".join(conditions) if conditions else "")

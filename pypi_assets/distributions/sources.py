@@ -1,0 +1,96 @@
+"""Sources of bytes as the archive readers see them: hashed, bounded, and with errors of their own.
+
+The readers take OSError as a sign of a broken archive (bz2 and seeking raise it). What fails below the archive, the
+disk or the network, comes up as SourceError, so that nobody mistakes it for a property of the bytes.
+"""
+
+import hashlib
+import io
+import zipfile
+from typing import BinaryIO
+
+from pypi_assets.distributions.limits import Budget, LimitExceededError
+
+CHUNK = 256 * 1024
+
+
+class SourceError(Exception):
+    """The source itself failed; `error` is what it raised."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _read(raw: BinaryIO, size: int) -> bytes:
+    try:
+        return raw.read(size) or b""
+    except OSError as error:
+        raise SourceError(error) from error
+
+
+class SequentialSource:
+    """Reads a source once from its start to its end, hashing on the way. It need not be seekable."""
+
+    def __init__(self, raw: BinaryIO, budget: Budget) -> None:
+        self._raw = raw
+        self._budget = budget
+        self._sha256 = hashlib.sha256()
+        self._peeked = b""
+        self.size = 0
+
+    def peek(self, size: int) -> bytes:
+        """The next `size` bytes, or fewer at the end, without consuming them."""
+        while len(self._peeked) < size and (chunk := self._take(size - len(self._peeked))):
+            self._peeked += chunk
+        return self._peeked[:size]
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes; none only at the end."""
+        if self._peeked:
+            chunk, self._peeked = self._peeked[:size], self._peeked[size:]
+            return chunk
+        return self._take(size)
+
+    def drain(self) -> None:
+        self._peeked = b""
+        while self._take(CHUNK):
+            self._budget.check_time()
+
+    @property
+    def sha256(self) -> str:
+        return self._sha256.hexdigest()
+
+    def _take(self, size: int) -> bytes:
+        chunk = _read(self._raw, size)
+        self.size += len(chunk)
+        self._sha256.update(chunk)
+        self._budget.check_file_size(self.size)
+        return chunk
+
+
+class SeekableSource:
+    """What zipfile reads from: no single read is larger than a zip's directory may be."""
+
+    def __init__(self, raw: BinaryIO, max_read_bytes: int) -> None:
+        self._raw = raw
+        self._max_read_bytes = max_read_bytes
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._raw.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        try:
+            return self._raw.seek(offset, whence)
+        except (OSError, ValueError) as error:  # an offset before the start, taken from the archive's own numbers
+            raise zipfile.BadZipFile(f"an offset outside the file ({offset})") from error
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        bounded = self._max_read_bytes + 1 if size is None or size < 0 else size
+        data = b"" if bounded > self._max_read_bytes + 1 else _read(self._raw, bounded)
+        if bounded > self._max_read_bytes + 1 or len(data) > self._max_read_bytes:
+            raise LimitExceededError(f"the zip's directory is larger than {self._max_read_bytes} bytes")
+        return data

@@ -1,0 +1,98 @@
+"""What a wheel says: METADATA, entry points and modules (PEP 427, PEP 491)."""
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.distributions.archives import Extract, printable
+from pypi_assets.distributions.metadata import (
+    CoreMetadata,
+    parse_entry_points,
+    parse_metadata,
+    parse_top_level,
+    unique,
+)
+from pypi_assets.distributions.models import DistributionRecord, ErrorKind, FilenameParts
+from pypi_assets.distributions.modules import find_modules
+from pypi_assets.distributions.records import build_record, same_version
+
+_KEPT = frozenset({"METADATA", "entry_points.txt", "top_level.txt"})
+_INSTALLED_DATA = frozenset({"purelib", "platlib"})
+
+
+def is_wanted(name: str) -> bool:
+    """Whether a wheel's record needs the content of this member."""
+    folder, _, filename = name.partition("/")
+    return folder.endswith(".dist-info") and filename in _KEPT
+
+
+def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
+    """The record of a wheel: what is in the archive is the truth."""
+    notes: list[str] = []
+    metadata = CoreMetadata()
+    dist_info = _choose_dist_info(parts, extract, notes)
+    read = dist_info is not None and f"{dist_info}/METADATA" in extract.files
+    if dist_info is not None and read:
+        metadata = parse_metadata(extract.files[f"{dist_info}/METADATA"], "METADATA")
+        if metadata.is_empty:
+            extract.fail(ErrorKind.BAD_METADATA, "METADATA has neither Metadata-Version nor Name nor Version")
+    elif dist_info is not None:
+        extract.fail(ErrorKind.NO_METADATA, f"no {printable(dist_info)}/METADATA")
+    modules = find_modules(_installed(extract.members))
+    return build_record(
+        parts,
+        project,
+        extract,
+        metadata,
+        requires_dist=None if metadata.is_empty else unique(metadata.requires_dist),
+        provides_extra=metadata.provides_extra,
+        entry_points=parse_entry_points(extract.files.get(f"{dist_info}/entry_points.txt", b"")),
+        modules=modules.names if extract.members else None,
+        declared=(*parse_top_level(extract.files.get(f"{dist_info}/top_level.txt", b"")), *metadata.import_names),
+        notes=(*notes, *modules.notes),
+    )
+
+
+def _choose_dist_info(parts: FilenameParts, extract: Extract, notes: list[str]) -> str | None:
+    """The `.dist-info` folder at the root that is this wheel's own; without one the extract gets an error."""
+    folders = unique(
+        name.partition("/")[0] for name in extract.members if name.partition("/")[0].endswith(".dist-info")
+    )
+    fitting = [folder for folder in folders if _fits(folder, parts)]
+    exact = [folder for folder in fitting if folder == f"{parts.project}-{parts.version}.dist-info"]
+    if len(exact or fitting) == 1:
+        return (exact or fitting)[0]
+    if len(folders) == 1:
+        notes.append(f"the .dist-info folder does not fit the filename: {printable(folders[0])}")
+        return folders[0]
+    if folders:
+        extract.fail(
+            ErrorKind.BAD_METADATA,
+            f"{len(folders)} .dist-info folders, of which {len(fitting)} fit the filename: "
+            + printable(", ".join(folders)),
+        )
+    else:
+        extract.fail(ErrorKind.NO_METADATA, "no .dist-info folder at the root")
+    return None
+
+
+def _fits(folder: str, parts: FilenameParts) -> bool:
+    name, _, version = folder.removesuffix(".dist-info").rpartition("-")
+    return (
+        parts.project is not None
+        and parts.version is not None
+        and canonicalize_name(name) == canonicalize_name(parts.project)
+        and same_version(version, parts.version)
+    )
+
+
+def _installed(members: list[str]) -> list[str]:
+    """The paths that come under site-packages: the root's, and those of `*.data/purelib` and `*.data/platlib`."""
+    installed = []
+    for name in members:
+        top, _, rest = name.partition("/")
+        if top.endswith(".data") and rest:
+            scheme, _, rest = rest.partition("/")
+            if scheme in _INSTALLED_DATA:
+                installed.append(rest)
+        elif not top.endswith(".dist-info"):
+            installed.append(name)
+    return installed

@@ -1,0 +1,122 @@
+"""What filenames say, historic ones included."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.models import DistributionKind as Kind
+from pypi_assets.distributions.models import FilenameParts
+
+
+@pytest.mark.parametrize(
+    ("filename", "expected"),
+    [
+        ("demo-1.0-py3-none-any.whl", ("demo", "1.0", None, "py3", "none", "any")),
+        ("demo-1.0-2abc-cp311-abi3-win32.whl", ("demo", "1.0", "2abc", "cp311", "abi3", "win32")),
+        ("Demo.Pkg-1.0rc1-py2.py3-none-any.whl", ("Demo.Pkg", "1.0rc1", None, "py2.py3", "none", "any")),
+        ("a-b-1.0-py3-none-any.whl", ("a-b", "1.0", None, "py3", "none", "any")),
+        ("a-b-1.0-1-py3-none-any.whl", ("a-b", "1.0", "1", "py3", "none", "any")),
+        ("demo-1.0.whl", ("demo", "1.0", None, None, None, None)),
+        ("demo.whl", (None, None, None, None, None, None)),
+    ],
+)
+def test_wheels(filename, expected):
+    assert parse_filename(filename) == FilenameParts(filename, Kind.WHEEL, *expected)
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "tgz", "tar.bz2", "tar.xz", "tar.Z", "zip", "ZIP"])
+def test_each_suffix_of_an_sdist(suffix):
+    parts = parse_filename(f"demo-1.0.{suffix}")
+    assert (parts.kind, parts.project, parts.version) == (Kind.SDIST, "demo", "1.0")
+
+
+@pytest.mark.parametrize(
+    ("stem", "project", "expected"),
+    [
+        ("a-b-1.0", None, ("a-b", "1.0")),
+        ("a-b-1.0", "a-b", ("a-b", "1.0")),
+        ("a-b-1.0", "A.B", ("a-b", "1.0")),
+        ("a_b-1.0", "a-b", ("a_b", "1.0")),
+        ("a-2-b1", "a-2", ("a-2", "b1")),
+        ("a-2-b1", "a", ("a", "2-b1")),
+        ("a-2-3", "a", ("a", "2-3")),
+        ("a-2-3", "a-2", ("a-2", "3")),
+        ("demo-1.0-1", None, ("demo", "1.0-1")),
+        ("demo-2.0dev-20090101", None, ("demo", "2.0dev-20090101")),
+        ("demo-0.1-SNAPSHOT", None, ("demo", "0.1-SNAPSHOT")),
+        ("demo-0.1-SNAPSHOT", "demo", ("demo", "0.1-SNAPSHOT")),
+        ("Foo-Bar-1.0", "Foo Bar", ("Foo-Bar", "1.0")),
+        ("demo-1.0", "other", ("demo", "1.0")),
+        ("demo-1.0+local.2", None, ("demo", "1.0+local.2")),
+        ("demo-v1.0", None, ("demo", "v1.0")),
+        ("demo-latest", None, (None, None)),
+        ("demo", "demo", (None, None)),
+        ("-1.0", None, (None, None)),
+    ],
+)
+def test_the_dash_between_name_and_version(stem, project, expected):
+    parts = parse_filename(f"{stem}.tar.gz", project)
+    assert (parts.project, parts.version) == expected
+
+
+@pytest.mark.parametrize(
+    ("filename", "expected"),
+    [
+        ("demo-1.0-py2.7.egg", FilenameParts("", Kind.EGG, "demo", "1.0", python="py2.7")),
+        (
+            "zope.demo-1.0-py2.7-linux-x86_64.egg",
+            FilenameParts("", Kind.EGG, "zope.demo", "1.0", python="py2.7", platform="linux-x86_64"),
+        ),
+        ("demo-1.0.egg", FilenameParts("", Kind.EGG, "demo", "1.0")),
+        ("demo-1.0.win32.exe", FilenameParts("", Kind.WININST, "demo", "1.0", platform="win32")),
+        (
+            "my-demo-1.0.win-amd64-py3.4.exe",
+            FilenameParts("", Kind.WININST, "my-demo", "1.0", python="py3.4", platform="win-amd64"),
+        ),
+        ("demo-1.0.win32-py2.7.msi", FilenameParts("", Kind.MSI, "demo", "1.0", python="py2.7", platform="win32")),
+        ("demo-1.0-1.noarch.rpm", FilenameParts("", Kind.RPM, "demo", "1.0", build="1", platform="noarch")),
+        ("python-demo_1.0-1_all.deb", FilenameParts("", Kind.DEB, "python-demo", "1.0-1", platform="all")),
+        (
+            "demo-1.0-py2.7-macosx10.5.dmg",
+            FilenameParts("", Kind.DMG, "demo", "1.0", python="py2.7", platform="macosx10.5"),
+        ),
+        ("demo-1.0.linux-x86_64.tar.gz", FilenameParts("", Kind.DUMB, "demo", "1.0", platform="linux-x86_64")),
+        (
+            "demo-1.0.macosx-10.9-x86_64.tar.gz",
+            FilenameParts("", Kind.DUMB, "demo", "1.0", platform="macosx-10.9-x86_64"),
+        ),
+        ("demo-1.0.win-amd64.zip", FilenameParts("", Kind.DUMB, "demo", "1.0", platform="win-amd64")),
+        ("demo.linux-1.0.tar.gz", FilenameParts("", Kind.SDIST, "demo.linux", "1.0")),
+        ("demo-1.0.tar.gz.asc", FilenameParts("", Kind.UNKNOWN)),
+        ("", FilenameParts("", Kind.UNKNOWN)),
+    ],
+)
+def test_other_kinds(filename, expected):
+    parts = parse_filename(filename)
+    assert parts.filename == filename
+    assert FilenameParts("", *[getattr(parts, name) for name in FilenameParts.__slots__[1:]]) == expected
+
+
+@pytest.mark.parametrize("filename", ["demo\x1b[2J-1.0.tar.gz", "../demo-1.0.tar.gz", "d-1\ud800.zip", "a\\b-1.whl"])
+def test_names_that_are_no_filename_are_unknown(filename):
+    parts = parse_filename(filename)
+    assert parts.kind is Kind.UNKNOWN
+    assert parts.project is None
+    assert "\ufffd" in parts.filename
+
+
+SUFFIXES = st.sampled_from([".whl", ".tar.gz", ".zip", ".egg", ".exe", ".msi", ".rpm", ".deb", ".dmg", ""])
+
+
+@given(st.text() | st.text("ab-_.019+ \x00\x1f", max_size=40), SUFFIXES, st.none() | st.text(max_size=5))
+def test_never_raises_and_never_returns_control_characters(stem, suffix, project):
+    parts = parse_filename(stem + suffix, project)
+    for name in FilenameParts.__slots__:
+        value = getattr(parts, name)
+        assert value is None or value.isprintable()
+
+
+def test_a_number_of_thousands_of_digits_is_no_version():
+    assert parse_filename(f"demo-{'1' * 5000}.tar.gz").kind is Kind.UNKNOWN
+    assert parse_filename(f"demo-{'1' * 900}.tar.gz").version == "1" * 900
