@@ -7,6 +7,7 @@ This is no place for what a crawler learns of a distribution; see pypi_assets.di
 import hashlib
 import lzma
 import re
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -49,9 +50,9 @@ _UNREADABLE = (
     lzma.LZMAError,
     zlib.error,
     EOFError,
-    NotImplementedError,  # an unknown zip compression
     OSError,
-    RuntimeError,  # an encrypted zip member
+    RuntimeError,  # a zip member that is encrypted, or compressed in an unknown way
+    struct.error,
     ValueError,
 )
 
@@ -178,7 +179,7 @@ def _read_zip(path: Path, pattern: re.Pattern[str], preferred: str | None = None
 
 
 def _read_tar(path: Path, pattern: re.Pattern[str]) -> bytes | None:
-    with tarfile.open(path, "r|*") as archive:
+    with tarfile.open(path) as archive:
         for member in archive:
             if member.isfile() and pattern.fullmatch(member.name) and member.size <= MAX_METADATA_BYTES:
                 stream = archive.extractfile(member)

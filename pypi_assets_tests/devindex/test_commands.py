@@ -1,0 +1,118 @@
+"""The devindex command, in its own process where signals and exit codes matter."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+from click.testing import CliRunner, Result
+
+from pypi_assets.devindex.commands import devindex
+from pypi_assets.devindex.history import History
+from pypi_assets_tests.builders import make_sdist, make_wheel
+
+CODE = "from pypi_assets.devindex.commands import devindex; devindex()"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "index"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(devindex, [str(argument) for argument in arguments])
+
+
+def test_every_change_has_a_command(folder: Path, tmp_path: Path) -> None:
+    wheel, sdist = make_wheel(tmp_path, "demo", "1.0"), make_sdist(tmp_path, "demo", "1.0")
+    commands = [
+        (("add", folder, wheel, sdist), f"added {wheel.name} (serial 4)\nadded {sdist.name} (serial 5)\n"),
+        (("yank", folder, "demo", "1.0", "--reason", "broken"), "yanked demo 1.0 (serial 6)\n"),
+        (("unyank", folder, "demo", "1.0"), "unyanked demo 1.0 (serial 7)\n"),
+        (("quarantine", folder, "demo"), "quarantined demo (serial 8)\n"),
+        (("unquarantine", folder, "demo"), "cleared the quarantine of demo (serial 9)\n"),
+        (("quarantine-release", folder, "demo", "1.0"), "quarantined demo 1.0 (serial 10)\n"),
+        (("unquarantine-release", folder, "demo", "1.0"), "cleared the quarantine of demo 1.0 (serial 11)\n"),
+        (("archive", folder, "demo"), "archived demo (serial 11)\n"),
+        (("unarchive", folder, "demo"), "unarchived demo (serial 11)\n"),
+        (("remove-file", folder, sdist.name), f"removed {sdist.name} (serial 12)\n"),
+        (("remove-release", folder, "demo", "1.0"), "removed demo 1.0 (serial 13)\n"),
+        (("remove-project", folder, "demo"), "removed demo (serial 14)\n"),
+    ]
+    for arguments, output in commands:
+        result = run(*arguments)
+        assert (result.exit_code, result.output) == (0, output)
+    assert [event.action for event in History(folder).state().changelog][5:] == [
+        "yank release",
+        "unyank release",
+        "project quarantined",
+        "project quarantine cleared",
+        "release quarantined",
+        "release quarantine cleared",
+        f"remove file {sdist.name}",
+        "remove release",
+        "remove project",
+    ]
+    assert {arguments[0] for arguments, _ in commands} | {"serve"} == set(devindex.commands)
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    for name in devindex.commands:
+        result = run(name, "--help")
+        assert result.exit_code == 0
+        assert f"Example: pypi-assets devindex {name} my-index" in result.output
+
+
+def test_project_and_version_can_be_told(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "odd.zip").write_bytes(b"odd")
+    assert run("add", folder, tmp_path / "odd.zip").exit_code == 1
+    assert run("add", folder, tmp_path / "odd.zip", "--project", "demo", "--version", "3").exit_code == 0
+    assert History(folder).state().changelog[3].version == "3"
+
+
+def test_a_refusal_is_one_line_and_exit_code_1(folder: Path) -> None:
+    result = run("yank", folder, "demo", "1.0")
+    assert (result.exit_code, result.output) == (1, "Error: no project demo on the index; check its name\n")
+
+
+@pytest.mark.parametrize("arguments", [("yank", "folder", "demo"), ("add", "folder", "no-such-file"), ("no-such",)])
+def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_tells_its_url_and_stops_on_a_signal(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
+    History(folder).add(make_wheel(tmp_path, "demo", "1.0"))
+    command = [sys.executable, "-W", "error", "-c", CODE, "serve", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        with requests.Session() as session:
+            assert session.get(f"{url}demo/", timeout=10).status_code == 200
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=20)
+    assert (process.returncode, output, errors) == (0, "", "")
+
+
+def test_requests_are_logged_where_asked_for(folder: Path) -> None:
+    command = [sys.executable, "-c", CODE, "serve", str(folder), "--log-requests"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        requests.get(process.stdout.readline().strip(), timeout=10)
+        process.terminate()
+        output, _ = process.communicate(timeout=20)
+    assert '"GET /simple/ HTTP/1.1" 200' in output
+
+
+def test_serve_on_a_taken_port_is_exit_code_1(folder: Path) -> None:
+    command = [sys.executable, "-c", CODE, "serve", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().rsplit(":", 1)[1].split("/")[0]
+        result = run("serve", folder, "--port", port)
+        process.terminate()
+        process.communicate(timeout=20)
+    assert result.exit_code == 1
+    assert "in use" in result.output
