@@ -3,12 +3,12 @@
 import re
 import xmlrpc.client
 from collections.abc import Iterable
-from typing import TypeGuard
 from xml.parsers.expat import ExpatError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.xmlrpc import DefusedExpatParser
 
+from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import ChangelogEvent
 
@@ -61,7 +61,7 @@ def read_last_serial(value: object, url: str) -> int:
     """The last serial; 0 for the nil of an empty index."""
     if value is None:
         return 0
-    if not _is_count(value):
+    if not is_count(value):
         raise RefusedError("changelog breaks the protocol: the last serial is not a number", url)
     return value
 
@@ -84,11 +84,7 @@ def read_events(value: object, since: int, url: str) -> list[ChangelogEvent]:
 def _read_event(row: object) -> ChangelogEvent | None:
     match row:
         case [str(name), None | str() as version, int(timestamp), str(action), int(serial)] if (
-            name and not isinstance(timestamp, bool) and _is_count(serial)
+            name and not isinstance(timestamp, bool) and is_count(serial)
         ):
             return ChangelogEvent(name, version, timestamp, action, serial)
     return None
-
-
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

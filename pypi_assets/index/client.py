@@ -5,6 +5,7 @@ anyone is decided elsewhere.
 """
 
 import hashlib
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -57,6 +58,14 @@ CHUNK_BYTES = 256 * 1024
 _T = TypeVar("_T")
 
 
+class IndexSession(requests.Session):
+    """A session that leaves redirects to the client, which checks each hop before it asks."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002
+        """None: requests would otherwise read a redirect's whole body, however long, and parse its target."""
+        return None
+
+
 class IndexClient:
     """A client of one index, shared by the threads of a process.
 
@@ -80,7 +89,7 @@ class IndexClient:
         read_timeout_s: float = 60.0,
         attempts: int = 4,
         retry_pause_s: float = 1.0,
-        session_factory: Callable[[], requests.Session] = requests.Session,
+        session_factory: Callable[[], IndexSession] = IndexSession,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -102,7 +111,7 @@ class IndexClient:
         self._backoff = wait_exponential(multiplier=retry_pause_s, max=LONGEST_PAUSE_S) + wait_random(0, retry_pause_s)
         agent = user_agent(contact)
         self._sessions = [_prepare_session(session_factory(), agent) for _ in range(max_connections)]
-        self._idle: LifoQueue[requests.Session] = LifoQueue()
+        self._idle: LifoQueue[IndexSession] = LifoQueue()
         for session in self._sessions:
             self._idle.put(session)
 
@@ -285,12 +294,12 @@ class IndexClient:
                     stream=True,
                     allow_redirects=False,
                 ) as response:
-                    target = session.get_redirect_target(response) if method == "GET" else None
+                    target = _redirect_target(response, url) if method == "GET" else None
                     if target is None:
                         self._check_status(response, url)
                         yield response
                         return
-                url = urljoin(url, target)
+                url = target
             raise RefusedError(f"more than {MAX_REDIRECTS} redirects", url)
         except (
             requests.ConnectionError,
@@ -349,7 +358,7 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
         return float(value)
     try:
         date = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds())
 
@@ -359,7 +368,7 @@ def _asked_pause_s(state: RetryCallState) -> float:
     return (error.retry_after_s or 0.0) if isinstance(error, TransientError) else 0.0
 
 
-def _prepare_session(session: requests.Session, agent: str) -> requests.Session:
+def _prepare_session(session: IndexSession, agent: str) -> IndexSession:
     session.headers["User-Agent"] = agent
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(pool_maxsize=1))  # one request at a time, a connection kept for each host
@@ -379,7 +388,15 @@ def _require_media_type(response: requests.Response, kind: str, url: str) -> Non
 
 def _header_serial(response: requests.Response) -> int | None:
     value = response.headers.get("X-PyPI-Last-Serial", "")
-    return int(value) if value.isascii() and value.isdecimal() else None
+    return int(value) if re.fullmatch(r"[0-9]{1,18}", value) else None
+
+
+def _redirect_target(response: requests.Response, url: str) -> str | None:
+    location = response.headers.get("Location") if response.status_code in {301, 302, 303, 307, 308} else None
+    try:
+        return None if location is None else urljoin(url, location.encode("latin-1").decode())
+    except ValueError as error:
+        raise RefusedError("redirects to what is no URL", url) from error
 
 
 def _rewrite(sink: BinaryIO, chunks: Iterable[bytes]) -> int:

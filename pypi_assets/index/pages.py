@@ -7,6 +7,7 @@ from urllib.parse import urljoin
 import orjson
 from packaging.utils import canonicalize_name
 
+from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import IndexFile, ProjectPage
 
@@ -59,7 +60,7 @@ def read_meta_serial(meta: object) -> int | None:
 
 
 def read_serial(value: object) -> int | None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+    if value is not None and not is_count(value):
         raise ValueError("_last-serial is not a number")
     return value
 
@@ -85,7 +86,7 @@ def _read_file(entry: dict[str, object], url: str) -> IndexFile:
     if not filename.isprintable() or "/" in filename or "\\" in filename or filename in {".", ".."}:
         raise ValueError(f"{filename!r} is not a plain filename")
     size = entry.get("size")
-    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 0):
+    if size is not None and not is_count(size):
         raise ValueError("size is not a number of bytes")
     uploaded_at = _read_optional_text(entry, "upload-time")
     if uploaded_at is not None:

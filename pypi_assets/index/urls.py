@@ -9,7 +9,7 @@ from pypi_assets.index.errors import RefusedError
 
 # Stricter than the RFC, so that no two URL parsers can see different hosts in the same text.
 _FETCHABLE = re.compile(
-    r"(?P<scheme>https?)://(?:[^\\\s\x00-\x1f\x7f/?#@]*@)?(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?P<port>:[0-9]{1,5})?"
+    r"(?P<scheme>https?)://(?:[a-z0-9._~!$&'()*+,;=:%-]*@)?(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?P<port>:[0-9]{1,5})?"
     r"(?:[/?#][^\\\s\x00-\x1f\x7f]*)?",
     re.IGNORECASE,
 )

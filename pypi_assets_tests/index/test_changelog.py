@@ -50,6 +50,7 @@ def test_an_answer_is_read_however_it_is_cut() -> None:
         ([[*ROW[:3], None, 8]], "is no event"),
         ([[*ROW[:4], "8"]], "is no event"),
         ([[*ROW[:4], True]], "is no event"),
+        ([[*ROW[:4], 2**63]], "is no event"),
     ],
 )
 def test_rows_that_break_the_protocol_are_refused(rows: object, wrong: str) -> None:

@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import requests
 
-from pypi_assets.index.client import IndexClient, retry_after_s, user_agent
+from pypi_assets.index.client import IndexClient, IndexSession, retry_after_s, user_agent
 from pypi_assets.index.errors import ContentError, GoneError, RefusedError, TooLargeError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
 from pypi_assets_tests.index.loopback import Answer, Loopback, Request, answering, serving
@@ -263,6 +262,7 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert retry_after_s("Fri, 20 Nov 2026 10:01:30 GMT", now) == 90.0
     assert retry_after_s("Fri, 20 Nov 2026 09:00:00 GMT", now) == 0.0
     assert retry_after_s("soon", now) is None
+    assert retry_after_s("Fri, 20 Nov 99999999999999999999 10:00:00 GMT", now) is None
     assert retry_after_s(None, now) is None
 
 
@@ -461,12 +461,33 @@ def test_each_hop_of_a_redirect_is_checked() -> None:
             assert loopback.asked == []
         with answering(Answer(302, headers={"Location": f"{loopback.url}/f"})) as door:
             assert fetch(client, f"{door.url}/f") == DATA
-        with answering(Answer(302, headers={"Location": "file:///etc/passwd"})) as door, pytest.raises(RefusedError):
-            fetch(client, f"{door.url}/f")
         with answering(Answer(302, headers={"Location": "/again"})) as door:
             with pytest.raises(RefusedError, match="redirects"):
                 fetch(client, f"{door.url}/f")
             assert len(door.asked) == 6
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "file:///etc/passwd",
+        "http://[::1",
+        "http://[127.0.0.1]/f",
+        "http://[a@127.0.0.1/f",
+        "http://127.0.0.1\\@files.example.org/f",
+        "http://127.0.0.1:99999/f",
+        "http://\xe2\x84\x80@127.0.0.1/f",
+        "http://\xff/f",
+        "//",
+    ],
+)
+def test_a_redirect_to_nonsense_is_refused(location: str) -> None:
+    with (
+        answering(Answer(302, headers={"Location": location})) as loopback,
+        client_of(loopback) as client,
+        pytest.raises(RefusedError),
+    ):
+        fetch(client, f"{loopback.url}/f")
 
 
 def test_a_body_that_drips_is_not_waited_for() -> None:
@@ -498,8 +519,8 @@ def test_a_dead_server_is_named() -> None:
 
 
 def test_an_unknown_host_is_named() -> None:
-    def without_proxies() -> requests.Session:
-        session = requests.Session()
+    def without_proxies() -> IndexSession:
+        session = IndexSession()
         session.trust_env = False
         return session
 

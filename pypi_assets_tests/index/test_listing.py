@@ -38,6 +38,7 @@ def test_an_empty_index_lists_nothing() -> None:
         body(meta=META, projects=[{"name": ""}]),
         body(meta=META, projects=[{"name": "a", "_last-serial": "7"}]),
         body(meta=META, projects=[{"name": "a", "_last-serial": 1.5}]),
+        body(meta=META, projects=[{"name": "a", "_last-serial": 2**63}]),
     ],
     ids=lambda listing: listing.getvalue().decode(),
 )

@@ -111,6 +111,7 @@ def test_optional_fields_are_read() -> None:
         {"size": -1},
         {"size": "9"},
         {"size": True},
+        {"size": 2**63},
         {"upload_time": "yesterday"},
         {"upload_time": 7},
         {"requires_python": 3},
