@@ -82,7 +82,6 @@ class Settings(BaseSettings):
     leveldb_write_buffer_bytes: Annotated[
         int, Field(ge=1024**2, description="LevelDB's write buffer in bytes, 1 MiB or more")
     ] = 64 * 1024**2
-    range_max_events: Annotated[int, Field(ge=1, description="the most events in one new serial range")] = 50_000
 
     @field_validator("projects", mode="before")
     @classmethod

@@ -50,8 +50,8 @@ class CrawlListing:
     missing: tuple[str, ...]
 
 
-def open_crawl(catalog: Catalog, serial: int, index_url: str, selection: Selection) -> FullCrawl:
-    """Joins the open full crawl, or opens one pinned at `serial`.
+def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, selection: Selection) -> FullCrawl:
+    """Joins the open full crawl, or opens one pinned at `serial`. On an empty catalog events are kept above `since`.
 
     Raises CatalogError where the catalog follows another index, where its serials are beyond the index's, or where the
     open crawl is of other projects.
@@ -69,8 +69,8 @@ def open_crawl(catalog: Catalog, serial: int, index_url: str, selection: Selecti
                 insert(catalog_state).values(
                     id=1,
                     index_url=index_url,
-                    events_since=serial,
-                    events_through=serial,
+                    events_since=since,
+                    events_through=since,
                     exact_from=0,
                     next_dump_sequence=1,
                 )

@@ -1,0 +1,25 @@
+"""Keeps the stored events without a gap, as far as they are needed."""
+
+from pypi_assets.catalog.events import events_through, store_events
+from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.index.errors import StaleError
+
+
+def catch_up(crawler: Crawler, until: int) -> int:
+    """Stores all events up to `until`, and returns the serial up to which they are stored now.
+
+    Raises StaleError where the changelog does not reach `until` yet.
+    """
+    with crawler.catalog.read() as connection:
+        through = start = events_through(connection)
+    for page in crawler.index.changelog(through, until):
+        last = page[-1].serial
+        store_events(crawler.catalog, page, through, last, crawler.selection)
+        through = last
+        crawler.report(Progress("changelog", min(through, until) - start, until - start))
+    if through < until:  # the last serials of a range may have no event of their own
+        if (last := crawler.index.last_serial()) < until:
+            raise StaleError(f"the changelog ends at serial {last}, before {until}", crawler.index.changelog_url)
+        store_events(crawler.catalog, [], through, until, crawler.selection)
+        through = until
+    return through

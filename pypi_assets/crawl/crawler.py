@@ -1,0 +1,56 @@
+"""What a crawl works with, and its patience: when to try again, and when to give up."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.projects import Selection
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.index.client import IndexClient
+
+LONGEST_PAUSE_S = 600.0
+_LONGEST_NAP_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a stage is: `done` of `total`, of which `failed` could not be done yet. `stage` is what people read."""
+
+    stage: str
+    done: int
+    total: int
+    failed: int = 0
+
+
+def _unheard(progress: Progress) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class Crawler:
+    """One index, the catalog that follows it, and how patiently."""
+
+    index: IndexClient
+    catalog: Catalog
+    selection: Selection = field(default_factory=Selection)
+    limits: Limits = field(default_factory=Limits)
+    connections: int = 10
+    retry_pause_s: float = 1.0
+    retry_deadline_s: float = 6 * 3600.0
+    report: Callable[[Progress], None] = _unheard
+    sleep: Callable[[float], None] = time.sleep
+
+    def wait_until(self, due_at: float) -> None:
+        """Naps until `due_at` (unix seconds), at most for so long that progress can be told in between."""
+        self.sleep(min(max(due_at - self.catalog.clock(), 0.01), _LONGEST_NAP_S))
+
+    def next_try(self, attempts: int, first_failed_at: float | None) -> float | None:
+        """When to try again after `attempts` earlier failures (unix seconds); None once the deadline has passed."""
+        now = self.catalog.clock()
+        deadline = (now if first_failed_at is None else first_failed_at) + self.retry_deadline_s
+        if now >= deadline:
+            return None
+        pause = min(self.retry_pause_s * 2.0 ** min(attempts, 20), LONGEST_PAUSE_S)
+        return min(now + pause * random.uniform(0.75, 1.25), deadline)

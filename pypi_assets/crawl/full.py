@@ -1,0 +1,81 @@
+"""A full crawl: pinned at a serial, listed, visited and read in shards, completed. It sets the baseline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pypi_assets.catalog.crawls import (
+    CrawlListing,
+    FullCrawl,
+    complete_crawl,
+    find_open_crawl,
+    list_projects,
+    open_crawl,
+)
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.events import changed_projects
+from pypi_assets.catalog.queue import ScopeProgress, queue_visits, scope_progress
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.crawl.changelog import catch_up
+from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.visiting import visit_scope
+
+
+@dataclass(frozen=True, slots=True)
+class FullCrawlResult:
+    crawl: FullCrawl
+    listing: CrawlListing
+    visits: ScopeProgress
+    reads: ReadCounts
+
+
+def list_index(crawler: Crawler) -> tuple[FullCrawl, CrawlListing]:
+    """Joins the open full crawl or opens one at the index's last serial, and queues a visit of every project.
+
+    The index's list can be older than the pinned serial (it is cached), so the events between the two are stored too,
+    and what they change is visited as well.
+    """
+    with crawler.catalog.read() as connection:
+        joined = find_open_crawl(connection)
+        if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
+            return joined, CrawlListing(scope_progress(connection, joined.scope).total, ())
+    index, catalog = crawler.index, crawler.catalog
+    serial = index.last_serial()
+    with index.iter_listing() as (listing_serial, listed):
+        since = serial if listing_serial is None else min(listing_serial, serial)
+        crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)
+        catch_up(crawler, crawl.serial)
+        if since < crawl.serial:
+            with catalog.write() as connection:
+                queue_visits(connection, crawl.scope, changed_projects(connection, SerialRange(since, crawl.serial)))
+        listing = list_projects(catalog, crawl, listed)
+    crawler.report(Progress("listing", listing.projects, listing.projects))
+    return crawl, listing
+
+
+def require_open_crawl(crawler: Crawler) -> FullCrawl:
+    """The open and listed full crawl. Raises CatalogError where there is none."""
+    with crawler.catalog.read() as connection:
+        crawl = find_open_crawl(connection)
+    if crawl is None or crawl.listed_at is None:
+        raise CatalogError("no full crawl is open: list the index first (project_listing, or `pypi-assets crawl full`)")
+    return crawl
+
+
+def visit_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ScopeProgress:
+    """Visits what is left of the crawl within `shards` (None: all)."""
+    return visit_scope(crawler, crawl.scope, "full", shards)
+
+
+def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ReadCounts:
+    """Reads what is left of the crawl within `shards` (None: all), and completes the crawl if that was the last."""
+    counts = read_scope(crawler, crawl.scope, shards)
+    complete_crawl(crawler.catalog, crawl)
+    return counts
+
+
+def crawl_full(crawler: Crawler) -> FullCrawlResult:
+    """A whole full crawl, or what is left of the open one."""
+    crawl, listing = list_index(crawler)
+    visits = visit_shards(crawler, crawl)
+    return FullCrawlResult(crawl, listing, visits, read_shards(crawler, crawl))

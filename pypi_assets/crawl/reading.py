@@ -1,0 +1,134 @@
+"""Fetches and reads distributions until each one of a scope has an outcome."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.reads import (
+    FinishedRead,
+    Outcome,
+    PendingRead,
+    count_pending_reads,
+    next_read_due,
+    pending_reads,
+    record_outcome,
+    store_reads,
+)
+from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.crawl.visiting import in_threads
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.models import READABLE_KINDS, DistributionRecord, ErrorKind, ReadError
+from pypi_assets.distributions.reader import read_distribution
+from pypi_assets.index.errors import ContentError, GoneError, PackageIndexError, TooLargeError, TransientError
+
+_BATCH = 200
+_COMMIT_EVERY = 50
+_SPOOLED_BYTES = 16 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCounts:
+    """What came of the reads of one call; `bytes_fetched` counts what was fetched for them."""
+
+    data: int = 0
+    errors: int = 0
+    unsupported: int = 0
+    vanished: int = 0
+    gave_up: int = 0
+    bytes_fetched: int = 0
+    seconds: float = 0.0
+
+
+def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None = None) -> ReadCounts:
+    """Reads every distribution that is pending in the projects of `scope` (None: of all), within `shards`."""
+    catalog = crawler.catalog
+    started = time.monotonic()
+    counts = dict.fromkeys(Outcome, 0)
+    fetched = 0
+    with ThreadPoolExecutor(crawler.connections, thread_name_prefix="read") as pool:
+        while True:
+            with catalog.read() as connection:
+                reads = pending_reads(connection, scope, shards, catalog.clock(), _BATCH)
+                due_at = next_read_due(connection, scope, shards)
+                left = count_pending_reads(connection, scope, shards)
+            done = sum(counts[outcome] for outcome in Outcome if outcome != Outcome.PENDING)
+            crawler.report(Progress("reads", done, done + left, counts[Outcome.ERROR] + counts[Outcome.GAVE_UP]))
+            if due_at is None:
+                break
+            if not reads:
+                crawler.wait_until(due_at)
+                continue
+            unsaved: list[FinishedRead] = []
+            for _, finished in in_threads(pool, lambda read: _read(crawler, read), reads):
+                counts[finished.outcome] += 1
+                fetched += finished.bytes_fetched
+                unsaved.append(finished)
+                if len(unsaved) >= _COMMIT_EVERY:
+                    _save(catalog, unsaved)
+                    unsaved = []
+            _save(catalog, unsaved)
+    return ReadCounts(
+        data=counts[Outcome.DATA],
+        errors=counts[Outcome.ERROR],
+        unsupported=counts[Outcome.UNSUPPORTED],
+        vanished=counts[Outcome.VANISHED],
+        gave_up=counts[Outcome.GAVE_UP],
+        bytes_fetched=fetched,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _save(catalog: Catalog, finished: Sequence[FinishedRead]) -> None:
+    with catalog.write() as connection:
+        store_reads(connection, sorted(finished, key=lambda read: read.distribution_id), catalog.clock())
+
+
+def _read(crawler: Crawler, read: PendingRead) -> FinishedRead:
+    started = time.monotonic()
+    parts = parse_filename(read.filename, read.project)
+    if parts.kind not in READABLE_KINDS:
+        error = ReadError(ErrorKind.UNSUPPORTED_KIND, f"files of kind {parts.kind} are not read")
+        record = DistributionRecord(read.filename, parts.kind, parts.project, parts.version, error=error)
+        return FinishedRead(read.distribution_id, Outcome.UNSUPPORTED, record)
+    with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
+        body = cast("BinaryIO", spool)
+        try:
+            fetched = crawler.index.fetch_file(
+                read.url, body, sha256=read.sha256, size=read.size, max_bytes=crawler.limits.max_file_bytes
+            )
+        except PackageIndexError as error:
+            return _failed(crawler, read, error, time.monotonic() - started)
+        body.seek(0)
+        try:
+            record = read_distribution(body, read.filename, project=read.project, limits=crawler.limits)
+        except Exception as error:  # noqa: BLE001 - whatever a file makes of the reader costs that file alone
+            text = f"the reader failed: {type(error).__name__}: {error}"
+            return FinishedRead(read.distribution_id, Outcome.ERROR, error_kind="reader failure", error_text=text)
+    return FinishedRead(
+        read.distribution_id,
+        record_outcome(record),
+        record,
+        bytes_fetched=fetched.bytes,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _failed(crawler: Crawler, read: PendingRead, error: PackageIndexError, seconds: float) -> FinishedRead:
+    outcome, kind, due_at = Outcome.ERROR, "refused", 0.0
+    if isinstance(error, GoneError) and not read.is_live:
+        outcome, kind = Outcome.VANISHED, "gone"
+    elif isinstance(error, TransientError | GoneError):
+        next_try = crawler.next_try(read.attempts, read.first_failed_at)
+        outcome = Outcome.GAVE_UP if next_try is None else Outcome.PENDING
+        kind, due_at = "gone" if isinstance(error, GoneError) else "transient", next_try or 0.0
+    elif isinstance(error, TooLargeError):
+        kind = ErrorKind.LIMIT_EXCEEDED
+    elif isinstance(error, ContentError):
+        kind = "wrong content"
+    return FinishedRead(
+        read.distribution_id, outcome, error_kind=kind, error_text=str(error), due_at=due_at, seconds=seconds
+    )
