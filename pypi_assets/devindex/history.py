@@ -8,12 +8,12 @@ A last line without its line break is what a killed writer left: readers ignore 
 import fcntl
 import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import orjson
 
@@ -212,14 +212,11 @@ def _write(target: Path, content: bytes) -> None:
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator["tempfile._TemporaryFileWrapper[bytes]"]:
-    """A stream whose content is at `target` once it is closed, whole and synced, or not at all."""
-    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as stream:
-        try:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-            Path(stream.name).replace(target)
-        except BaseException:
-            Path(stream.name).unlink(missing_ok=True)
-            raise
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    """A stream whose content is at `target` in the end, whole and synced, or not at all."""
+    incoming = target.with_name(".incoming")  # one name will do: there is one writer at a time
+    with incoming.open("wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+    incoming.replace(target)

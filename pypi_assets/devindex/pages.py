@@ -6,6 +6,7 @@ Pure functions of the state and of `base`, the address the request came to, with
 from collections.abc import Iterator
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from packaging.metadata import RawMetadata
@@ -139,7 +140,7 @@ def legacy_project_json(project: Project, release: Release, metadata: RawMetadat
 
 def file_url(file: StoredFile, base: str) -> str:
     """The URL that serves `file`."""
-    return f"{base}/packages/{file.path}"
+    return f"{base}/packages/{quote(file.path)}"
 
 
 def _json(value: object) -> bytes:

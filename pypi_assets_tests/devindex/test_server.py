@@ -117,6 +117,15 @@ def test_a_corrupt_wheel_is_served_without_metadata(
     assert session.get(file["url"] + ".metadata").status_code == 404
 
 
+@pytest.mark.parametrize("filename", ["demo-1.0+cpu #1.zip", "demo-2.0%2f?x=y&.zip", "demo-ä3.zip"])
+def test_any_filename_has_a_url_that_works(
+    history: History, tmp_path: Path, url: str, session: requests.Session, filename: str
+) -> None:
+    (tmp_path / filename).write_bytes(b"odd")
+    history.add(tmp_path / filename, version="9")
+    assert session.get(file_urls(session, url)[filename]).content == b"odd"
+
+
 def test_file_urls_are_on_the_host_the_request_came_to(url: str, session: requests.Session) -> None:
     page = session.get(f"{url}demo/", headers={**JSON, "Host": "index.example.org:8080"}).json()
     assert page["files"][0]["url"].startswith("http://index.example.org:8080/packages/")
