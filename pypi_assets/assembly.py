@@ -1,0 +1,70 @@
+"""Puts the parts together as the settings say, for the command line and for Dagster. It decides nothing else."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.projects import Selection
+from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.index.client import IndexClient
+from pypi_assets.settings import Settings, is_loopback
+from pypi_assets.storage.store import Storage, open_storage
+
+_CHANGELOG_PAUSE_S = 1.0  # what PyPI asks for between two calls
+
+
+def index_from(settings: Settings) -> IndexClient:
+    """A client of the index. Raises SettingsError where the index is not on this machine and no contact is set."""
+    settings.require_contact()
+    changelog_url = settings.resolved_changelog_url
+    return IndexClient(
+        settings.index_url,
+        changelog_url=changelog_url,
+        contact=settings.contact,
+        max_connections=settings.max_connections,
+        requests_per_second=settings.requests_per_second,
+        changelog_pause_s=0.0 if is_loopback(urlsplit(changelog_url).hostname) else _CHANGELOG_PAUSE_S,
+        allowed_file_hosts=settings.allowed_file_hosts,
+        connect_timeout_s=settings.connect_timeout_s,
+        read_timeout_s=settings.read_timeout_s,
+        attempts=settings.request_attempts,
+        retry_pause_s=settings.retry_pause_s,
+    )
+
+
+def catalog_from(settings: Settings) -> Catalog:
+    """The catalog, its tables made or migrated. Raises CatalogError."""
+    return open_catalog(settings.resolved_database_url)
+
+
+def storage_from(settings: Settings, *, read_only: bool = False) -> Storage:
+    """The object store. Raises StorageError."""
+    return open_storage(settings.resolved_storage_url, read_only=read_only)
+
+
+def limits_from(settings: Settings) -> Limits:
+    """What reading one distribution may cost."""
+    return Limits(
+        max_file_bytes=settings.max_file_bytes,
+        max_metadata_bytes=settings.max_metadata_bytes,
+        max_members=settings.max_members,
+        max_inflated_bytes=settings.max_inflated_bytes,
+    )
+
+
+def crawler_from(
+    settings: Settings, index: IndexClient, catalog: Catalog, report: Callable[[Progress], None] | None = None
+) -> Crawler:
+    """What a crawl works with; `report` hears of its progress."""
+    crawler = Crawler(
+        index=index,
+        catalog=catalog,
+        selection=Selection(frozenset(settings.projects)),
+        limits=limits_from(settings),
+        connections=settings.max_connections,
+        retry_pause_s=settings.retry_pause_s,
+        retry_deadline_s=settings.retry_deadline_s,
+    )
+    return crawler if report is None else replace(crawler, report=report)
