@@ -125,7 +125,7 @@ def _by_project_name(tree: SourceTree) -> Found:
     """The package or module that is named like the project: the default of most build backends but setuptools."""
     if tree.project is None or not tree.backend.startswith(_NAME_BACKENDS):
         return _NOTHING
-    name = re.sub(r"[-.]+", "_", tree.project).lower()
+    name = _module_name(tree.project)
     for root in _SOURCE_FOLDERS:
         for candidate in sorted(tree.modules_by_top(root)):
             if candidate.lower() == name:
@@ -142,7 +142,8 @@ def _by_src_layout(tree: SourceTree) -> Found:
 def _by_flat_layout(tree: SourceTree) -> Found:
     """Packages at the top, else single modules, else namespaces, without what is only there for development."""
     members = set(tree.members)
-    groups = {top: modules for top, modules in tree.modules_by_top("").items() if top not in NOT_INSTALLED}
+    left_out = NOT_INSTALLED - {_module_name(tree.project or "")}
+    groups = {top: modules for top, modules in tree.modules_by_top("").items() if top not in left_out}
     packages = [top for top in groups if f"{top}/__init__.py" in members]
     single = [top for top in groups if f"{top}.py" in members]
     return {module for top in packages or single or groups for module in groups[top]}, ()
@@ -155,6 +156,10 @@ _RULES: tuple[tuple[str, Callable[[SourceTree], Found]], ...] = (
     ("src layout", _by_src_layout),
     ("flat layout", _by_flat_layout),
 )
+
+
+def _module_name(project: str) -> str:
+    return re.sub(r"[-.]+", "_", project).lower()
 
 
 def _below(tree: SourceTree, root: str, name: str) -> set[str]:

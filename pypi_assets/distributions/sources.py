@@ -37,6 +37,7 @@ class SequentialSource:
         self._budget = budget
         self._sha256 = hashlib.sha256()
         self._peeked = b""
+        self._ended = False
         self.size = 0
 
     def peek(self, size: int) -> bytes:
@@ -62,7 +63,10 @@ class SequentialSource:
         return self._sha256.hexdigest()
 
     def _take(self, size: int) -> bytes:
+        if self._ended:  # the zip reader may have moved the source since
+            return b""
         chunk = _read(self._raw, size)
+        self._ended = not chunk
         self.size += len(chunk)
         self._sha256.update(chunk)
         self._budget.check_file_size(self.size)

@@ -72,7 +72,8 @@ def importable(root: Path, prefix: str = "") -> set[str]:
     return found
 
 
-NAMES = st.sampled_from(["a", "b", "_c", "class", "é", "1x", "d-e", "__main__", "__init__", "__pycache__"])
+NAMES = ["a", "b", "_c", "class", "é", "1x", "d-e", "__main__", "__init__"]
+FOLDERS = [*NAMES, "__pycache__"]
 SUFFIXES = st.sampled_from([".py", ".py", ".pyi", EXTENSION_SUFFIX, ".abi3.so", ".so", ".txt"])
 
 
@@ -83,8 +84,8 @@ def trees(draw):
         st.lists(
             st.builds(
                 lambda folders, name, suffix: "/".join([*folders, name + suffix]),
-                st.lists(NAMES, max_size=3),
-                NAMES,
+                st.lists(st.sampled_from(FOLDERS), max_size=3),
+                st.sampled_from(NAMES),
                 SUFFIXES,
             ),
             max_size=12,

@@ -1,0 +1,359 @@
+"""The reader against broken and hostile files: it always returns a record, within its limits."""
+
+import gzip
+import hashlib
+import io
+import struct
+import tarfile
+import time
+import zipfile
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
+from pypi_assets.distributions.reader import read_distribution, read_path
+from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, tar_bytes, zip_bytes
+
+WHEEL = "demo-1.0-py3-none-any.whl"
+SDIST = "demo-1.0.tar.gz"
+METADATA = "demo-1.0.dist-info/METADATA"
+PKG_INFO = core_metadata("demo", "1.0", requires_dist=["a"])
+
+
+def read(content, filename, **limits):
+    return read_distribution(io.BytesIO(content), filename, limits=Limits(**limits))
+
+
+def error_of(record: DistributionRecord) -> ReadError:
+    assert record.error is not None
+    return record.error
+
+
+class OneWay(io.RawIOBase):
+    """A source that can only be read forward, a few bytes at a time, like a network stream."""
+
+    def __init__(self, content: bytes) -> None:
+        self._rest = content
+
+    def readable(self):
+        return True
+
+    def read(self, size=-1):
+        size = min(size if size >= 0 else len(self._rest), 1000)
+        chunk, self._rest = self._rest[:size], self._rest[size:]
+        return chunk
+
+
+@pytest.mark.parametrize("make", [make_wheel, make_sdist, make_egg])
+def test_a_source_that_is_not_seekable_gives_the_same_record(tmp_path, make):
+    path = make(tmp_path, "demo", "1.0")
+    record = read_distribution(OneWay(path.read_bytes()), path.name)
+    assert record.error is None
+    assert record.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert record == read_path(path)
+
+
+def test_a_zip_is_read_at_its_ends_only_where_no_hash_is_asked_for(tmp_path):
+    path = make_wheel(tmp_path, "demo", "1.0", files={"demo.py": bytes(range(256)) * 4000})
+    path.write_bytes(zip_bytes(dict(zip_members(path)), compression=zipfile.ZIP_STORED))
+
+    class Counting(io.BytesIO):
+        count = 0
+
+        def read(self, size=-1):
+            chunk = super().read(size)
+            Counting.count += len(chunk)
+            return chunk
+
+    record = read_distribution(Counting(path.read_bytes()), path.name, hash_content=False)
+    assert record == replace(read_path(path), sha256=None, size=None)
+    assert Counting.count < 100_000 < path.stat().st_size
+
+
+def zip_members(path):
+    with zipfile.ZipFile(path) as archive:
+        return [(name, archive.read(name)) for name in archive.namelist()]
+
+
+def test_a_failing_source_is_no_property_of_the_file(tmp_path):
+    class Failing(io.BytesIO):
+        def read(self, size=-1):
+            if self.tell() > 100:
+                raise ConnectionResetError("gone")
+            return super().read(min(size, 60) if size > 0 else size)
+
+    for make in (make_wheel, make_sdist):
+        path = make(tmp_path, "demo", "1.0")
+        with pytest.raises(ConnectionResetError):
+            read_distribution(Failing(path.read_bytes()), path.name)
+
+
+def test_a_missing_file_is_the_callers(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_path(tmp_path / WHEEL)
+
+
+@pytest.mark.parametrize("filename", ["demo-1.0.win32.exe", "demo-1.0.linux-x86_64.tar.gz", "demo.txt"])
+def test_unsupported_kinds_are_hashed_and_not_read(filename):
+    record = read(b"MZ" * 1000, filename)
+    assert error_of(record).kind is ErrorKind.UNSUPPORTED_KIND
+    assert (record.sha256, record.size) == (hashlib.sha256(b"MZ" * 1000).hexdigest(), 2000)
+    assert record.modules is None
+    assert record.requires_dist is None
+
+
+@pytest.mark.parametrize(("start", "name"), [(b"\x1f\x9d\x90", "compress"), (b"\x28\xb5\x2f\xfd", "zstd")])
+def test_compressions_that_are_not_read(start, name):
+    error = error_of(read(start + bytes(100), "demo-1.0.tar.Z"))
+    assert error == ReadError(ErrorKind.UNSUPPORTED_KIND, f"archives compressed by {name} are not read")
+
+
+@pytest.mark.parametrize("filename", [WHEEL, SDIST, "demo-1.0.zip", "demo-1.0-py2.7.egg"])
+@pytest.mark.parametrize("content", [b"", b"<html>not found</html>" * 100, b"PK\x03\x04", b"\x1f\x8b\x08", bytes(2000)])
+def test_what_is_no_archive(filename, content):
+    record = read(content, filename)
+    assert error_of(record).kind in {ErrorKind.CORRUPT_ARCHIVE, ErrorKind.NO_METADATA}
+    assert (record.project, record.version, record.modules) == ("demo", "1.0", None)
+    assert record.size == len(content)
+
+
+def test_the_compression_is_told_by_the_content():
+    members = {"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}
+    for content in (tar_bytes(members, format="tar.xz"), tar_bytes(members, format="tar"), zip_bytes(members)):
+        assert read(content, SDIST).modules == ("demo",)
+
+
+def test_several_gzip_parts_and_padding_are_one_stream():
+    plain = tar_bytes({"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}, format="tar")
+    parts = gzip.compress(plain[:700]) + gzip.compress(plain[700:])
+    assert read(parts + bytes(512), SDIST).error is None
+    record = read(parts + b"rubbish!", SDIST)
+    assert record.error is None
+    assert record.notes[0] == "bytes after the end of the compressed data are ignored"
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "tar.bz2", "tar.xz"])
+def test_a_truncated_or_damaged_tar_keeps_what_came_before(suffix):
+    content = tar_bytes(
+        {"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": "", "demo-1.0/x.bin": hashlib.shake_128().digest(600_000)},
+        format=suffix,
+    )
+    damaged = bytearray(content)
+    damaged[-6] ^= 0x55
+    for broken in (content[:-2000], content[:-1], bytes(damaged)):
+        record = read(broken, f"demo-1.0.{suffix}")
+        assert error_of(record).kind is ErrorKind.CORRUPT_ARCHIVE
+        assert record.sha256 == hashlib.sha256(broken).hexdigest()
+    assert read(content[:-1], f"demo-1.0.{suffix}").project == "demo"
+
+
+def test_a_broken_header_in_the_middle_is_not_the_end():
+    plain = bytearray(tar_bytes({"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}, format="tar"))
+    plain[1024 + 10] ^= 0xFF
+    record = read(bytes(plain), SDIST)
+    assert error_of(record) == ReadError(ErrorKind.CORRUPT_ARCHIVE, "ReadError: a broken header at 1024")
+    assert record.requires_dist == ("a",)
+
+
+def test_a_damaged_metadata_member_keeps_the_modules(tmp_path):
+    path = make_wheel(tmp_path, "demo", "1.0")
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo(METADATA)
+    position = info.header_offset + 30 + len(info.filename) + 5
+    record = read(content[:position] + bytes([content[position] ^ 0xFF]) + content[position + 1 :], WHEEL)
+    assert error_of(record).kind is ErrorKind.CORRUPT_ARCHIVE
+    assert error_of(record).text.startswith(f"{METADATA}: ")
+    assert record.modules == ("demo",)
+    assert record.requires_dist is None
+
+
+def test_encrypted_members_and_strange_methods_are_corrupt():
+    content = bytearray(zip_bytes({METADATA: PKG_INFO}, compression=zipfile.ZIP_STORED))
+    central = content.index(b"PK\x01\x02")
+    encrypted, strange = bytearray(content), bytearray(content)
+    encrypted[central + 8] |= 1
+    strange[central + 10] = zipfile.ZIP_LZMA
+    assert error_of(read(encrypted, WHEEL)).text == f"{METADATA}: BadZipFile: encrypted"
+    assert error_of(read(strange, WHEEL)).text == f"{METADATA}: BadZipFile: compression method 14 is not read"
+
+
+@pytest.mark.parametrize("build", [zip_bytes, tar_bytes])
+def test_names_that_lead_out_are_only_names(build, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    members = dict.fromkeys(
+        ["/x/evil.py", "../evil.py", "demo-1.0/../../evil.py", "demo-1.0/a.py", "./demo-1.0/b.py"], ""
+    )
+    filename = "demo-1.0.zip" if build is zip_bytes else SDIST
+    record = read(build(members | {"demo-1.0/PKG-INFO": PKG_INFO}), filename)
+    assert record.error is None
+    assert record.modules == ("a", "b")
+    assert "3 member names that lead out of the archive are ignored" in record.notes
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_and_devices_in_a_tar_are_not_followed():
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, kind in (("PKG-INFO", tarfile.SYMTYPE), ("a.py", tarfile.LNKTYPE), ("b.py", tarfile.CHRTYPE)):
+            info = tarfile.TarInfo(f"demo-1.0/{name}")
+            info.type = kind
+            info.linkname = "/etc/passwd"
+            archive.addfile(info)
+    record = read(buffer.getvalue(), SDIST)
+    assert error_of(record).kind is ErrorKind.NO_METADATA
+    assert record.modules == ("a",)
+
+
+def test_of_repeated_members_the_last_counts():
+    buffer = io.BytesIO()
+    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["first"]))
+        archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["last"]))
+    record = read(buffer.getvalue(), WHEEL)
+    assert record.requires_dist == ("last",)
+    assert "1 member names occur again; the last one counts" in record.notes
+
+
+def big_wheel():
+    return zip_bytes({METADATA: PKG_INFO + " " * 50_000} | {f"m{number}.py": "" for number in range(50)})
+
+
+def big_sdist(suffix="tar.gz"):
+    members = {"demo-1.0/PKG-INFO": PKG_INFO + " " * 50_000} | {f"demo-1.0/m{number}.py": "" for number in range(50)}
+    return tar_bytes(members, format=suffix)
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        ({"max_file_bytes": 900}, "the file is larger than 900 bytes"),
+        ({"max_members": 20}, "more than 20 members"),
+        ({"max_metadata_bytes": 20_000}, "is larger than 20000 bytes"),
+        ({"max_kept_bytes": 40_000}, "the metadata files are larger than 40000 bytes together"),
+        ({"max_inflated_bytes": 30_000}, "more than 30000 bytes inflated"),
+        ({"seconds": 0.0}, "reading takes more than 0 seconds"),
+    ],
+)
+@pytest.mark.parametrize(("content", "filename"), [(big_wheel(), WHEEL), (big_sdist(), SDIST)])
+def test_each_limit(content, filename, limits, text):
+    assert read(content, filename).error is None
+    record = read(content, filename, **limits)
+    assert error_of(record).kind is ErrorKind.LIMIT_EXCEEDED
+    assert text in error_of(record).text
+    assert (record.sha256 is None) == ("max_file_bytes" in limits or "seconds" in limits)
+
+
+def test_a_zip_directory_has_a_limit():
+    error = error_of(read(big_wheel(), WHEEL, max_directory_bytes=2000))
+    assert error == ReadError(ErrorKind.LIMIT_EXCEEDED, "the zip's directory is larger than 2000 bytes")
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "tar.bz2", "tar.xz"])
+def test_a_bomb_ends_early(suffix):
+    content = tar_bytes({"demo-1.0/zeros": bytes(64 * MIB)}, format=suffix)
+    started = time.process_time()
+    record = read(content, f"demo-1.0.{suffix}", ratio_free_bytes=MIB)
+    assert error_of(record) == ReadError(ErrorKind.LIMIT_EXCEEDED, "inflates to more than 200 times its size")
+    assert time.process_time() - started < 2
+
+
+def test_a_size_that_lies_is_found_out():
+    content = bytearray(zip_bytes({METADATA: PKG_INFO + " " * 100_000}))
+    central = content.index(b"PK\x01\x02")
+    content[central + 24 : central + 28] = struct.pack("<I", 10)
+    record = read(content, WHEEL)
+    assert error_of(record).kind is ErrorKind.CORRUPT_ARCHIVE
+
+
+def test_a_header_of_gigabytes_is_refused():
+    info = tarfile.TarInfo("demo-1.0/x")
+    info.type = tarfile.XHDTYPE
+    info.size = 4 * 1024 * MIB
+    content = info.tobuf(tarfile.GNU_FORMAT) + bytes(10_000)
+    assert error_of(read(content, SDIST)).kind is ErrorKind.LIMIT_EXCEEDED
+
+
+def test_a_chain_of_headers_does_not_overflow_the_stack():
+    info = tarfile.TarInfo("demo-1.0/x")
+    info.type = tarfile.GNUTYPE_LONGNAME
+    info.size = 10
+    content = (info.tobuf(tarfile.GNU_FORMAT) + bytes(512)) * 5000
+    assert error_of(read(content, SDIST)).kind is ErrorKind.CORRUPT_ARCHIVE
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("originals")
+    files = {"demo/__init__.py": "x = 1\n" * 20, "demo/a.py": "", "demo.egg-info/requires.txt": "a\n[b:os_name]\nc\n"}
+    files["pyproject.toml"] = '[project]\nname = "demo"\n[tool.setuptools]\npackages = ["demo"]\n'
+    files["setup.cfg"] = "[options]\npackages = demo\n"
+    paths = [make_wheel(folder, "demo", "1.0", requires_dist=["a"]), make_egg(folder, "demo", "1.0", requires="a")]
+    paths += [make_sdist(folder, "demo", "1.0", files=files, format=suffix) for suffix in FORMATS]
+    return [(path.name, path.read_bytes()) for path in paths]
+
+
+FORMATS = ["tar", "tar.gz", "tar.bz2", "tar.xz", "zip"]
+SMALL = Limits(max_file_bytes=MIB, max_metadata_bytes=MIB, max_inflated_bytes=8 * MIB, max_members=1000, seconds=5.0)
+
+
+def check(record: DistributionRecord, content: bytes) -> None:
+    assert record.project is not None
+    if record.sha256 is not None:
+        assert (record.sha256, record.size) == (hashlib.sha256(content).hexdigest(), len(content))
+    texts = [
+        *record.notes,
+        *(record.modules or ()),
+        *(record.requires_dist or ()),
+        record.project,
+        record.version or "",
+    ]
+    assert all(text.isprintable() for text in texts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_mutated_archives_never_raise(originals, data):
+    filename, content = data.draw(st.sampled_from(originals))
+    mutated = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 8))):
+        position = data.draw(st.integers(0, len(mutated) - 1))
+        mutated[position] = data.draw(st.integers(0, 255))
+    mutated = mutated[: data.draw(st.just(len(mutated)) | st.integers(0, len(mutated)))]
+    check(read_distribution(io.BytesIO(mutated), filename, limits=SMALL), bytes(mutated))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from([WHEEL, SDIST, "demo-1.0.zip", "demo-1.0-py2.7.egg"]), st.binary(max_size=2000))
+@example(SDIST, b"\x1f\x8b" + bytes(30))
+@example(SDIST, b"\xfd7zXZ\0" + bytes(30))
+@example(SDIST, b"BZh9" + bytes(30))
+def test_random_bytes_never_raise(filename, content):
+    check(read_distribution(io.BytesIO(content), filename, limits=SMALL), content)
+
+
+TEXT = st.text(max_size=60) | st.sampled_from(["", "[project]", "[[", "name = 1", "a\n[:]\n;\n@", "]\n[x:y"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["PKG-INFO", "pyproject.toml", "setup.cfg", "d.egg-info/requires.txt", "d.egg-info/top_level.txt"]
+            + ["d.egg-info/entry_points.txt", "d.egg-info/PKG-INFO", "demo.py"]
+        ),
+        TEXT | st.binary(max_size=40),
+    )
+)
+@example({"pyproject.toml": '[project]\nname = "x"\ndependencies = [1, "a"]\ndynamic = 3\nscripts = 1\n'})
+@example({"pyproject.toml": "tool = 1\n[build-system]\nbuild-backend = []\n"})
+@example({"pyproject.toml": "x = " + "[" * 100_000})
+@example({"pyproject.toml": "x = " + "1" * 5000})
+@example({"setup.cfg": "[options]\npackages = %(x)s\n  y\n[options\n", "PKG-INFO": "Metadata-Version: 2.x\n"})
+def test_random_metadata_files_never_raise(files):
+    content = tar_bytes({f"demo-1.0/{name}": text for name, text in files.items()}, format="tar")
+    check(read_distribution(io.BytesIO(content), SDIST, limits=SMALL), content)

@@ -1,0 +1,123 @@
+"""Wheels: what is in the archive is the truth."""
+
+import hashlib
+
+import pytest
+
+from pypi_assets.distributions.models import DistributionKind, ErrorKind
+from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.records import record_to_json
+from pypi_assets_tests.builders import core_metadata, make_wheel, zip_bytes
+
+
+def test_a_whole_wheel(tmp_path):
+    path = make_wheel(
+        tmp_path,
+        "Demo.Pkg",
+        "1.0",
+        files={"demo/__init__.py": "", "demo/_native.abi3.so": b"\x7fELF", "demo_pkg-1.0.data/purelib/extra.py": ""}
+        | {"demo_pkg-1.0.data/scripts/run.py": "", "demo_pkg-1.0.data/platlib/plat/__init__.py": ""},
+        requires_dist=["a>=1", 'b; extra == "x"'],
+        requires_python=">=3.11",
+        provides_extra=["x"],
+        summary="A demo",
+        entry_points="[console_scripts]\ndemo = demo:main\n",
+        top_level=["demo"],
+        extra_headers=[("Import-Name", "demo"), ("Import-Name", "extra")],
+    )
+    record = read_path(path)
+    assert record.error is None
+    assert record.notes == ()
+    assert record.summary == "A demo"
+    assert record_to_json(record, yanked=True) == {
+        "filename": "demo_pkg-1.0-py3-none-any.whl",
+        "project": "Demo.Pkg",
+        "version": "1.0",
+        "kind": "wheel",
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "size": path.stat().st_size,
+        "yanked": True,
+        "requires_python": ">=3.11",
+        "requires_dist": ["a>=1", 'b; extra == "x"'],
+        "provides_extra": ["x"],
+        "entry_points": {"console_scripts": {"demo": "demo:main"}},
+        "modules": ["demo", "demo._native", "extra", "plat"],
+        "declared": ["demo", "extra"],
+        "notes": [],
+        "error": None,
+    }
+
+
+def test_a_wheel_without_requirements_requires_nothing(tmp_path):
+    assert read_path(make_wheel(tmp_path, "demo", "1.0")).requires_dist == ()
+
+
+def test_without_metadata_the_modules_are_kept(tmp_path):
+    path = tmp_path / "demo-1.0-py3-none-any.whl"
+    path.write_bytes(zip_bytes({"demo.py": "", "demo-1.0.dist-info/WHEEL": ""}))
+    record = read_path(path)
+    assert record.error is not None
+    assert (record.error.kind, record.error.text) == (ErrorKind.NO_METADATA, "no demo-1.0.dist-info/METADATA")
+    assert (record.project, record.version, record.modules) == ("demo", "1.0", ("demo",))
+    assert record.requires_dist is None
+
+
+@pytest.mark.parametrize(
+    ("folders", "kind", "version"),
+    [
+        (["demo-1.0.dist-info", "vendored-2.dist-info"], None, "1.0"),
+        (["Demo-1.0.0.dist-info", "vendored-2.dist-info"], None, "1.0.0"),
+        (["demo-1.0.dist-info", "Demo-1.0.dist-info"], None, "1.0"),
+        (["Demo-1.0.dist-info", "DEMO-1.0.dist-info"], ErrorKind.BAD_METADATA, "1.0"),
+        (["a-1.dist-info", "b-1.dist-info"], ErrorKind.BAD_METADATA, "1.0"),
+        (["x/demo-1.0.dist-info"], ErrorKind.NO_METADATA, "1.0"),
+        ([], ErrorKind.NO_METADATA, "1.0"),
+    ],
+)
+def test_the_dist_info_of_its_own_counts(tmp_path, folders, kind, version):
+    path = tmp_path / "demo-1.0-py3-none-any.whl"
+    members = {f"{folder}/METADATA": core_metadata(*folder.removesuffix(".dist-info").split("-")) for folder in folders}
+    path.write_bytes(zip_bytes({"demo.py": ""} | members))
+    record = read_path(path)
+    assert (record.error and record.error.kind) == kind
+    assert record.version == version
+    assert record.kind is DistributionKind.WHEEL
+
+
+def test_a_single_dist_info_of_another_name_is_used_and_noted(tmp_path):
+    path = make_wheel(tmp_path, "other", "2.0", filename="demo-1.0-py3-none-any.whl")
+    record = read_path(path)
+    assert record.error is None
+    assert (record.project, record.version) == ("other", "2.0")
+    assert record.notes == (
+        "the .dist-info folder does not fit the filename: other-2.0.dist-info",
+        "the metadata are of another project than the filename: other",
+        "the metadata are of another version than the filename: 2.0",
+    )
+
+
+def test_metadata_without_name_and_version_fall_back_to_the_filename(tmp_path):
+    record = read_path(
+        make_wheel(tmp_path, "demo", "1.0", metadata="Metadata-Version: 2.1\nRequires-Dist: foo (>=1)\n")
+    )
+    assert record.error is None
+    assert (record.project, record.version, record.requires_dist) == ("demo", "1.0", ("foo (>=1)",))
+    assert len(record.notes) == 2
+
+
+def test_metadata_that_are_none_are_an_error(tmp_path):
+    record = read_path(make_wheel(tmp_path, "demo", "1.0", metadata=b"\x80\x00garbage"))
+    assert record.error is not None
+    assert record.error.kind is ErrorKind.BAD_METADATA
+    assert record.modules == ("demo",)
+    assert record.requires_dist is None
+
+
+def test_broken_requirements_are_kept_and_noted(tmp_path):
+    record = read_path(make_wheel(tmp_path, "demo", "1.0", requires_dist=["good", "bad >= x.y"], requires_python="3.x"))
+    assert record.error is None
+    assert record.requires_dist == ("good", "bad >= x.y")
+    assert record.notes == (
+        "not a requirement: bad >= x.y",
+        "not a version specifier: Requires-Python: 3.x",
+    )
