@@ -211,9 +211,10 @@ def test_links_and_devices_in_a_tar_are_not_followed():
 
 def test_of_repeated_members_the_last_counts():
     buffer = io.BytesIO()
-    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(buffer, "w") as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["first"]))
-        archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["last"]))
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["last"]))
     record = read(buffer.getvalue(), WHEEL)
     assert record.requires_dist == ("last",)
     assert "1 member names occur again; the last one counts" in record.notes
@@ -231,7 +232,7 @@ def big_sdist(suffix="tar.gz"):
 @pytest.mark.parametrize(
     ("limits", "text"),
     [
-        ({"max_file_bytes": 900}, "the file is larger than 900 bytes"),
+        ({"max_file_bytes": 400}, "the file is larger than 400 bytes"),
         ({"max_members": 20}, "more than 20 members"),
         ({"max_metadata_bytes": 20_000}, "is larger than 20000 bytes"),
         ({"max_kept_bytes": 40_000}, "the metadata files are larger than 40000 bytes together"),
@@ -245,7 +246,8 @@ def test_each_limit(content, filename, limits, text):
     record = read(content, filename, **limits)
     assert error_of(record).kind is ErrorKind.LIMIT_EXCEEDED
     assert text in error_of(record).text
-    assert (record.sha256 is None) == ("max_file_bytes" in limits or "seconds" in limits)
+    if "seconds" not in limits:  # time may run out before or after the last byte
+        assert (record.sha256 is None) == ("max_file_bytes" in limits)
 
 
 def test_a_zip_directory_has_a_limit():
@@ -343,8 +345,8 @@ TEXT = st.text(max_size=60) | st.sampled_from(["", "[project]", "[[", "name = 1"
 @given(
     st.dictionaries(
         st.sampled_from(
-            ["PKG-INFO", "pyproject.toml", "setup.cfg", "d.egg-info/requires.txt", "d.egg-info/top_level.txt"]
-            + ["d.egg-info/entry_points.txt", "d.egg-info/PKG-INFO", "demo.py"]
+            ["PKG-INFO", "pyproject.toml", "setup.cfg", "demo.py"]
+            + [f"d.egg-info/{name}" for name in ("PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt")]
         ),
         TEXT | st.binary(max_size=40),
     )
