@@ -1,0 +1,74 @@
+"""An index in memory that tests drive with random operations, and that tells what was true at each serial."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+from packaging.utils import canonicalize_name
+
+from pypi_assets.catalog.state import SeenPage
+from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.state import IndexState, Operation, OperationKind
+from pypi_assets.devindex.uploads import StoredFile
+from pypi_assets.index.models import ChangelogEvent
+
+AT = "2026-01-01T00:00:00.000000Z"
+VERSIONS = ("1.0", "2.0")
+FILES = ("demo-{version}-py3-none-any.whl", "demo-{version}.tar.gz", "demo-{version}.zip")
+
+operation_names = st.sampled_from(
+    [
+        *[("add", version, name.format(version=version)) for version in VERSIONS for name in FILES],
+        *[("remove-file", version, name.format(version=version)) for version in VERSIONS for name in FILES],
+        *[
+            (kind, version, None)
+            for version in VERSIONS
+            for kind in ("remove-release", "yank", "unyank", "quarantine-release", "unquarantine-release")
+        ],
+        *[(kind, None, None) for kind in ("remove-project", "quarantine", "unquarantine", "archive")],
+    ]
+)
+"""What may happen to the project `Demo`: (kind, version, filename)."""
+
+
+@dataclass
+class SimulatedIndex:
+    """One project, `Demo`. `shown` holds what its page showed after each event, by serial."""
+
+    state: IndexState = field(default_factory=IndexState)
+    shown: dict[int, Mapping[str, bool]] = field(default_factory=lambda: {0: {}})
+
+    def do(self, kind: str, version: str | None, filename: str | None) -> None:
+        """Does the operation; nothing happens where it makes no sense now."""
+        file = None if kind != "add" or filename is None else _stored_file(filename)
+        before = self.state.last_serial or 0
+        try:
+            self.state.apply(Operation(OperationKind(kind), AT, "Demo", version, filename, owner="someone", file=file))
+        except OperationRefusedError:
+            return
+        for serial in range(before + 1, (self.state.last_serial or 0) + 1):
+            self.shown[serial] = self._shown_now(serial)
+
+    def _shown_now(self, serial: int) -> Mapping[str, bool]:
+        """What the page shows, at the last of the serials that one operation wrote; before it, what it showed then."""
+        if serial != self.state.last_serial:
+            return self.shown[serial - 1]
+        project = self.state.project("Demo")
+        releases = project.visible_releases() if project else []
+        return {name: release.yanked for release in releases for name in release.files}
+
+    @property
+    def events(self) -> list[ChangelogEvent]:
+        return list(self.state.changelog)
+
+    def page(self, serial: int) -> SeenPage:
+        return SeenPage(serial, self.shown[serial])
+
+
+def version_of(filename: str) -> str:
+    return filename.split("-")[1].removesuffix(".tar.gz").removesuffix(".zip")
+
+
+def _stored_file(filename: str) -> StoredFile:
+    digest = canonicalize_name(filename).encode().hex().ljust(64, "0")[:64]
+    return StoredFile(filename, "sdist", "source", 1, digest, digest[:32], digest, None, None, AT)
