@@ -41,6 +41,7 @@ ARCHIVE_ERRORS: tuple[type[Exception], ...] = (
 _FAILURES: tuple[type[Exception], ...] = (LimitExceededError, *ARCHIVE_ERRORS)
 
 LZMA_MEMORY_BYTES = 256 * MIB
+MAX_TAR_HEADER_BYTES = MIB
 _ZIP_METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2})
 
 
@@ -81,7 +82,7 @@ class _Members:
 
     def add(self, written: str, *, is_file: bool) -> str | None:
         """The cleaned name of a file, or None for folders and for names that lead out of the archive."""
-        self._budget.count_member()
+        self._budget.count_member(written)
         if not is_file:
             return None
         parts = [part for part in written.split("/") if part not in {"", "."}]
@@ -152,13 +153,13 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
     try:
         with tarfile.TarFile(fileobj=cast("BinaryIO", stream), errors="surrogateescape") as archive:
             while (info := archive.next()) is not None:
-                archive.members.clear()  # type: ignore[attr-defined]  # else tarfile keeps every member in memory
+                # Else tarfile keeps every member, and every global header, in memory.
+                archive.members.clear()  # type: ignore[attr-defined]
+                archive.pax_headers = {}
                 budget.check_time()
                 name = members.add(info.name, is_file=info.isreg() or info.issym() or info.islnk())
                 if name is not None and info.isreg() and wanted(name):
-                    budget.keep(name, info.size)
-                    content = archive.extractfile(info)
-                    extract.files[name] = content.read() if content else b""
+                    extract.files[name] = _read_tar_member(archive, info, budget)
             if stream.last_read.strip(b"\0"):  # tarfile takes a broken header for the end
                 raise tarfile.ReadError(f"a broken header at {stream.tell() - len(stream.last_read)}")
         stream.finish()
@@ -167,6 +168,15 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
     extract.notes += stream.notes
     members.finish()
     return extract
+
+
+def _read_tar_member(archive: tarfile.TarFile, info: tarfile.TarInfo, budget: Budget) -> bytes:
+    budget.keep(info.name, info.size)
+    member = archive.extractfile(info)
+    content = bytearray()
+    while member is not None and (chunk := member.read(CHUNK)):
+        content += chunk
+    return bytes(content)
 
 
 class _Decompressor(Protocol):
@@ -220,8 +230,8 @@ class _InflatedStream:
 
     def read(self, size: int) -> bytes:
         """`size` bytes, fewer only at the end."""
-        if not 0 <= size <= self._budget.limits.max_metadata_bytes + tarfile.BLOCKSIZE:
-            raise LimitExceededError(f"a header of {size} bytes")
+        if not 0 <= size <= MAX_TAR_HEADER_BYTES:  # members are skipped by seek and kept ones read in small pieces
+            raise LimitExceededError(f"a tar header of {size} bytes")
         pieces = []
         while size and self._available():
             piece = self._advance(size)

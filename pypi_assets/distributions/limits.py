@@ -10,10 +10,10 @@ MIB = 1024**2
 class Limits:
     """What reading one file may cost. The defaults let every honest distribution through.
 
-    `max_metadata_bytes` bounds one small file (METADATA, pyproject.toml ...) or one header of a tar, `max_kept_bytes`
-    all small files together, `max_directory_bytes` a zip's central directory. The ratio of inflated to compressed
-    bytes is judged once `ratio_free_bytes` are inflated, since small files of zeros are honest. `seconds` are
-    processor time of the reading thread, so that a slow network or a busy machine does not condemn a file.
+    `max_metadata_bytes` bounds one small file (METADATA, pyproject.toml ...), `max_kept_bytes` all of them together,
+    `max_directory_bytes` a zip's central directory and a tar's member names. The ratio of inflated to compressed bytes
+    is judged once `ratio_free_bytes` are inflated, since small files of zeros are honest. `seconds` are processor time
+    of the reading thread, so that a slow network or a busy machine does not condemn a file.
     """
 
     max_file_bytes: int = 2048 * MIB
@@ -38,6 +38,7 @@ class Budget:
         self.limits = limits
         self._started = time.thread_time()
         self._members = 0
+        self._name_chars = 0
         self._inflated = 0
         self._kept = 0
 
@@ -49,8 +50,11 @@ class Budget:
         if time.thread_time() - self._started > self.limits.seconds:
             raise LimitExceededError(f"reading takes more than {self.limits.seconds:g} seconds")
 
-    def count_member(self) -> None:
+    def count_member(self, name: str) -> None:
         self._members += 1
+        self._name_chars += len(name)
+        if self._name_chars > self.limits.max_directory_bytes:
+            raise LimitExceededError(f"the members' names are longer than {self.limits.max_directory_bytes} together")
         if self._members > self.limits.max_members:
             raise LimitExceededError(f"more than {self.limits.max_members} members")
 

@@ -10,6 +10,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pypi_assets.distributions.limits import LimitExceededError
+
+MAX_DEPTH = 32
+MAX_NAME_LENGTH = 500
+MAX_MODULES = 250_000
+"""Ten times what the largest distributions have. Each module brings the names of its parents along, so that without
+these bounds a small hostile file would give names without end."""
+
 _ABI_TAG = re.compile(r"abi\d+t?|(?:cpython|pypy|pyston|graalpy|cp|pp)-?\d.*")
 _LEFT_OUT_FOLDERS = frozenset({"__pycache__", "__init__", "EGG-INFO"})
 
@@ -50,7 +58,10 @@ def module_stem(filename: str, *, compiled: bool = True) -> str | None:
 
 
 def find_modules(paths: Iterable[str], *, compiled: bool = True) -> ModuleNames:
-    """The modules in a tree; `paths` are its files, relative to its root, with `/`."""
+    """The modules in a tree; `paths` are its files, relative to its root, with `/`.
+
+    Raises LimitExceededError where there are more than MAX_MODULES.
+    """
     packages: set[str] = set()
     modules: set[str] = set()
     unnameable = 0
@@ -59,7 +70,7 @@ def find_modules(paths: Iterable[str], *, compiled: bool = True) -> ModuleNames:
         stem = module_stem(filename, compiled=compiled)
         if stem is None or (folders or [stem])[0] == "__main__" or not _LEFT_OUT_FOLDERS.isdisjoint(folders):
             continue
-        if not all(part.isidentifier() for part in (*folders, stem)):
+        if len(folders) >= MAX_DEPTH or len(path) > MAX_NAME_LENGTH or not _is_dotted(folders, stem):
             unnameable += 1
         elif stem == "__init__":
             packages.add(".".join(folders))
@@ -68,10 +79,16 @@ def find_modules(paths: Iterable[str], *, compiled: bool = True) -> ModuleNames:
     packages.discard("")
     hiding = modules - packages
     reachable = {name for name in packages | modules if not any(parent in hiding for parent in ancestry(name)[:-1])}
-    namespaces = {parent for name in reachable for parent in ancestry(name)[:-1]}
-    return ModuleNames(
-        tuple(sorted(reachable | namespaces)), unnameable, shadowed=len(packages | modules) - len(reachable)
-    )
+    names = set(reachable)
+    for name in reachable:
+        names.update(ancestry(name)[:-1])
+        if len(names) > MAX_MODULES:
+            raise LimitExceededError(f"more than {MAX_MODULES} modules")
+    return ModuleNames(tuple(sorted(names)), unnameable, shadowed=len(packages | modules) - len(reachable))
+
+
+def _is_dotted(folders: list[str], stem: str) -> bool:
+    return stem.isidentifier() and all(folder.isidentifier() for folder in folders)
 
 
 def ancestry(name: str) -> list[str]:

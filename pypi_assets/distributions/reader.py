@@ -57,10 +57,12 @@ def read_distribution(
                 hashed = False
     except SourceError as error:
         raise error.error from None
-    if parts.kind in _READERS:
-        record = _READERS[parts.kind][1](parts, project, extract)
-    else:
-        record = build_record(parts, project, extract, CoreMetadata())
+    try:
+        record = _READERS[parts.kind][1](parts, project, extract) if parts.kind in _READERS else None
+    except LimitExceededError as error:
+        extract.fail(ErrorKind.LIMIT_EXCEEDED, str(error))
+        record = None
+    record = record or build_record(parts, project, extract, CoreMetadata())
     return replace(record, sha256=sequential.sha256, size=sequential.size) if hashed else record
 
 

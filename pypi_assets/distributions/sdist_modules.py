@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from pypi_assets.distributions.modules import ancestry, find_modules
+from pypi_assets.distributions.modules import MAX_NAME_LENGTH, ancestry, find_modules
 
 MAX_DECLARED = 1000
 MAX_OTHER_ROOTS = 20
@@ -60,11 +60,13 @@ class SourceTree:
         package, all other backends take it along."""
         prefix = f"{root}/" if root else ""
         paths = [path.removeprefix(prefix) for path in self.members if path.startswith(prefix) and path.endswith(".py")]
+        paths = [path for path in paths if len(path) <= MAX_NAME_LENGTH]
+        classic = self.is_classic
         packages = {path.removesuffix("/__init__.py") for path in paths if path.endswith("/__init__.py")}
         for path in paths:
             folders = path.split("/")[:-1]
             inside = ["/".join(folders[:end]) in packages for end in range(1, len(folders) + 1)]
-            if not self.is_classic or inside == sorted(inside):
+            if not classic or inside == sorted(inside):
                 yield path
 
     @property
@@ -105,7 +107,7 @@ def _by_declared_names(tree: SourceTree) -> Found:
     roots = list(_roots(tree)) if tree.declared else []
     for declared in tree.declared[:MAX_DECLARED]:
         name = declared.replace("/", ".").strip(".")
-        if not all(part.isidentifier() for part in name.split(".")):
+        if len(name) > MAX_NAME_LENGTH or not all(part.isidentifier() for part in name.split(".")):
             continue
         below = next((modules for root in roots if (modules := _below(tree, root, name))), set())
         if not below:

@@ -43,6 +43,12 @@ def test_what_has_no_dotted_name_is_counted():
     assert found.unnameable == 3
 
 
+def test_names_of_absurd_depth_or_length_are_left_out():
+    found = find_modules(["/".join("a" * 32) + "/b.py", "x" * 500 + ".py", "/".join("a" * 31) + "/b.py"])
+    assert found.names[-1] == ".".join("a" * 31) + ".b"
+    assert found.unnameable == 2
+
+
 def test_a_module_hides_the_folder_of_its_name():
     found = find_modules(["a.py", "a/b.py", "c.py", "c/__init__.py", "c/d.py"])
     assert found.names == ("a", "c", "c.d")

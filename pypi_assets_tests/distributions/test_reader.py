@@ -288,6 +288,15 @@ def test_a_chain_of_headers_does_not_overflow_the_stack():
     assert error_of(read(content, SDIST)).kind is ErrorKind.CORRUPT_ARCHIVE
 
 
+def test_names_without_end_are_refused():
+    paths = [f"a{number}/" + "/".join("b" * 20) + "/c.py" for number in range(13_000)]
+    record = read(zip_bytes(dict.fromkeys(paths, "") | {METADATA: PKG_INFO}), WHEEL)
+    assert error_of(record) == ReadError(ErrorKind.LIMIT_EXCEEDED, "more than 250000 modules")
+    assert record.modules is None
+    long_names = tar_bytes({f"{number}/{'x' * 1000}": "" for number in range(20)})
+    assert error_of(read(long_names, SDIST, max_directory_bytes=10_000)).kind is ErrorKind.LIMIT_EXCEEDED
+
+
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory):
     folder = tmp_path_factory.mktemp("originals")
