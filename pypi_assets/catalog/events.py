@@ -7,7 +7,7 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, func, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
-from pypi_assets.catalog.ledger import lock_state
+from pypi_assets.catalog.ledger import lock_state, read_state
 from pypi_assets.catalog.projects import Selection, enter_projects, project_ids
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.tables import catalog_state, events, projects
@@ -26,7 +26,7 @@ class RangeEvents:
 
 def events_through(connection: Connection) -> int:
     """The serial up to which all events since the first full crawl are stored."""
-    return int(lock_state(connection, exclusive=False)["events_through"])
+    return int(read_state(connection)["events_through"])
 
 
 def store_events(

@@ -5,8 +5,9 @@ A range is born here with a unique start, at the end of the greatest one, so ran
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.ranges import RangeError, SerialRange
@@ -42,6 +43,15 @@ def lock_state(connection: Connection, *, exclusive: bool) -> RowMapping:
     query = select(catalog_state)
     if connection.dialect.name != "sqlite":
         query = query.with_for_update(read=not exclusive)
+    return _state(connection, query)
+
+
+def read_state(connection: Connection) -> RowMapping:
+    """The catalog's one row of state, not locked. Raises CatalogError as `lock_state` does."""
+    return _state(connection, select(catalog_state))
+
+
+def _state(connection: Connection, query: Select[Any]) -> RowMapping:
     row = connection.execute(query).mappings().first()
     if row is None:
         raise CatalogError("the catalog is empty: run a full crawl first (pypi-assets crawl full)")

@@ -1,0 +1,193 @@
+"""Rules 2 and 3 from end to end: the catalog equals the index at each complete serial, in any order."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.ledger import ask_range, complete_serial, ledger
+from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, yanked_intervals
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import crawl_incremental, crawl_range, open_ranges
+from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets_tests.served_index import ServedIndex, live, served_index
+
+PROJECTS = ("Alpha", "beta.pkg")
+VERSIONS = ("1.0", "1.1")
+
+changes = st.tuples(
+    st.sampled_from(
+        [
+            *["wheel"] * 4,
+            *["sdist"] * 3,
+            "remove_file",
+            "remove_release",
+            "remove_project",
+            "yank",
+            "unyank",
+            "quarantine",
+            "unquarantine",
+            "quarantine_release",
+            "unquarantine_release",
+        ]
+    ),
+    st.sampled_from(PROJECTS),
+    st.sampled_from(VERSIONS),
+)
+
+
+def do(index: ServedIndex, kind: str, project: str, version: str) -> None:
+    """Does the operation on the index; nothing happens where it makes no sense now."""
+    try:
+        if kind in {"wheel", "sdist"}:
+            getattr(index, kind)(project, version)
+        elif kind == "remove_file":
+            index.history.remove_file(f"{project.replace('.', '_').lower()}-{version}.tar.gz")
+        elif kind in {"remove_project", "quarantine", "unquarantine"}:
+            getattr(index.history, kind)(project)
+        else:
+            getattr(index.history, kind)(project, version)
+    except OperationRefusedError:
+        pass
+
+
+def content(catalog: Catalog) -> dict[str, object]:
+    """All that the catalog says of distributions, without the numbers of rows."""
+    with catalog.read() as connection:
+        names = {row.id: row.filename for row in connection.execute(select(distributions))}
+        return {
+            "files": {
+                row.filename: (row.kind, row.url, row.sha256, row.size, row.requires_python)
+                for row in connection.execute(select(distributions))
+            },
+            "live": {
+                (names[row.distribution_id], row.start, row.end) for row in connection.execute(select(live_intervals))
+            },
+            "yanked": {
+                (names[row.distribution_id], row.start, row.end) for row in connection.execute(select(yanked_intervals))
+            },
+            "outcomes": {
+                names[row.distribution_id]: row.outcome for row in connection.execute(select(distribution_data))
+            },
+        }
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@given(batches=st.lists(st.lists(changes, min_size=1, max_size=8), min_size=2, max_size=5), data=st.data())
+def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batches, data):
+    with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
+        for change in batches[0]:
+            do(index, *change)
+        followed, later = (open_catalog(f"sqlite:///{folder}/{name}.sqlite") for name in ("followed", "later"))
+        crawl_full(index.crawler(followed))
+        crawl_full(index.crawler(later))
+        shown = {index.serial: index.shown()}
+        for batch in batches[1:]:
+            for change in batch:
+                do(index, *change)
+            shown[index.serial] = index.shown()
+            crawl_incremental(index.crawler(followed))
+            with later.write() as connection:
+                ask_range(connection, index.serial, 0.0)
+            assert live(followed) == index.shown()
+        for serial, expected in shown.items():
+            assert live(followed, serial) == expected
+
+        ranges = open_ranges(index.crawler(later))
+        order = data.draw(st.permutations([*ranges, *ranges]), label="order of ranges, each of them twice")
+        for serials in order:
+            crawl_range(index.crawler(later), serials)
+        for serial, expected in shown.items():
+            assert live(later, serial) == expected
+        late, early = content(later), content(followed)
+        assert late["live"] == early["live"]
+        assert late["yanked"] == early["yanked"]
+        followed.close()
+        later.close()
+
+
+def test_every_kind_of_event_in_one_range(index: ServedIndex, catalog: Catalog):
+    for name in ("one", "two", "three", "four", "five", "six"):
+        index.wheel(name, "1.0")
+        index.sdist(name, "1.0")
+        index.wheel(name, "2.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    assert live(catalog) == index.shown()
+    baseline, before = index.serial, index.shown()
+    history = index.history
+    history.remove_file("one-1.0.tar.gz")
+    history.remove_release("two", "1.0")
+    history.remove_project("three")
+    history.quarantine("four")
+    history.quarantine_release("five", "2.0")
+    history.yank("six", "1.0", "broken")
+    index.wheel("seven", "0.1")
+    index.sdist("one", "3.0")
+    [result] = crawl_incremental(crawler)
+    assert result.events.unknown == 0
+    assert live(catalog) == index.shown()
+    assert live(catalog, baseline) == before
+    history.unquarantine("four")
+    history.unquarantine_release("five", "2.0")
+    history.unyank("six", "1.0")
+    index.wheel("three", "9.0")
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+
+
+def test_a_full_crawl_corrects_but_does_not_move_the_complete_serial(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    with catalog.read() as connection:
+        before = complete_serial(connection)
+    index.wheel("two", "1.0")
+    crawl_full(crawler)
+    with catalog.read() as connection:
+        assert complete_serial(connection) == before
+        assert [entry.serials.key for entry in ledger(connection)] == [f"0-{before}"]
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+
+
+def test_pages_newer_than_the_pinned_serial(index: ServedIndex, catalog: Catalog):
+    """While a full crawl goes on, the index moves: what it saw is exact from the first complete serial that has it."""
+    index.wheel("one", "1.0")
+    index.wheel("two", "1.0")
+    pinned = index.serial
+    moved = []
+
+    def move(request):
+        if request.url.path.startswith("/simple/two") and not moved:
+            moved.append(True)
+            index.wheel("two", "2.0")
+            index.history.yank("two", "1.0")
+
+    index.faults = move
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    assert moved
+    with catalog.read() as connection:
+        assert complete_serial(connection) == pinned
+    assert live(catalog, pinned) == {("one-1.0-py3-none-any.whl", False), ("two-1.0-py3-none-any.whl", False)}
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_a_name_registered_again_keeps_its_first_life_in_the_past(index: ServedIndex, catalog: Catalog, kind: str):
+    getattr(index, kind)("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    first = index.serial
+    index.history.remove_project("one")
+    crawl_incremental(crawler)
+    assert live(catalog) == set()
+    getattr(index, kind)("ONE", "2.0")
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown() != live(catalog, first)

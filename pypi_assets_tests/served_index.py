@@ -1,0 +1,99 @@
+"""A package index over real small files, served on loopback, and a crawler that follows it into a catalog."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.catalog.answers import live_files
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.projects import Selection
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.devindex.history import History
+from pypi_assets.devindex.server import running
+from pypi_assets.index.client import IndexClient
+from pypi_assets_tests.builders import make_sdist, make_wheel
+
+
+@dataclass
+class ServedIndex:
+    """A devindex while it is served. `faults` may answer a request in the index's place."""
+
+    folder: Path
+    url: str = ""
+    faults: Callable[[Request], Response | None] | None = None
+    history: History = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.history = History(self.folder / "index")
+        (self.folder / "built").mkdir(parents=True)
+
+    def wheel(self, name: str, version: str, **options: object) -> str:
+        """Uploads a wheel with one package, `{name}_module` unless told otherwise; returns its filename."""
+        options.setdefault("files", {f"{name.replace('-', '_').lower()}_module/__init__.py": ""})
+        path = make_wheel(self.folder / "built", name, version, **options)  # type: ignore[arg-type]
+        self.history.add(path)
+        return path.name
+
+    def sdist(self, name: str, version: str, **options: object) -> str:
+        options.setdefault("files", {f"{name.replace('-', '_').lower()}_module/__init__.py": ""})
+        path = make_sdist(self.folder / "built", name, version, **options)  # type: ignore[arg-type]
+        self.history.add(path)
+        return path.name
+
+    def raw(self, filename: str, content: bytes) -> str:
+        """Uploads a file of any bytes."""
+        path = self.folder / "built" / filename
+        path.write_bytes(content)
+        self.history.add(path)
+        return filename
+
+    @property
+    def serial(self) -> int:
+        return self.history.state().last_serial or 0
+
+    def shown(self) -> set[tuple[str, bool]]:
+        """What all the index's pages show now: (filename, yanked)."""
+        return {
+            (filename, release.yanked)
+            for project in self.history.state().projects.values()
+            for release in project.visible_releases()
+            for filename in release.files
+        }
+
+    def client(self, **options: object) -> IndexClient:
+        """A client without pauses, so that tests need not wait."""
+        settings: dict[str, object] = {
+            "changelog_url": self.url.replace("/simple/", "/pypi"),
+            "requests_per_second": 100_000,
+            "changelog_pause_s": 0,
+            "attempts": 1,
+        }
+        return IndexClient(self.url, **(settings | options))  # type: ignore[arg-type]
+
+    def crawler(self, catalog: Catalog, **options: object) -> Crawler:
+        settings: dict[str, object] = {
+            "index": self.client(),
+            "catalog": catalog,
+            "selection": Selection(),
+            "connections": 4,
+            "retry_pause_s": 0.01,
+            "retry_deadline_s": 0.05,
+        }
+        return Crawler(**(settings | options))  # type: ignore[arg-type]
+
+
+@contextmanager
+def served_index(folder: Path) -> Iterator[ServedIndex]:
+    index = ServedIndex(folder)
+    with running(folder / "index", faults=lambda request: index.faults(request) if index.faults else None) as url:
+        index.url = url
+        yield index
+
+
+def live(catalog: Catalog, serial: int | None = None) -> set[tuple[str, bool]]:
+    """What the catalog says is live: (filename, yanked)."""
+    return {(file.filename, file.yanked) for file in live_files(catalog, serial)}
