@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.request import Request, urlopen
 
 import boto3
 import pytest
@@ -18,6 +19,8 @@ def s3_server(environment: pytest.MonkeyPatch) -> Iterator[str]:
     try:
         host, port = server.get_host_and_port()
         url = f"http://{host}:{port}"
+        with urlopen(Request(f"{url}/moto-api/reset", method="POST")):  # servers of one process share what they hold
+            pass
         for name, value in {
             "AWS_ENDPOINT_URL": url,
             "AWS_ALLOW_HTTP": "true",

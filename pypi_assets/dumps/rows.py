@@ -82,7 +82,7 @@ def write_rows(target: Path, rows: Iterable[Row], progress: Callable[[int], None
             if key <= last:
                 raise RowError(f"row {key} does not come after {last}")
             last = key
-            out.write((b",\n" if count else b"") + orjson.dumps(row))
+            out.write((b",\n" if count else b"") + _encode(row))
             count += 1
             if progress and count % _PROGRESS_ROWS == 0:
                 progress(count)
@@ -115,6 +115,23 @@ def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
     except _DAMAGE as error:
         raise DumpDamagedError(f"{name} is damaged after row {count}: {error}") from error
     raise DumpDamagedError(f"{name} ends after row {count} without the end of its array")
+
+
+def _encode(row: Row) -> bytes:
+    try:
+        return orjson.dumps(row)
+    except orjson.JSONEncodeError:  # half a surrogate pair in a name of a broken distribution: JSON cannot say it
+        return orjson.dumps(_valid_unicode(row))
+
+
+def _valid_unicode(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_valid_unicode(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _valid_unicode(item) for name, item in value.items()}
+    return value
 
 
 def _gzip(stream: BinaryIO, mode: str, **options: int) -> io.RawIOBase:

@@ -6,12 +6,13 @@ there when its manifest is.
 
 import hashlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import (
     Dump,
+    DumpError,
     DumpFile,
     DumpKind,
     DumpState,
@@ -27,7 +28,9 @@ from pypi_assets.catalog.dumps import (
     record_file,
     recorded_files,
 )
+from pypi_assets.catalog.ledger import RangeState, ledger
 from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.dumps.cover import cover_of
 from pypi_assets.dumps.layout import file_path
 from pypi_assets.dumps.manifest import Manifest, read_manifest, write_manifest
 from pypi_assets.dumps.rows import DumpDamagedError, write_rows
@@ -86,6 +89,33 @@ def write_range(catalog: Catalog, storage: Storage, serials: SerialRange, *, aga
     dump = open_range_dump(catalog, serials)
     write_shard(catalog, storage, dump, 0)
     return commit(catalog, storage, dump)
+
+
+def missing_ranges(catalog: Catalog) -> list[SerialRange]:
+    """The complete ranges beyond the cover that no committed dump holds, in order.
+
+    Raises DumpError where there is no full dump that they could follow.
+    """
+    committed = committed_dumps(catalog)
+    cover = cover_of(committed)
+    if not cover.dumps:
+        raise DumpError("there is no full dump for ranges to follow: run `pypi-assets dump full` first")
+    with catalog.read() as connection:
+        complete = [entry.serials for entry in ledger(connection) if entry.state == RangeState.COMPLETE]
+    dumped = [dump.serials for dump in committed if dump.kind != DumpKind.FULL]
+    return [
+        serials
+        for serials in complete
+        if serials.end > cover.serial
+        and not any(held.start <= serials.start and serials.end <= held.end for held in dumped)
+    ]
+
+
+def write_missing_ranges(catalog: Catalog, storage: Storage) -> Iterator[Manifest]:
+    """Writes and commits the incremental dump of each range that misses one, and yields its manifest."""
+    settle(catalog, storage)
+    for serials in missing_ranges(catalog):
+        yield write_range(catalog, storage, serials)
 
 
 def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:

@@ -54,6 +54,12 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
 
 
+def test_what_json_cannot_say_is_replaced(tmp_path: Path) -> None:
+    write_rows(tmp_path / "x", [row(modules=["fine", "half\ud800"], requires_dist=[])])
+    (read_back,) = read((tmp_path / "x").read_bytes())
+    assert read_back["modules"] == ["fine", "half?"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -1,0 +1,76 @@
+"""Brings a LevelDB up to date with the rows of dumps, one project at a time."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+import plyvel
+
+from pypi_assets.leveldbs.datasets import Dataset
+from pypi_assets.leveldbs.records import ContentHash, LeveldbError, Meta, Records, Row, write_meta
+
+_BATCH_BYTES = 4 * 1024**2
+
+
+class Builder:
+    """Applies dump files to an open LevelDB, keeping the counts and the content hash of its records.
+
+    `meta` is what the LevelDB says of itself, or None for an empty one. `flushed` is told the rows applied so far.
+    """
+
+    def __init__(
+        self, db: plyvel.DB, dataset: Dataset, meta: Meta | None = None, flushed: Callable[[int], object] = int
+    ) -> None:
+        self._db, self._dataset, self._flushed = db, dataset, flushed
+        self._counts = Counter(meta.counts if meta else {})
+        self._hash = ContentHash(meta.content_hash if meta else "0")
+        self.rows = 0
+        self.written = 0
+
+    def apply(self, rows: Iterable[Row], name: str, *, fresh: bool = False) -> None:
+        """Applies the rows of one dump file, which ascend by project. `name` is what errors call it.
+
+        `fresh` promises that nothing is there of any of its projects, as with a full dump into an empty LevelDB.
+        """
+        batch, pending, last = self._db.write_batch(), 0, ""
+        for project, group in groupby(rows, key=lambda row: str(row["normalized"])):
+            if project <= last:
+                raise LeveldbError(f"{name} is not sorted by project: {project} comes after {last}")
+            last = project
+            project_rows = list(group)
+            self.rows += len(project_rows)
+            before, after = self._dataset.change(None if fresh else self._db, project, project_rows)
+            pending += self._difference(batch, before, after)
+            if pending >= _BATCH_BYTES:
+                batch.write()
+                batch, pending = self._db.write_batch(), 0
+                self._flushed(self.rows)
+        batch.write()
+        self._flushed(self.rows)
+
+    def finish(self, serial: int) -> Meta:
+        """Stores inside what the LevelDB is now, and returns it."""
+        counts = {letter: self._counts[letter] for letter in sorted(self._counts) if self._counts[letter]}
+        meta = Meta(self._dataset.name, self._dataset.format, serial, counts, self._hash.hex)
+        write_meta(self._db, meta)
+        return meta
+
+    def _difference(self, batch: "plyvel.WriteBatch", before: Records, after: Records) -> int:
+        """Puts into `batch` what leads from `before` to `after`; returns about how many bytes that are."""
+        size = 0
+        for key, value in before.items():
+            if after.get(key) != value:
+                self._hash.remove(key, value)
+                self._counts[chr(key[0])] -= 1
+                if key not in after:
+                    batch.delete(key)
+                    self.written += 1
+                    size += len(key)
+        for key, value in after.items():
+            if before.get(key) != value:
+                self._hash.add(key, value)
+                self._counts[chr(key[0])] += 1
+                batch.put(key, value)
+                self.written += 1
+                size += len(key) + len(value)
+        return size

@@ -1,0 +1,100 @@
+"""The manifest of a published LevelDB: its files with their hashes, what is inside, and what it was made from."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import orjson
+
+from pypi_assets.leveldbs.input_lists import InputList, read_input_list
+from pypi_assets.leveldbs.layout import MANIFEST_NAME, leveldb_path
+from pypi_assets.leveldbs.records import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.storage.store import NotFoundError, Storage
+
+MANIFEST_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LeveldbFile:
+    """One file of a LevelDB; `size` is in bytes."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeveldbManifest:
+    """`cover` are the directories of the dumps of the cover, in order, and `held` the same with the inputs of
+    compactions in their place. `base_version` is the version it was built on; where there is none,
+    `rebuilt_because` says why.
+    """
+
+    dataset: str
+    dataset_format: int
+    version: int
+    directory: str
+    serial: int
+    counts: Mapping[str, int]
+    content_hash: str
+    files: tuple[LeveldbFile, ...]
+    cover: tuple[str, ...]
+    held: tuple[str, ...]
+    base_version: int | None
+    rebuilt_because: str | None
+
+    def encode(self) -> bytes:
+        return orjson.dumps(
+            {"format": MANIFEST_FORMAT, **asdict(self)}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedVersion:
+    """A valid version: its input list, and the manifest that the list vouches for."""
+
+    inputs: InputList
+    manifest: LeveldbManifest
+
+    @property
+    def path(self) -> str:
+        """The storage path of its folder."""
+        return leveldb_path(self.manifest.dataset, self.manifest.directory)
+
+    @property
+    def name(self) -> str:
+        return f"version {self.manifest.version} of {self.manifest.dataset}"
+
+
+def read_published(storage: Storage, dataset: str, version: int) -> PublishedVersion:
+    """Raises LeveldbDamagedError where input list or manifest are missing or not what was published."""
+    inputs = read_input_list(storage, dataset, version)
+    path = f"{leveldb_path(dataset, inputs.directory)}/{MANIFEST_NAME}"
+    try:
+        content = storage.get(path)
+    except NotFoundError as error:
+        raise LeveldbDamagedError(f"{storage.uri(path)} is missing") from error
+    if hashlib.sha256(content).hexdigest() != inputs.manifest_sha256:
+        raise LeveldbDamagedError(f"{storage.uri(path)} is not the manifest that the input list names")
+    try:
+        return PublishedVersion(inputs, _decode(content, storage.uri(path)))
+    except (KeyError, TypeError, ValueError) as error:
+        raise LeveldbDamagedError(f"{storage.uri(path)} is not a manifest: {error!r}") from error
+
+
+def check_sizes(storage: Storage, published: PublishedVersion) -> None:
+    """Raises LeveldbDamagedError where a file is missing or has another size; contents are not read."""
+    start = f"{published.path}/"
+    sizes = {stored.path.removeprefix(start): stored.size for stored in storage.list(published.path)}
+    for file in published.manifest.files:
+        if sizes.get(file.name) != file.size:
+            found = sizes.get(file.name, "nothing")
+            raise LeveldbDamagedError(f"{storage.uri(start + file.name)} must have {file.size} bytes, not {found}")
+
+
+def _decode(content: bytes, uri: str) -> LeveldbManifest:
+    fields = orjson.loads(content)
+    if fields.pop("format") != MANIFEST_FORMAT:
+        raise UnknownFormatError(f"{uri} is in a format that this version of pypi-assets does not know: upgrade it")
+    fields["files"] = tuple(LeveldbFile(**file) for file in fields["files"])
+    return LeveldbManifest(**fields | {name: tuple(fields[name]) for name in ("cover", "held")})

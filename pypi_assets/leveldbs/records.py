@@ -1,0 +1,149 @@
+"""What all LevelDBs here share: how keys are made, what is stored about a LevelDB inside it, and its content hash."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import plyvel
+
+SEPARATOR = b"\0"
+META_PREFIX = b"\0"
+WRITE_BUFFER_BYTES = 64 * 1024**2
+_HASH_MODULUS = 1 << 256
+_TABLE_BYTES = 16 * 1024**2  # fewer and larger tables than by default, so that all fit among the open files
+_OPEN_TABLES = 500
+_CACHE_BYTES = 32 * 1024**2
+_BLOOM_BITS = 10
+
+Row = Mapping[str, Any]
+Records = dict[bytes, bytes]
+
+
+class LeveldbError(Exception):
+    """A LevelDB cannot be built or read as asked; the text says what to do."""
+
+
+class LeveldbDamagedError(LeveldbError):
+    """A published LevelDB is not what was published: missing, cut, changed or unreadable files."""
+
+
+class UnknownFormatError(LeveldbError):
+    """A LevelDB in a format that this version of the code does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What is stored inside a LevelDB about itself. `counts` are numbers of records by the first letter of the key;
+    `content_hash` is the sum, modulo 2**256, of the hashes of all records but these, in hex.
+    """
+
+    dataset: str
+    format: int
+    serial: int
+    counts: Mapping[str, int]
+    content_hash: str
+
+
+def key(*parts: str) -> bytes:
+    """A key of parts that sort and are scanned one after the other. What would end a part early is replaced."""
+    return SEPARATOR.join(part.replace("\0", "\ufffd").encode() for part in parts)
+
+
+def prefix(*parts: str) -> bytes:
+    """What all keys begin with whose first parts are `parts`."""
+    return key(*parts) + SEPARATOR
+
+
+class ContentHash:
+    """A hash of a set of records that does not depend on their order, and that records can be taken out of."""
+
+    def __init__(self, value: str = "0") -> None:
+        self._value = int(value, 16)
+
+    def add(self, record_key: bytes, value: bytes) -> None:
+        self._value = (self._value + _record_hash(record_key, value)) % _HASH_MODULUS
+
+    def remove(self, record_key: bytes, value: bytes) -> None:
+        self._value = (self._value - _record_hash(record_key, value)) % _HASH_MODULUS
+
+    @property
+    def hex(self) -> str:
+        return f"{self._value:064x}"
+
+
+def _record_hash(record_key: bytes, value: bytes) -> int:
+    sized = len(record_key).to_bytes(8, "big") + record_key + len(value).to_bytes(8, "big") + value
+    return int.from_bytes(hashlib.sha256(sized).digest(), "big")
+
+
+@contextmanager
+def open_leveldb(
+    path: Path, name: str, *, create: bool = False, write_buffer_bytes: int = WRITE_BUFFER_BYTES
+) -> Iterator[plyvel.DB]:
+    """Opens the LevelDB in the folder `path`, which must be nobody else's. `name` is what errors call it.
+
+    Raises LeveldbDamagedError where LevelDB finds damage, on opening and later.
+    """
+    with damage_told(name):
+        db = plyvel.DB(
+            str(path),
+            create_if_missing=create,
+            error_if_exists=create,
+            write_buffer_size=write_buffer_bytes,
+            max_file_size=_TABLE_BYTES,
+            max_open_files=_OPEN_TABLES,
+            lru_cache_size=_CACHE_BYTES,
+            bloom_filter_bits=_BLOOM_BITS,
+        )
+        try:
+            yield db
+        finally:
+            db.close()
+
+
+@contextmanager
+def damage_told(name: str) -> Iterator[None]:
+    """Turns LevelDB's own errors into LeveldbDamagedError."""
+    try:
+        yield
+    except plyvel.Error as error:
+        text = error.args[0].decode(errors="replace") if error.args else repr(error)
+        raise LeveldbDamagedError(f"{name} cannot be read: {text}") from error
+
+
+def scan(db: plyvel.DB, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """All records whose key begins with `start`, in order, with their checksums verified."""
+    with db.iterator(prefix=start, verify_checksums=True) as records:
+        yield from records
+
+
+def read_meta(db: plyvel.DB, name: str, *, dataset: str, known_format: int) -> Meta:
+    """What the LevelDB says of itself. Raises UnknownFormatError, and LeveldbDamagedError where it says nothing."""
+    found = {record_key.removeprefix(META_PREFIX).decode(): value for record_key, value in scan(db, META_PREFIX)}
+    try:
+        values = {field: orjson.loads(value) for field, value in found.items()}
+        if values["dataset"] != dataset or values["format"] != known_format:
+            raise UnknownFormatError(
+                f"{name} is {values['dataset']} in format {values['format']}, but this version of pypi-assets reads"
+                f" {dataset} in format {known_format}: upgrade it, or build anew with `pypi-assets leveldb update`"
+            )
+        return Meta(dataset, known_format, values["serial"], values["counts"], values["content_hash"])
+    except (KeyError, TypeError, orjson.JSONDecodeError) as error:
+        raise LeveldbDamagedError(f"{name} says nothing readable about itself: {error!r}") from error
+
+
+def write_meta(db: plyvel.DB, meta: Meta) -> None:
+    values = {
+        "dataset": meta.dataset,
+        "format": meta.format,
+        "serial": meta.serial,
+        "counts": meta.counts,
+        "content_hash": meta.content_hash,
+    }
+    with db.write_batch() as batch:
+        for field, value in values.items():
+            batch.put(META_PREFIX + field.encode(), orjson.dumps(value, option=orjson.OPT_SORT_KEYS))

@@ -1,0 +1,100 @@
+"""Checks a published version: its files, what it says of itself, and if asked to, against a rebuild from its inputs."""
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path, PurePosixPath
+
+import plyvel
+
+from pypi_assets.dumps.layout import file_path
+from pypi_assets.dumps.manifest import Manifest, read_manifest
+from pypi_assets.dumps.rows import DumpDamagedError
+from pypi_assets.leveldbs.builder import Builder
+from pypi_assets.leveldbs.datasets import Dataset, require_dataset
+from pypi_assets.leveldbs.manifest import PublishedVersion, read_published
+from pypi_assets.leveldbs.private_copy import copy_published, private_folder, private_parent
+from pypi_assets.leveldbs.publish import apply_dumps
+from pypi_assets.leveldbs.records import META_PREFIX, ContentHash, LeveldbError, open_leveldb, read_meta
+from pypi_assets.storage.store import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a check found. `records` were read; `problems` is empty for a version that is as it must be."""
+
+    dataset: str
+    version: int
+    records: int
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def verify(
+    dataset_name: str, version: int, *, storage: Storage, deep: bool = False, work_dir: Path | None = None
+) -> Verification:
+    """Reads every record of a version and compares counts and content hash with what is stored inside and in its
+    manifest. With `deep`, the version is built anew from its input list and compared record by record.
+    """
+    dataset = require_dataset(dataset_name)
+    problems: list[str] = []
+    records = 0
+    try:
+        published = read_published(storage, dataset.name, version)
+        with private_folder(private_parent(storage, work_dir)) as folder:
+            copy_published(storage, published, folder / "published")
+            with open_leveldb(folder / "published", published.name) as db:
+                records = _check_contents(db, dataset, published, problems)
+                if deep:
+                    _compare_with_rebuilt(db, dataset, published, storage, folder / "rebuilt", problems)
+    except (LeveldbError, DumpDamagedError) as error:
+        problems.append(str(error))
+    return Verification(dataset.name, version, records, tuple(problems))
+
+
+def _check_contents(db: plyvel.DB, dataset: Dataset, published: PublishedVersion, problems: list[str]) -> int:
+    manifest = published.manifest
+    meta = read_meta(db, published.name, dataset=dataset.name, known_format=dataset.format)
+    counts: Counter[str] = Counter()
+    content_hash = ContentHash()
+    with db.iterator(verify_checksums=True) as records:
+        for key, value in records:
+            if not key.startswith(META_PREFIX):
+                counts[chr(key[0])] += 1
+                content_hash.add(key, value)
+    for what, inside, promised, counted in (
+        ("serial", meta.serial, manifest.serial, published.inputs.serial),
+        ("counts", meta.counts, manifest.counts, dict(counts)),
+        ("content hash", meta.content_hash, manifest.content_hash, content_hash.hex),
+    ):
+        if not inside == promised == counted:
+            problems.append(f"{published.name}: {what} differ: {inside} inside, {promised} promised, {counted} found")
+    return counts.total()
+
+
+def _compare_with_rebuilt(
+    db: plyvel.DB, dataset: Dataset, published: PublishedVersion, storage: Storage, path: Path, problems: list[str]
+) -> None:
+    with open_leveldb(path, f"{published.name}, rebuilt", create=True) as rebuilt:
+        builder = Builder(rebuilt, dataset)
+        apply_dumps(builder, storage, _inputs(storage, published))
+        builder.finish(published.manifest.serial)
+        with db.iterator() as ours, rebuilt.iterator() as theirs:
+            for left, right in zip_longest(ours, theirs, fillvalue=(b"", b"")):
+                if left != right:
+                    problems.append(f"{published.name} differs from its rebuild: {left!r:.200} is {right!r:.200} there")
+                    return
+
+
+def _inputs(storage: Storage, published: PublishedVersion) -> list[Manifest]:
+    """The dumps that the input list names. Raises DumpDamagedError where it names other files than their manifests."""
+    directories = dict.fromkeys(PurePosixPath(path).parent.name for path in published.inputs.inputs)
+    manifests = [read_manifest(storage, directory) for directory in directories]
+    if published.inputs.inputs != tuple(
+        file_path(dump.directory, file.name) for dump in manifests for file in dump.files
+    ):
+        raise DumpDamagedError(f"the input list of {published.name} does not name the files of its dumps")
+    return manifests

@@ -1,0 +1,258 @@
+"""What the records of both datasets are, and that building on is the same as building anew."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.dumps.rows import Row
+from pypi_assets.leveldbs.builder import Builder
+from pypi_assets.leveldbs.datasets import DATASETS, require_dataset
+from pypi_assets.leveldbs.records import (
+    META_PREFIX,
+    ContentHash,
+    LeveldbDamagedError,
+    LeveldbError,
+    Meta,
+    UnknownFormatError,
+    key,
+    open_leveldb,
+    read_meta,
+    write_meta,
+)
+from pypi_assets_tests.dump_rows import dump_row, in_order, tombstone_of
+
+Records = dict[bytes, bytes]
+
+
+def build(path: Path, dataset: str, dumps: Sequence[list[Row]], *, create: bool = True, serial: int = 9) -> Records:
+    """Applies `dumps`, the first of them a full one if `create`, and returns all that the LevelDB holds then."""
+    known = require_dataset(dataset)
+    with open_leveldb(path, "a test", create=create) as db:
+        meta = None if create else read_meta(db, "a test", dataset=dataset, known_format=known.format)
+        builder = Builder(db, known, meta)
+        for number, rows in enumerate(dumps):
+            builder.apply(in_order(rows), "a dump", fresh=create and number == 0)
+        builder.finish(serial)
+    with open_leveldb(path, "a test") as db:
+        return dict(db.iterator())
+
+
+def content(records: Records) -> Records:
+    return {record_key: value for record_key, value in records.items() if not record_key.startswith(META_PREFIX)}
+
+
+def decoded(records: Records, letter: bytes) -> dict[tuple[str, ...], object]:
+    return {
+        tuple(record_key.decode().split("\0")[1:]): orjson.loads(value)
+        for record_key, value in records.items()
+        if record_key.startswith(letter)
+    }
+
+
+DEMO = [
+    dump_row("demo", "1.10", "demo-1.10.tar.gz", project="Demo", modules=["demo", "demo.a"]),
+    dump_row("demo", "1.10", "demo-1.10-py3-none-any.whl", project="Demo", modules=["demo", "demo.a"]),
+    dump_row("demo", "1.9", "demo-1.9.tar.gz", project="Demo", modules=["demo"]),
+    dump_row("demo", "odd!", "demo-odd.zip", project="Demo", modules=["demo"]),
+    dump_row("other", "1", "other-1.tar.gz", modules=["demo"]),
+    dump_row("unread", "1", "unread-1.tar.gz", modules=None, requires_dist=None),
+]
+
+
+def test_modules_lead_to_projects_and_versions(tmp_path: Path) -> None:
+    records = build(tmp_path / "db", "modules", [DEMO])
+    assert decoded(records, b"m") == {
+        ("demo", "demo"): ["Demo", ["odd!", "1.9", "1.10"]],
+        ("demo", "other"): ["other", ["1"]],
+        ("demo.a", "demo"): ["Demo", ["1.10"]],
+    }
+    files = decoded(records, b"f")
+    assert len(files) == 6
+    wheel, sdist = files["demo", "demo-1.10-py3-none-any.whl"], files["demo", "demo-1.10.tar.gz"]
+    assert wheel == sdist == ["1.10", wheel[1], "Demo", 1]  # type: ignore[index]
+    assert files["unread", "unread-1.tar.gz"] == ["1", None, "unread", 1]
+    assert decoded(records, b"l")["demo", wheel[1]] == ["demo", "demo.a"]  # type: ignore[index]
+    assert len(decoded(records, b"l")) == 3
+    assert orjson.loads(records[b"\0counts"]) == {"f": 6, "l": 3, "m": 3}
+
+
+def test_removing_one_file_keeps_what_its_siblings_provide(tmp_path: Path) -> None:
+    records = build(tmp_path / "db", "modules", [DEMO, [tombstone_of(DEMO[0])]])
+    assert decoded(records, b"m")["demo.a", "demo"] == ["Demo", ["1.10"]]
+    records = build(tmp_path / "db", "modules", [[tombstone_of(DEMO[1])]], create=False)
+    assert decoded(records, b"m")["demo", "demo"] == ["Demo", ["odd!", "1.9"]]
+    assert ("demo.a", "demo") not in decoded(records, b"m")
+    assert len(decoded(records, b"l")) == 2
+    records = build(tmp_path / "db", "modules", [[tombstone_of(row) for row in DEMO]], create=False)
+    assert content(records) == {}
+    assert orjson.loads(records[b"\0counts"]) == {}
+    assert orjson.loads(records[b"\0content_hash"]) == ContentHash().hex
+
+
+def test_the_dependency_graph_sorts_by_what_installers_choose_by(tmp_path: Path) -> None:
+    rows = [
+        dump_row("demo", "1.0", "demo-1.0.tar.gz", requires_python=">=3.8", requires_dist=["a>=1"]),
+        dump_row("demo", "1.0", "demo-1.0-3x-py3-none-win32.whl", project="Demo"),
+        dump_row("demo", "1.0", "demo-1.0-cp311-cp311-manylinux1_x86_64.manylinux2014_x86_64.whl"),
+        dump_row("demo", "1.0", "demo-not a wheel.whl", yanked=True, yanked_reason="bad"),
+        dump_row("demo", "1.0", "demo-1.0.zip", requires_dist=None),
+    ]
+    records = decoded(build(tmp_path / "db", "depgraph", [rows]), b"d")
+    assert list(records) == [
+        ("demo", "1.0", "sdist", "", "", "", "", "demo-1.0.zip"),
+        ("demo", "1.0", "sdist", ">=3.8", "", "", "", "demo-1.0.tar.gz"),
+        ("demo", "1.0", "wheel", "", "", "", "", "demo-not a wheel.whl"),
+        (
+            *("demo", "1.0", "wheel", "", "manylinux1_x86_64.manylinux2014_x86_64", "cp311", ""),
+            "demo-1.0-cp311-cp311-manylinux1_x86_64.manylinux2014_x86_64.whl",
+        ),
+        ("demo", "1.0", "wheel", "", "win32", "none", "3x", "demo-1.0-3x-py3-none-win32.whl"),
+    ]
+    assert records["demo", "1.0", "sdist", "", "", "", "", "demo-1.0.zip"]["requires_dist"] is None  # type: ignore[index]
+    assert records["demo", "1.0", "sdist", ">=3.8", "", "", "", "demo-1.0.tar.gz"] == {
+        "project": "demo",
+        "sha256": "ab" * 32,
+        "size": 10,
+        "uploaded_at": "2026-01-02T03:04:05Z",
+        "requires_python": ">=3.8",
+        "requires_dist": ["a>=1"],
+        "provides_extra": [],
+        "yanked": False,
+        "yanked_reason": None,
+        "outcome": "data",
+    }
+
+
+def test_a_file_whose_key_changes_leaves_nothing_behind(tmp_path: Path) -> None:
+    row = dump_row("demo", "1.0", "demo-1.0.tar.gz")
+    build(tmp_path / "db", "depgraph", [[row]])
+    records = build(tmp_path / "db", "depgraph", [[row | {"requires_python": ">=3.9"}]], create=False)
+    assert list(decoded(records, b"d")) == [("demo", "1.0", "sdist", ">=3.9", "", "", "", "demo-1.0.tar.gz")]
+    assert content(build(tmp_path / "db", "depgraph", [[tombstone_of(row)]], create=False)) == {}
+
+
+_PROJECTS, _VERSIONS = ["a", "ab", "b"], ["1.0", "1.0.0", "2"]
+_FILES = [
+    (project, version, f"{project}-{version}{suffix}")
+    for project in _PROJECTS
+    for version in _VERSIONS
+    for suffix in (".tar.gz", "-py3-none-any.whl")
+]
+
+
+@st.composite
+def rows_of(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
+    modules = st.lists(st.sampled_from(["m", "m.n", "mm", "x\0y", "é"]), max_size=3)
+    return dump_row(
+        *file,
+        project=draw(st.sampled_from([file[0], file[0].upper()])),
+        modules=draw(st.none() | modules),
+        requires_dist=draw(st.none() | st.lists(st.sampled_from(["a>1", "b"]), max_size=2)),
+        requires_python=draw(st.sampled_from([None, ">=3", "<4\0"])),
+        yanked=draw(st.booleans()),
+        live_since=draw(st.integers(0, serial)),
+    )
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[list[Row]], list[Row]]:
+    """A full dump and ranges after it, and the rows that are live at their end."""
+    live: dict[str, Row] = {}
+    dumps: list[list[Row]] = []
+    for serial in range(draw(st.integers(1, 5))):
+        dump = []
+        for file in draw(st.lists(st.sampled_from(_FILES), unique=True, max_size=8)):
+            row = draw(rows_of(file, serial))
+            if serial == 0 or draw(st.booleans()):
+                live[file[2]] = row
+                dump.append(row)
+            else:  # also of what was not live before
+                live.pop(file[2], None)
+                dump.append(tombstone_of(row))
+        dumps.append(dump)
+    return dumps, list(live.values())
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(history=histories(), cut=st.integers(0, 5))
+def test_incremental_equals_rebuilt(
+    tmp_path_factory: pytest.TempPathFactory, dataset: str, history: tuple[list[list[Row]], list[Row]], cut: int
+) -> None:
+    dumps, live = history
+    folder = tmp_path_factory.mktemp("dbs")
+    cut = 1 + cut % len(dumps)
+    build(folder / "incremental", dataset, dumps[:cut], serial=5)
+    for dump in dumps[cut:]:
+        build(folder / "incremental", dataset, [dump], create=False, serial=6)
+    incremental = build(folder / "incremental", dataset, [], create=False)
+    rebuilt = build(folder / "rebuilt", dataset, dumps)
+    assert incremental == rebuilt
+    assert rebuilt == build(folder / "at once", dataset, [live])
+    content_hash = ContentHash()
+    for record_key, value in content(rebuilt).items():
+        content_hash.add(record_key, value)
+    assert orjson.loads(rebuilt[b"\0content_hash"]) == content_hash.hex
+
+
+def test_rows_out_of_order_are_refused(tmp_path: Path) -> None:
+    rows = [dump_row("b", "1", "b-1.zip"), dump_row("a", "1", "a-1.zip")]
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        builder = Builder(db, DATASETS["modules"])
+        with pytest.raises(LeveldbError, match=r"some dump is not sorted by project: a comes after b"):
+            builder.apply(rows, "some dump")
+
+
+def test_progress_is_told_and_batches_are_bounded(tmp_path: Path) -> None:
+    rows = [dump_row(f"p{number:05}", "1", "x.zip", modules=["m" * 5_000]) for number in range(1_000)]
+    told: list[int] = []
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        builder = Builder(db, DATASETS["modules"], flushed=told.append)
+        builder.apply(rows, "some dump", fresh=True)
+        assert builder.rows == told[-1] == 1_000
+    assert len(told) > 2
+
+
+def test_a_record_that_a_file_points_to_must_be_there(tmp_path: Path) -> None:
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        db.put(key("f", "a", "a-1.zip"), b"d\0nowhere")
+        with pytest.raises(LeveldbDamagedError, match="not there"):
+            Builder(db, DATASETS["depgraph"]).apply([dump_row("a", "1", "a-1.zip")], "some dump")
+
+
+def test_the_content_hash_is_of_a_set() -> None:
+    one, other = ContentHash(), ContentHash()
+    for record in ((b"a", b"1"), (b"b", b"2"), (b"ab", b"")):
+        one.add(*record)
+    for record in ((b"ab", b""), (b"gone", b"x"), (b"b", b"2"), (b"a", b"1")):
+        other.add(*record)
+    assert one.hex != other.hex
+    other.remove(b"gone", b"x")
+    assert one.hex == other.hex == ContentHash(one.hex).hex
+    shifted = ContentHash()
+    shifted.add(b"a", b"b2")
+    moved = ContentHash()
+    moved.add(b"ab", b"2")
+    assert shifted.hex != moved.hex
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    meta = Meta("modules", 1, 5, {"m": 2}, ContentHash().hex)
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        with pytest.raises(LeveldbDamagedError, match="nothing readable"):
+            read_meta(db, "x", dataset="modules", known_format=1)
+        write_meta(db, meta)
+        assert read_meta(db, "x", dataset="modules", known_format=1) == meta
+        write_meta(db, replace(meta, format=2))
+        with pytest.raises(UnknownFormatError, match="x is modules in format 2"):
+            read_meta(db, "x", dataset="modules", known_format=1)
+
+
+def test_an_unknown_dataset_is_refused() -> None:
+    with pytest.raises(LeveldbError, match="there are modules, depgraph"):
+        require_dataset("other")

@@ -1,0 +1,276 @@
+"""Versions are built from real dumps of a real catalog, published, damaged, killed half-way and verified."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.dumps import committed_dumps
+from pypi_assets.catalog.leases import LeaseTakenError, lease
+from pypi_assets.catalog.leveldbs import UnknownVersionError, ask_version
+from pypi_assets.dumps.layout import file_path
+from pypi_assets.dumps.rows import DumpDamagedError
+from pypi_assets.dumps.writer import full_dump, write_range
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import InputList, published_versions, read_input_list, write_input_list
+from pypi_assets.leveldbs.layout import input_list_path, leveldb_path
+from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.publish import BuildResult, NoCoverError, build_version
+from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.verify import verify
+from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets_tests.compaction import compact
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallCatalog]:
+    small = small_catalog(tmp_path)
+    small.add(1, "Demo.Pkg", "1.0", "demo_pkg-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("other>=1",))
+    small.add(2, "Demo.Pkg", "1.0", "demo_pkg-1.0-py3-none-any.whl")
+    small.add(3, "other", "2", "other-2.tar.gz", modules=None, requires_dist=None)
+    small.complete(100)
+    yield small
+    small.catalog.close()
+
+
+@pytest.fixture
+def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
+    """A folder with a full dump up to serial 100."""
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    return storage
+
+
+def add_range(small: SmallCatalog, storage: Storage, start: int) -> str:
+    """One more dump: a new file, and the removal of the one that came before."""
+    small.add(start + 1, "new", f"{start}", f"new-{start}.tar.gz")
+    small.add(start + 2, "new", f"{start}", f"new-{start}.zip")
+    small.remove(start + 3, f"new-{start}.zip")
+    return write_range(small.catalog, storage, small.complete(start + 50)).directory
+
+
+def build(small: SmallCatalog, storage: Storage, dataset: str = "modules", **options: object) -> BuildResult:
+    return build_version(dataset, storage=storage, catalog=small.catalog, **options)  # type: ignore[arg-type]
+
+
+def assert_verified(storage: Storage, result: BuildResult, *, deep: bool = True) -> None:
+    checked = verify(result.dataset, result.version, storage=storage, deep=deep)
+    assert checked.problems == ()
+    assert checked.records == sum(result.counts.values())
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_versions_build_on_each_other_and_equal_their_rebuild(
+    small: SmallCatalog, storage: Storage, dataset: str
+) -> None:
+    first = build(small, storage, dataset)
+    assert (first.version, first.published, first.serial, first.base_version) == (1, True, 100, None)
+    assert first.rebuilt_because == "there is no version yet"
+    add_range(small, storage, 100)
+    add_range(small, storage, 150)
+    second = build(small, storage, dataset)
+    assert (second.version, second.serial, second.base_version, second.rebuilt_because) == (2, 200, 1, None)
+    assert second.rows == 4
+    again = build(small, storage, dataset)
+    assert (again.published, again.version, again.reason) == (False, 2, "nothing is new since version 2")
+    scratch = build(small, storage, dataset, from_scratch=True)
+    assert (scratch.version, scratch.base_version, scratch.rebuilt_because) == (3, None, "it was asked for")
+    assert scratch.content_hash == second.content_hash
+    for result in (first, second, scratch):
+        assert_verified(storage, result)
+    assert published_versions(storage, dataset) == [1, 2, 3]
+
+
+def test_the_input_list_names_the_dump_files(small: SmallCatalog, storage: Storage) -> None:
+    add_range(small, storage, 100)
+    build(small, storage)
+    text = storage.get("modules/input_lists/00001").decode()
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    assert comments[0] == "# leveldb: 00001"
+    assert comments[2] == "# serial: 150"
+    assert [line for line in text.splitlines() if not line.startswith("#")] == [
+        storage.uri("data_dumps/python_distribution_data/0-100/python_distribution_data0000.json.gz"),
+        storage.uri("data_dumps/python_distribution_data/100-150/python_distribution_data0000.json.gz"),
+    ]
+    manifest = json.loads(storage.get("modules/leveldbs/00001/_MANIFEST.json"))
+    assert (manifest["cover"], manifest["held"]) == (["0-100", "100-150"], ["0-100", "100-150"])
+    assert (manifest["serial"], manifest["base_version"]) == (150, None)
+
+
+def test_tables_are_shared_between_versions(small: SmallCatalog, storage: Storage) -> None:
+    build(small, storage)
+    add_range(small, storage, 100)
+    build(small, storage)
+    folders = [storage.local_path(leveldb_path("modules", name)) for name in ("00001", "00002")]
+    tables = [{path.stat().st_ino for path in folder.glob("*.ldb")} for folder in folders if folder]
+    assert tables[0] <= tables[1]
+    assert not any(path.name in {"LOG", "LOCK"} for folder in folders if folder for path in folder.iterdir())
+
+
+def test_a_root_can_move(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+    build(small, storage)
+    (tmp_path / "storage").rename(tmp_path / "moved")
+    moved = open_storage((tmp_path / "moved").as_uri())
+    assert verify("modules", 1, storage=moved, deep=True).ok
+    add_range(small, moved, 100)
+    assert build(small, moved).base_version == 1
+
+
+def test_without_a_full_dump_there_is_nothing_to_build(small: SmallCatalog, tmp_path: Path) -> None:
+    with pytest.raises(NoCoverError, match="pypi-assets dump full"):
+        build(small, open_storage((tmp_path / "empty").as_uri()))
+
+
+def test_a_new_full_dump_means_building_anew(small: SmallCatalog, storage: Storage) -> None:
+    build(small, storage)
+    add_range(small, storage, 100)
+    full_dump(small.catalog, storage, 16)
+    rebuilt = build(small, storage)
+    assert rebuilt.base_version is None
+    assert rebuilt.rebuilt_because == "the cover does not begin with what version 1 of modules holds"
+    assert_verified(storage, rebuilt)
+
+
+def test_a_compaction_is_held_if_all_its_inputs_are(small: SmallCatalog, storage: Storage) -> None:
+    ranges = [add_range(small, storage, start) for start in (100, 150)]
+    assert build(small, storage).serial == 200
+    compact(small.catalog, storage, *ranges)
+    assert not build(small, storage).published
+    add_range(small, storage, 200)
+    following = build(small, storage)
+    assert (following.base_version, following.rows) == (1, 2)
+    manifest = read_published(storage, "modules", 2).manifest
+    assert manifest.cover == ("0-100", "100-200", "200-250")
+    assert manifest.held == ("0-100", *ranges, "200-250")
+    assert_verified(storage, following)
+
+
+def test_a_compaction_beyond_what_is_held_means_building_anew(small: SmallCatalog, storage: Storage) -> None:
+    first = add_range(small, storage, 100)
+    build(small, storage)
+    compact(small.catalog, storage, first, add_range(small, storage, 150))
+    rebuilt = build(small, storage)
+    assert rebuilt.base_version is None
+    assert_verified(storage, rebuilt)
+
+
+def test_numbers_come_from_the_catalog(small: SmallCatalog, storage: Storage) -> None:
+    with pytest.raises(UnknownVersionError):
+        build(small, storage, version=7)
+    early, late = ask_version(small.catalog, 100), ask_version(small.catalog, 100)
+    assert build(small, storage, version=late).version == late == 2
+    assert "has been published before" in build(small, storage, version=late, force=True).reason
+    assert build(small, storage, version=early).reason == "version 2 has overtaken version 1"
+    assert published_versions(storage, "modules") == [late]
+    assert build(small, storage, version=early, force=True).published
+
+
+def test_one_at_a_time_publishes(small: SmallCatalog, storage: Storage) -> None:
+    with lease(small.catalog, "publish modules"):
+        with pytest.raises(LeaseTakenError):
+            build(small, storage)
+        assert build(small, storage, "depgraph").published
+
+
+def test_a_build_that_ended_before_its_input_list_is_done_again_elsewhere(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    number = ask_version(small.catalog, 100)
+    with monkeypatch.context() as patch:
+        patch.setattr("pypi_assets.leveldbs.publish.write_input_list", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build(small, storage, version=number)
+    assert published_versions(storage, "modules") == []
+    result = build(small, storage, version=number)
+    assert (result.version, result.published) == (number, True)
+    assert read_input_list(storage, "modules", number).directory == "00001.2"
+    assert_verified(storage, result)
+
+
+def test_who_lost_the_lease_publishes_nothing(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pypi_assets.leveldbs.publish.LEASE_TTL_S", -1.0)
+
+    def take_over(_rows: int) -> None:
+        with lease(small.catalog, "publish modules"):
+            pass
+
+    with pytest.raises(LeaseTakenError):
+        build(small, storage, progress=take_over)
+    assert published_versions(storage, "modules") == []
+
+
+def damage(storage: Storage, version: int, *, same_size: bool) -> None:
+    published = read_published(storage, "modules", version)
+    table = max(published.manifest.files, key=lambda file: file.size)
+    path = f"{published.path}/{table.name}"
+    content = storage.get(path)
+    storage.delete(path)
+    storage.put(path, bytes(byte ^ 1 for byte in content) if same_size else content[:-1])
+
+
+@pytest.mark.parametrize(("same_size", "because"), [(True, "is damaged"), (False, "cannot be built on")])
+def test_a_damaged_version_is_not_built_on(
+    small: SmallCatalog, storage: Storage, same_size: bool, because: str
+) -> None:
+    build(small, storage)
+    damage(storage, 1, same_size=same_size)
+    assert not verify("modules", 1, storage=storage).ok
+    add_range(small, storage, 100)
+    rebuilt = build(small, storage)
+    assert rebuilt.base_version is None
+    assert because in str(rebuilt.rebuilt_because)
+    assert_verified(storage, rebuilt)
+
+
+def test_a_damaged_dump_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
+    build(small, storage)
+    directory = add_range(small, storage, 100)
+    path = file_path(directory, "python_distribution_data0000.json.gz")
+    storage.put(path, storage.get(path)[:-4])
+    with pytest.raises(DumpDamagedError, match="100-150"):
+        build(small, storage)
+    assert published_versions(storage, "modules") == [1]
+    assert [path.name for path in (storage.root or Path()).glob(".private/*")] == []
+
+
+def test_verify_tells_what_is_wrong(small: SmallCatalog, storage: Storage) -> None:
+    build(small, storage)
+    inputs = read_input_list(storage, "modules", 1)
+    assert verify("modules", 5, storage=storage).problems[0].startswith("there is no version 5 of modules")
+    with pytest.raises(LeveldbError, match="no dataset"):
+        verify("other", 1, storage=storage)
+    write_input_list(storage, InputList("modules", 1, inputs.directory, inputs.manifest_sha256, 99, inputs.inputs))
+    assert "serial differ: 100 inside, 100 promised, 99 found" in verify("modules", 1, storage=storage).problems[0]
+    write_input_list(storage, InputList("modules", 1, inputs.directory, "00" * 32, 100, inputs.inputs))
+    assert "not the manifest that the input list names" in verify("modules", 1, storage=storage).problems[0]
+    storage.put(input_list_path("modules", 1), b"nothing of the kind\n")
+    with pytest.raises(LeveldbDamagedError, match="not an input list"):
+        read_input_list(storage, "modules", 1)
+
+
+def test_deep_verification_finds_a_version_that_its_inputs_do_not_lead_to(
+    small: SmallCatalog, storage: Storage
+) -> None:
+    build(small, storage)
+    add_range(small, storage, 100)
+    build(small, storage)
+    old, new = read_input_list(storage, "modules", 1), read_input_list(storage, "modules", 2)
+    write_input_list(storage, InputList("modules", 1, old.directory, old.manifest_sha256, old.serial, new.inputs))
+    assert verify("modules", 1, storage=storage).ok
+    assert "differs from its rebuild" in verify("modules", 1, storage=storage, deep=True).problems[0]
+    storage.delete(file_path("0-100", "python_distribution_data0000.json.gz"))
+    assert "is missing, though" in verify("modules", 2, storage=storage, deep=True).problems[0]
+
+
+def test_a_storage_that_fails_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
+    (storage.root or Path()).joinpath("modules").write_text("in the way")
+    with pytest.raises(StorageError):
+        build(small, storage)
+    assert len(committed_dumps(small.catalog)) == 1
