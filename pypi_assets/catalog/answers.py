@@ -7,7 +7,7 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, and_, func, or_, select
 
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
-from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger import RangeState, complete_serial, ledger
 from pypi_assets.catalog.queue import TaskState, scope_progress
 from pypi_assets.catalog.reads import Outcome
@@ -67,6 +67,8 @@ class CatalogStatus:
     open_ranges: int
     open_crawl: OpenCrawl | None
     last_crawl_completed_at: float | None
+    index_url: str | None
+    ledger_faults: tuple[str, ...]
 
 
 def catalog_status(catalog: Catalog) -> CatalogStatus:
@@ -95,6 +97,8 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             open_ranges=sum(entry.state != RangeState.COMPLETE for entry in ledger(connection)) if completed else 0,
             open_crawl=_open_crawl(connection, catalog.clock()),
             last_crawl_completed_at=None if completed is None else completed.completed_at,
+            index_url=None if state is None else state.index_url,
+            ledger_faults=tuple(ledger_faults(connection)),
         )
 
 
@@ -122,6 +126,26 @@ def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:
         projects_per_second=rate,
         expected_end=now + progress.todo / rate if done else None,
     )
+
+
+def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
+    """The serial that a question about `serial` (None: the complete serial) is answered at.
+
+    Raises CatalogError, which names the serials that can be asked about, where the catalog is not exact at `serial`.
+    """
+    with catalog.read() as connection:
+        if last_completed_crawl(connection) is None:
+            raise CatalogError("no full crawl is complete yet, so nothing can be told: run `pypi-assets crawl full`")
+        complete = complete_serial(connection)
+        exact_from = connection.scalar(select(catalog_state.c.exact_from)) or 0
+    if serial is None or exact_from <= serial <= complete:
+        return complete if serial is None else serial
+    if exact_from > complete:
+        raise CatalogError(
+            f"nothing can be told of serial {serial} yet: the catalog is exact from serial {exact_from} on, and"
+            f" complete up to {complete}; run `pypi-assets crawl incremental`"
+        )
+    raise CatalogError(f"nothing can be told of serial {serial}, only of serials {exact_from} to {complete}")
 
 
 def live_files(catalog: Catalog, serial: int | None = None, project: str | None = None) -> Iterator[LiveFile]:

@@ -146,6 +146,12 @@ def shards_with_projects(connection: Connection, scope: str) -> dict[int, int]:
     }
 
 
+def scopes_to_visit(connection: Connection) -> list[str]:
+    """The scopes that have something left to visit."""
+    todo = select(visit_queue.c.scope).where(visit_queue.c.state == TaskState.TODO)
+    return list(connection.scalars(todo.distinct().order_by(visit_queue.c.scope)))
+
+
 def list_failed_visits(connection: Connection) -> list[Failure]:
     """The projects whose last attempt at a visit failed, given up or waiting for the next try."""
     rows = connection.execute(

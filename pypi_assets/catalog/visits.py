@@ -140,10 +140,24 @@ def record_absence(connection: Connection, visit_id: int, project: Project, seri
 def record_failure(
     connection: Connection, visit_id: int, project: Project, status: VisitStatus, text: str, now: float
 ) -> VisitResult:
-    """Stores that no page new enough came; the project is judged by its events alone."""
+    """Stores that no page new enough came. The project is judged by its events alone, and what only they tell of cannot
+    be read until a page does."""
     _lock_projects(connection, [project.id])
     end_visit(connection, visit_id, status, now, text=text)
-    return recompute(connection, project)
+    result = recompute(connection, project)
+    connection.execute(
+        update(distribution_data)
+        .where(
+            distribution_data.c.outcome == Outcome.PENDING,
+            distribution_data.c.distribution_id.in_(
+                select(distributions.c.id).where(
+                    distributions.c.project_id == project.id, distributions.c.url.is_(None)
+                )
+            ),
+        )
+        .values(outcome=Outcome.GAVE_UP, error_kind="no page", error_text=text)
+    )
+    return result
 
 
 def _lock_projects(connection: Connection, project_ids: Sequence[int]) -> None:
@@ -187,7 +201,14 @@ def _store_files(connection: Connection, project: Project, page: ProjectPage) ->
             connection.execute(
                 update(distribution_data)
                 .where(distribution_data.c.distribution_id == row.id)
-                .values(outcome=Outcome.PENDING, attempts=0, first_failed_at=None, due_at=0)
+                .values(
+                    outcome=Outcome.PENDING,
+                    attempts=0,
+                    first_failed_at=None,
+                    due_at=0,
+                    error_kind=None,
+                    error_text=None,
+                )
             )
     _insert_distributions(connection, new)
 
@@ -345,13 +366,13 @@ def _replace_intervals(
 
 def _settle_unseen(connection: Connection, file: Any, history: FileHistory, newest_page: int | None) -> None:
     """A file that only events tell of, and that a page as new as its add event does not show, can never be read."""
-    if file.url is not None or file.outcome != Outcome.PENDING or newest_page is None:
+    if file.url is not None or file.outcome not in {Outcome.PENDING, Outcome.GAVE_UP} or newest_page is None:
         return
     if history.changes and not history.is_live(newest_page) and history.changes[0].serial <= newest_page:
         connection.execute(
             update(distribution_data)
             .where(distribution_data.c.distribution_id == file.id)
-            .values(outcome=Outcome.VANISHED)
+            .values(outcome=Outcome.VANISHED, error_kind=None, error_text=None)
         )
 
 

@@ -117,7 +117,7 @@ def _judge_page(crawler: Crawler, visit: _Visit, page: ProjectPage) -> None:
         return
     with catalog.write() as connection:  # true of its own serial; what came after is judged by events alone
         record_page(connection, visit.visit_id, task.project, page, catalog.clock())
-        end_visit(connection, visit.visit_id, VisitStatus.PARTIAL, catalog.clock(), text=str(stale))
+        record_failure(connection, visit.visit_id, task.project, VisitStatus.PARTIAL, str(stale), catalog.clock())
         finish_visit(connection, task, TaskState.GAVE_UP, str(stale))
 
 

@@ -1,0 +1,66 @@
+"""Tries again what failed: visits that were given up, and reads that ended in an error or were given up."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.catalog.crawls import find_open_crawl, require_followable
+from pypi_assets.catalog.ledger import RangeState, ledger
+from pypi_assets.catalog.queue import (
+    ScopeProgress,
+    range_scope,
+    retry_failed_visits,
+    scope_progress,
+    scopes_to_visit,
+)
+from pypi_assets.catalog.reads import retry_failures
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.visiting import visit_scope
+
+VISIT = "visit"
+
+
+@dataclass(frozen=True, slots=True)
+class RetryResult:
+    """How many reads and visits were tried again, and what came of all that was pending."""
+
+    retried_reads: int
+    retried_visits: int
+    visits_given_up: int
+    reads: ReadCounts
+
+
+def retry(crawler: Crawler, kind: str | None = None, project: str | None = None) -> RetryResult:
+    """Tries again all failures, or those of one error kind (`visit` for visits) or project, and what is pending.
+
+    It is as patient as a crawl, and can be stopped and run again like one. Visits of a full crawl or of a range that
+    is still open are left to that. Raises CatalogError where no full crawl is complete.
+    """
+    catalog = crawler.catalog
+    normalized = None if project is None else canonicalize_name(project)
+    with catalog.write() as connection:
+        require_followable(connection, crawler.index.index_url, crawler.selection)
+        reads = 0 if kind == VISIT else retry_failures(connection, kind, normalized)
+        if kind in {None, VISIT}:
+            retry_failed_visits(connection, normalized)
+        crawl = find_open_crawl(connection)
+        left_alone = {range_scope(entry.serials) for entry in ledger(connection) if entry.state != RangeState.COMPLETE}
+        left_alone |= set() if crawl is None else {crawl.scope}
+        scopes = {
+            scope: scope_progress(connection, scope)
+            for scope in scopes_to_visit(connection)
+            if scope not in left_alone
+        }
+    after = [visit_scope(crawler, scope, "full" if scope.startswith("crawl:") else "incremental") for scope in scopes]
+    return RetryResult(
+        retried_reads=reads,
+        retried_visits=sum(progress.todo for progress in scopes.values()),
+        visits_given_up=_given_up(after) - _given_up(scopes.values()),
+        reads=read_scope(crawler, None),
+    )
+
+
+def _given_up(scopes: Iterable[ScopeProgress]) -> int:
+    return sum(progress.gave_up for progress in scopes)

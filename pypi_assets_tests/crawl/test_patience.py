@@ -1,0 +1,303 @@
+"""Rule 4: every distribution and every visit has an outcome, and what fails keeps nobody else waiting."""
+
+import json
+import xmlrpc.client
+from dataclasses import replace
+
+import pytest
+import requests
+from starlette.responses import PlainTextResponse, Response
+
+from pypi_assets.catalog.answers import catalog_status
+from pypi_assets.catalog.crawls import find_open_crawl
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger import UnknownRangeError, complete_serial
+from pypi_assets.catalog.projects import Selection, find_project
+from pypi_assets.catalog.queue import list_failed_visits, retry_failed_visits
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.reads import list_failures, retry_failures
+from pypi_assets.catalog.visits import last_changes
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import crawl_incremental, crawl_range
+from pypi_assets.crawl.reading import read_scope
+from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets_tests.served_index import ServedIndex, live
+
+
+def fail(path: str, *, status: int = 503, times: int = 10**9):
+    """Faults: the first `times` requests for paths that hold `path` are answered with `status`."""
+    left = [times]
+
+    def answer(request):
+        if path not in request.url.path or left[0] == 0:
+            return None
+        left[0] -= 1
+        return PlainTextResponse("out of order", status)
+
+    return answer
+
+
+def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog: Catalog):
+    for name in ("good", "bad"):
+        index.wheel(name, "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    for name in ("good", "bad", "fine"):
+        index.wheel(name, "2.0")
+    index.faults = fail("/simple/bad/")
+    [result] = crawl_incremental(crawler)
+    assert (result.visits.done, result.visits.gave_up) == (2, 1)
+    with catalog.read() as connection:
+        assert complete_serial(connection) == index.serial
+        [failure] = list_failed_visits(connection)
+    assert (failure.project, failure.outcome) == ("bad", "gave up")
+    assert "503" in failure.text
+    status = catalog_status(catalog)
+    assert status.failed_visits == 1
+    assert status.outcomes["data"] == 4
+    assert status.outcomes["gave up"] == 1  # known from its event alone, until its page answers
+    assert live(catalog) == index.shown()  # the events told
+
+    index.faults = None
+    with catalog.write() as connection:
+        [scope] = retry_failed_visits(connection, "bad")
+    visit_scope(crawler, scope, "incremental")
+    read_scope(crawler, scope)
+    status = catalog_status(catalog)
+    assert (status.failed_visits, status.outcomes["data"], status.outcomes["gave up"]) == (0, 5, 0)
+
+
+def test_what_fails_for_a_while_is_tried_again(index: ServedIndex, catalog: Catalog):
+    wheel = index.wheel("one", "1.0")
+    index.faults = fail("/simple/one/", times=2)
+    crawl_full(index.crawler(catalog, retry_deadline_s=60))
+    index.wheel("one", "2.0")
+    index.faults = fail("one-2.0", times=2)
+    crawl_incremental(index.crawler(catalog, retry_deadline_s=60))
+    assert catalog_status(catalog).outcomes["data"] == 2
+    assert (wheel, False) in live(catalog)
+
+
+def test_a_file_that_keeps_failing_is_given_up_shown_and_read_when_asked_again(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    index.wheel("two", "1.0")
+    index.faults = fail("two-1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    status = catalog_status(catalog)
+    assert status.complete_serial == index.serial
+    assert (status.outcomes["data"], status.outcomes["gave up"]) == (1, 1)
+    assert sum(status.outcomes.values()) == status.live_distributions == 2
+    with catalog.read() as connection:
+        [failure] = list_failures(connection)
+    assert (failure.filename, failure.kind) == ("two-1.0-py3-none-any.whl", "transient")
+    assert failure.attempts >= 2
+
+    index.faults = None
+    with catalog.write() as connection:
+        assert retry_failures(connection, kind="transient") == 1
+    assert read_scope(crawler, None).data == 1
+    assert catalog_status(catalog).outcomes["data"] == 2
+
+
+def test_a_corrupt_wheel_is_data_and_blocks_nothing(index: ServedIndex, catalog: Catalog):
+    index.raw("broken-1.0-py3-none-any.whl", b"this is no zip")
+    index.raw("old-1.0.win32.exe", b"MZ")
+    index.wheel("one", "1.0")
+    result = crawl_full(index.crawler(catalog))
+    assert (result.reads.data, result.reads.errors, result.reads.unsupported) == (1, 1, 1)
+    with catalog.read() as connection:
+        [failure] = list_failures(connection)
+    assert (failure.filename, failure.kind) == ("broken-1.0-py3-none-any.whl", "corrupt archive")
+    assert live(catalog) == index.shown()
+
+
+def test_bytes_that_are_not_those_of_the_page_are_an_error(index: ServedIndex, catalog: Catalog):
+    wheel = index.wheel("one", "1.0")
+    index.faults = lambda request: Response(b"other bytes") if wheel in request.url.path else None
+    crawl_full(index.crawler(catalog))
+    with catalog.read() as connection:
+        [failure] = list_failures(connection)
+    assert failure.kind == "wrong content"
+
+
+def test_a_file_gone_before_it_could_be_read_has_vanished_and_was_live(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    wheel = index.wheel("one", "2.0")
+    between = index.serial
+    index.history.remove_file(wheel)
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+    assert (wheel, False) in live(catalog, between)
+    with catalog.read() as connection:
+        assert list_failures(connection) == []
+
+
+def test_a_stale_page_is_retried_until_it_is_new_enough(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog, retry_deadline_s=60)
+    crawl_full(crawler)
+    stale = _page_of(index, "one")
+    index.wheel("one", "2.0")
+    served = []
+
+    def answer(request):
+        if "/simple/one/" in request.url.path and len(served) < 3:
+            served.append(request)
+            return Response(stale, media_type="application/vnd.pypi.simple.v1+json")
+        return None
+
+    index.faults = answer
+    crawl_incremental(crawler)
+    assert len(served) == 3
+    assert live(catalog) == index.shown()
+    assert catalog_status(catalog).outcomes["data"] == 2
+
+
+def test_a_page_still_stale_at_the_deadline_is_judged_by_events_alone(index: ServedIndex, catalog: Catalog):
+    old = index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    stale = _page_of(index, "one")
+    index.history.remove_file(old)
+    index.wheel("one", "2.0")
+    index.faults = lambda request: (
+        Response(stale, media_type="application/vnd.pypi.simple.v1+json")
+        if "/simple/one/" in request.url.path
+        else None
+    )
+    [result] = crawl_incremental(crawler)
+    assert result.visits.gave_up == 1
+    assert live(catalog) == index.shown()
+    status = catalog_status(catalog)
+    assert (status.complete_serial, status.outcomes["gave up"]) == (index.serial, 1)
+
+
+def test_a_404_that_an_event_explains_is_true_at_once(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    index.wheel("two", "1.0")
+    crawler = index.crawler(catalog, retry_deadline_s=10**6)
+    crawl_full(crawler)
+    index.history.remove_project("one")
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+
+
+def test_a_404_that_no_event_explains_is_believed_at_the_deadline(index: ServedIndex, catalog: Catalog):
+    wheel = index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.wheel("one", "2.0")
+    index.faults = fail("/simple/one/", status=404)
+    crawl_incremental(crawler)
+    assert live(catalog) == set()
+    with catalog.read() as connection:
+        project = find_project(connection, "one")
+        assert project is not None
+        causes = {(filename, cause) for filename, _, cause, _ in last_changes(connection, project.id)}
+    assert (wheel, "unexplained") in causes
+
+
+def test_unknown_actions_are_counted(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.wheel("one", "2.0")
+
+    def rename_one_action(request):
+        if request.url.path == "/pypi" and b"changelog_since" in request.state.body:
+            rows = [["one", None, 1, "frobnicate thoroughly", index.serial - 1], ["one", "2.0", 1, ADD, index.serial]]
+            return Response(_xmlrpc(rows), media_type="text/xml")
+        return None
+
+    index.faults = rename_one_action
+    [result] = crawl_incremental(crawler)
+    assert result.events.unknown == 1
+    assert live(catalog) == index.shown()
+
+
+ADD = "add py3 file one-2.0-py3-none-any.whl"
+
+
+def test_an_index_that_goes_backwards_changes_nothing(index: ServedIndex, catalog: Catalog, tmp_path):
+    index.wheel("one", "1.0")
+    index.wheel("two", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.faults = lambda request: (
+        Response(_xmlrpc(3), media_type="text/xml")
+        if request.url.path == "/pypi" and b"last_serial" in request.state.body
+        else None
+    )
+    before = live(catalog)
+    with pytest.raises(CatalogError, match="backwards"):
+        crawl_incremental(crawler)
+    with pytest.raises(CatalogError, match="backwards"):
+        crawl_full(crawler)
+    assert live(catalog) == before
+    with catalog.read() as connection:
+        assert find_open_crawl(connection) is None
+
+
+def test_ranges_are_refused_before_a_full_crawl_and_beyond_the_ledger(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    with pytest.raises(CatalogError, match="full crawl"):
+        crawl_incremental(crawler)
+    crawl_full(crawler)
+    with pytest.raises(UnknownRangeError, match="5-900"):
+        crawl_range(crawler, SerialRange(5, 900))
+
+
+def test_a_selection_limits_listing_and_ranges(index: ServedIndex, catalog: Catalog):
+    for name in ("one", "two", "Three.x"):
+        index.wheel(name, "1.0")
+    crawler = index.crawler(catalog, selection=Selection(frozenset({"one", "three-x", "absent"})))
+    result = crawl_full(crawler)
+    assert result.listing.missing == ("absent",)
+    assert {name.split("-")[0] for name, _ in live(catalog)} == {"one", "three_x"}
+    index.wheel("two", "2.0")
+    index.wheel("one", "2.0")
+    crawl_incremental(crawler)
+    assert {name for name, _ in live(catalog)} == {
+        "one-1.0-py3-none-any.whl",
+        "one-2.0-py3-none-any.whl",
+        "three_x-1.0-py3-none-any.whl",
+    }
+    more = replace(crawler, selection=Selection(frozenset({"one", "three-x", "absent", "two"})))
+    with pytest.raises(CatalogError, match="PYPI_ASSETS_PROJECTS"):
+        crawl_incremental(more)
+    crawl_full(more)
+    assert live(catalog, index.serial) == index.shown()
+    index.wheel("two", "3.0")
+    crawl_incremental(more)
+    assert live(catalog) == index.shown()
+    with pytest.raises(CatalogError, match="two"):
+        crawl_full(crawler)
+
+
+def test_another_index_is_refused(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawl_full(index.crawler(catalog))
+    elsewhere = index.crawler(catalog, index=replace_url(index))
+    with pytest.raises(CatalogError, match="PYPI_ASSETS_INDEX_URL"):
+        crawl_incremental(elsewhere)
+
+
+def replace_url(index: ServedIndex):
+    other = ServedIndex.client(index)
+    other.index_url = index.url.replace("127.0.0.1", "localhost")
+    return other
+
+
+def _page_of(index: ServedIndex, project: str) -> bytes:
+    headers = {"Accept": "application/vnd.pypi.simple.v1+json"}
+    with requests.get(f"{index.url}{project}/", headers=headers, timeout=10) as response:
+        assert json.loads(response.content)["name"] == project
+        return response.content
+
+
+def _xmlrpc(value: object) -> str:
+    return xmlrpc.client.dumps((value,), methodresponse=True, allow_none=True)  # type: ignore[arg-type]
