@@ -33,13 +33,13 @@ class ServedIndex:
 
     def wheel(self, name: str, version: str, **options: object) -> str:
         """Uploads a wheel with one package, `{name}_module` unless told otherwise; returns its filename."""
-        options.setdefault("files", {f"{name.replace('-', '_').lower()}_module/__init__.py": ""})
+        options.setdefault("files", {f"{name.replace('-', '_').replace('.', '_').lower()}_module/__init__.py": ""})
         path = make_wheel(self.folder / "built", name, version, **options)  # type: ignore[arg-type]
         self.history.add(path)
         return path.name
 
     def sdist(self, name: str, version: str, **options: object) -> str:
-        options.setdefault("files", {f"{name.replace('-', '_').lower()}_module/__init__.py": ""})
+        options.setdefault("files", {f"{name.replace('-', '_').replace('.', '_').lower()}_module/__init__.py": ""})
         path = make_sdist(self.folder / "built", name, version, **options)  # type: ignore[arg-type]
         self.history.add(path)
         return path.name

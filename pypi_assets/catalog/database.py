@@ -5,7 +5,7 @@ No query lives here. A `Catalog` is what the rest of the code is handed.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,18 +74,27 @@ def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
     shown = parsed.render_as_string(hide_password=True)
     try:
         engine = _sqlite_engine(url) if parsed.get_backend_name() == "sqlite" else _server_engine(url)
-        catalog = Catalog(engine, clock)
-        _migrate(catalog)
     except OSError as error:
         raise CatalogError(
             f"cannot make the folder of {shown}: {error}; set PYPI_ASSETS_HOME to one that is writable"
         ) from error
+    with ExitStack() as on_failure:
+        on_failure.callback(engine.dispose)
+        catalog = Catalog(engine, clock)
+        _migrate_as_told(catalog, shown)
+        on_failure.pop_all()
+    return catalog
+
+
+def _migrate_as_told(catalog: Catalog, shown: str) -> None:
+    """Migrates; what the database says against it comes out as a CatalogError that calls the database `shown`."""
+    try:
+        _migrate(catalog)
     except OperationalError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise CatalogError(f"cannot open the database {shown}: {reason}; check PYPI_ASSETS_DATABASE_URL") from error
     except SQLAlchemyError as error:
         raise CatalogError(f"cannot use the database {shown}: {error}") from error
-    return catalog
 
 
 def _sqlite_engine(url: str) -> Engine:
@@ -151,7 +160,7 @@ def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[
     inserted = 0
     for chunk in _chunks(rows, len(table.columns)):
         statement = _insert(connection, table).values(list(chunk)).on_conflict_do_nothing()
-        inserted += connection.execute(statement).rowcount
+        inserted += connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount
     return inserted
 
 

@@ -1,0 +1,82 @@
+"""How a catalog is opened: made, migrated, refused. The migrations lead to the very tables that the code uses."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import delete, insert, inspect, select, text
+from sqlalchemy.exc import DBAPIError
+
+from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing, open_catalog, upsert
+from pypi_assets.catalog.tables import leases, metadata
+
+
+def test_migrations_lead_to_the_tables_of_the_code(catalog: Catalog):
+    with catalog.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_tables_are_made_once_however_many_open_the_catalog_at_once(catalog: Catalog):
+    url = catalog.engine.url.render_as_string(hide_password=False)
+    with catalog.write() as connection:
+        metadata.drop_all(connection)
+        connection.execute(text("DROP TABLE alembic_version"))
+    with ThreadPoolExecutor(4) as pool:
+        for opened in pool.map(open_catalog, [url] * 4):
+            opened.close()
+    with catalog.engine.connect() as connection:
+        assert set(metadata.tables) <= set(inspect(connection).get_table_names())
+
+
+def test_a_catalog_of_a_newer_version_is_refused(catalog: Catalog):
+    with catalog.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(CatalogError, match="newer version"):
+        open_catalog(catalog.engine.url.render_as_string(hide_password=False))
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("postgresql+psycopg://someone:secret@127.0.0.1:1/x", "PYPI_ASSETS_DATABASE_URL"),
+        ("no url at all", "not a database URL"),
+        ("sqlite://", "needs a file"),
+        ("sqlite:////proc/nowhere/catalog.sqlite", "PYPI_ASSETS_HOME"),
+        ("sqlite:////proc", "cannot open the database"),
+    ],
+)
+def test_a_wrong_database_is_told_in_one_line_without_the_password(url: str, says: str):
+    with pytest.raises(CatalogError, match=says) as caught:
+        open_catalog(url)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def insert_twice(catalog: Catalog, row: dict[str, object]) -> None:
+    with catalog.write() as connection:
+        connection.execute(insert(leases).values(row))
+        connection.execute(insert(leases).values(row))
+
+
+def test_a_transaction_is_all_or_nothing_and_readers_see_one_state(catalog: Catalog):
+    row = {"name": "a", "holder": "h", "expires_at": 1.0}
+    with pytest.raises(DBAPIError):
+        insert_twice(catalog, row)
+    with catalog.read() as reader:
+        assert reader.execute(select(leases)).all() == []
+        with catalog.write() as writer:
+            writer.execute(insert(leases).values(row))
+        assert reader.execute(select(leases)).all() == []
+    with catalog.read() as reader:
+        assert len(reader.execute(select(leases)).all()) == 1
+
+
+def test_inserts_say_how_many_were_new_and_upserts_replace(catalog: Catalog):
+    rows = [{"name": f"n{number}", "holder": "a", "expires_at": 0.0} for number in range(20_000)]
+    with catalog.write() as connection:
+        assert insert_missing(connection, leases, rows[:5]) == 5
+        assert insert_missing(connection, leases, rows) == len(rows) - 5
+        upsert(connection, leases, [rows[0] | {"holder": "b"}], key=("name",), update=("holder",))
+        assert connection.scalar(select(leases.c.holder).where(leases.c.name == "n0")) == "b"
+        connection.execute(delete(leases))

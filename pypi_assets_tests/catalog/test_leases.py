@@ -1,0 +1,36 @@
+"""One holder at a time, for as long as it lives."""
+
+from dataclasses import replace
+
+import pytest
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.leases import LeaseTakenError, lease
+
+
+def test_a_lease_is_held_by_one_and_given_back(catalog: Catalog):
+    with lease(catalog, "modules"):
+        with pytest.raises(LeaseTakenError, match="modules"), lease(catalog, "modules"):
+            pass
+        with lease(catalog, "depgraph"):
+            pass
+    with lease(catalog, "modules"):
+        pass
+
+
+def test_a_lease_that_is_not_renewed_goes_to_the_next_one(catalog: Catalog):
+    now = 100.0
+    timed = replace(catalog, clock=lambda: now)
+    with lease(timed, "modules", ttl_s=10) as held:
+        now = 109.0
+        held.renew()
+        now = 118.0
+        with pytest.raises(LeaseTakenError), lease(timed, "modules"):
+            pass
+        now = 120.0
+        with lease(timed, "modules", ttl_s=10):
+            with pytest.raises(LeaseTakenError, match="not renewed in time"):
+                held.renew()
+            now = 125.0
+    with lease(timed, "modules"):
+        pass
