@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger import ask_range, complete_range
@@ -103,7 +103,7 @@ class SmallCatalog:
                 )
             )
             connection.execute(insert(live_intervals).values(distribution_id=file_id, start=serial))
-        self._log(serial, filename, "add file")
+            self._log(connection, serial, filename, "add file")
 
     def remove(self, serial: int, filename: str) -> None:
         with self.catalog.write() as connection:
@@ -112,20 +112,16 @@ class SmallCatalog:
                 .where(live_intervals.c.distribution_id == self._files[filename])
                 .values(end=serial)
             )
-        self._log(serial, filename, "remove file")
+            self._log(connection, serial, filename, "remove file")
 
     def yank(self, serial: int, filename: str) -> None:
         with self.catalog.write() as connection:
             connection.execute(insert(yanked_intervals).values(distribution_id=self._files[filename], start=serial))
-        self._log(serial, filename, "yank release")
+            self._log(connection, serial, filename, "yank release")
 
-    def _log(self, serial: int, filename: str, cause: str) -> None:
-        with self.catalog.write() as connection:
-            connection.execute(
-                insert(changes).values(
-                    distribution_id=self._files[filename], serial=serial, cause=cause, logged_serial=serial
-                )
-            )
+    def _log(self, connection: Connection, serial: int, filename: str, cause: str) -> None:
+        row = {"distribution_id": self._files[filename], "serial": serial, "cause": cause, "logged_serial": serial}
+        connection.execute(insert(changes).values(**row))
 
 
 def small_catalog(folder: Path) -> SmallCatalog:

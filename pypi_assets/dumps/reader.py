@@ -1,15 +1,16 @@
 """Reads committed dumps, row by row, and checks each file against what its manifest says."""
 
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, cast
-
-import pandas as pd
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from pypi_assets.catalog.dumps import DumpFile
 from pypi_assets.dumps.layout import file_path
 from pypi_assets.dumps.manifest import read_manifest
 from pypi_assets.dumps.rows import DumpDamagedError, HashingReader, Row, read_rows
 from pypi_assets.storage.store import NotFoundError, Storage
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def iter_rows(storage: Storage, directory: str, file: DumpFile) -> Iterator[Row]:
@@ -44,8 +45,10 @@ def iter_dump(storage: Storage, directory: str) -> Iterator[Row]:
         yield from iter_rows(storage, directory, file)
 
 
-def read_rows_frame(storage: Storage, directory: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+def read_rows_frame(storage: Storage, directory: str, columns: Sequence[str] | None = None) -> "pd.DataFrame":
     """A committed dump as a table, with all columns or some; unlike the rest, it is held in memory whole."""
+    import pandas as pd  # takes longer to load than all the rest
+
     rows = iter_dump(storage, directory)
     if columns is None:
         return pd.DataFrame.from_records(list(rows))
