@@ -1,0 +1,19 @@
+"""docs/formats.md says what the code does."""
+
+import re
+from pathlib import Path
+
+from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION
+from pypi_assets.leveldbs.depgraph import _COPIED
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+
+
+def test_every_column_is_documented_in_order() -> None:
+    section = DOCUMENT.split(f"### The columns, version {COLUMNS_VERSION}\n")[1].split("\n### ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(COLUMNS)
+
+
+def test_every_field_of_a_distribution_is_documented() -> None:
+    section = DOCUMENT.split("### `depgraph`, format 1\n")[1]
+    assert [name for name in _COPIED if f"`{name}`" not in section] == []
