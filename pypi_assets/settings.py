@@ -1,6 +1,7 @@
 """Every setting, typed and read from the environment (PYPI_ASSETS_...). Imports no Dagster."""
 
 import ipaddress
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -8,10 +9,15 @@ from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name, is_normalized_name
 from pydantic import Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import SettingsError as NotJsonError
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
 
 ENV_PREFIX = "PYPI_ASSETS_"
+_HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 
 
 class SettingsError(Exception):
@@ -31,9 +37,19 @@ def is_loopback(host: str | None) -> bool:
 
 
 class Settings(BaseSettings):
-    """All settings of pypi-assets, with their defaults. Field descriptions say what each variable accepts."""
+    """All settings of pypi-assets, with their defaults. Field descriptions say what each variable accepts.
 
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="ignore", validate_default=True)
+    A variable that is empty counts as not set.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_ignore_empty=True,
+        frozen=True,
+        extra="ignore",
+        validate_default=True,
+        allow_inf_nan=False,
+    )
 
     home: Annotated[Path, Field(description="a folder for everything kept locally; made if missing")] = Path(
         ".pypi-assets"
@@ -51,7 +67,7 @@ class Settings(BaseSettings):
         str, Field(description="file:///PATH, s3://BUCKET/PREFIX, gs://..., az://... or memory:///; default: in home")
     ] = ""
     contact: Annotated[
-        str | None, Field(description="a mail address or URL for the User-Agent; required unless on loopback")
+        str | None, Field(description="a mail address or a URL, in ASCII; required unless the index is on loopback")
     ] = None
     projects: Annotated[
         tuple[str, ...],
@@ -66,10 +82,16 @@ class Settings(BaseSettings):
         tuple[str, ...],
         Field(description='a JSON list of hosts that files may come from, like ["files.example.org"]'),
     ] = ()
-    connect_timeout_s: Annotated[float, Field(gt=0, description="seconds to wait for a connection, above 0")] = 10.0
-    read_timeout_s: Annotated[float, Field(gt=0, description="seconds to wait for the next bytes, above 0")] = 60.0
+    connect_timeout_s: Annotated[
+        float, Field(gt=0, le=3600, description="seconds to wait for a connection, above 0, at most 3600")
+    ] = 10.0
+    read_timeout_s: Annotated[
+        float, Field(gt=0, le=3600, description="seconds to wait for the next bytes, above 0, at most 3600")
+    ] = 60.0
     request_attempts: Annotated[int, Field(ge=1, le=20, description="tries of one request, 1 to 20")] = 4
-    retry_pause_s: Annotated[float, Field(gt=0, description="first pause before a retry in seconds; it doubles")] = 1.0
+    retry_pause_s: Annotated[
+        float, Field(gt=0, le=3600, description="the first pause before a retry in seconds, above 0; it doubles")
+    ] = 1.0
     retry_deadline_s: Annotated[
         float, Field(ge=0, description="seconds after which a project or file that keeps failing is given up")
     ] = 6 * 3600.0
@@ -89,12 +111,13 @@ class Settings(BaseSettings):
         if not isinstance(value, str):
             return value
         text = value.strip()
-        path = Path(text).expanduser()
-        if text and ("/" in text or path.is_file()):
-            try:
-                text = path.read_text(encoding="utf-8")
-            except OSError as error:
+        is_path = "/" in text or text.endswith(".txt")
+        try:
+            text = Path(text).expanduser().read_text(encoding="utf-8")
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: nobody's home
+            if is_path:
                 raise ValueError(f"cannot read the file of project names: {error}") from error
+        else:
             text = "\n".join(line.partition("#")[0] for line in text.splitlines())
         return tuple(text.replace(",", " ").split())
 
@@ -109,43 +132,68 @@ class Settings(BaseSettings):
     @field_validator("index_url")
     @classmethod
     def _check_index_url(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("not an http(s) URL")
-        if not parts.path.rstrip("/").endswith("/simple"):
+        if not _http_path(value).rstrip("/").endswith("/simple"):
             raise ValueError("does not end in /simple/")
         return value.rstrip("/") + "/"
 
     @field_validator("changelog_url")
     @classmethod
     def _check_changelog_url(cls, value: str | None) -> str | None:
-        if value is not None and urlsplit(value).scheme not in {"http", "https"}:
-            raise ValueError("not an http(s) URL")
+        if value is not None:
+            _http_path(value)
         return value
 
     @field_validator("database_url")
     @classmethod
     def _check_database_url(cls, value: str) -> str:
-        scheme = value.partition("://")[0]
-        if value and scheme not in {"sqlite", "postgresql", "postgres", "postgresql+psycopg"}:
+        if not value:
+            return value
+        if value.partition("://")[0] not in {"sqlite", "postgresql", "postgres", "postgresql+psycopg"}:
             raise ValueError("neither sqlite:///... nor postgresql://...")
+        try:
+            url = make_url(value)
+        except (ArgumentError, ValueError):  # whose texts can show a password
+            raise ValueError("not a database URL") from None
+        if url.drivername == "sqlite" and (url.host or url.database in {None, "", ":memory:"}):
+            raise ValueError("names no file: sqlite:////absolute/path or sqlite:///relative/path")
         return value
 
     @field_validator("storage_url")
     @classmethod
     def _check_storage_url(cls, value: str) -> str:
-        if value and value.partition("://")[0] not in {"file", "s3", "gs", "az", "memory"}:
+        scheme, _, rest = value.partition("://")
+        if value and scheme not in {"file", "s3", "gs", "az", "memory"}:
             raise ValueError("not file://, s3://, gs://, az:// or memory://")
+        if scheme == "file" and not rest.removeprefix("localhost").startswith("/"):
+            raise ValueError("not an absolute path: file:///PATH")
+        if scheme in {"s3", "gs", "az"} and not rest.partition("/")[0]:
+            raise ValueError("names no bucket")
         return value.rstrip("/") if value.count("/") > 3 else value
+
+    @field_validator("contact")
+    @classmethod
+    def _check_contact(cls, value: str | None) -> str | None:
+        if value is not None and not (value.isascii() and value.isprintable() and ("@" in value or "://" in value)):
+            raise ValueError("neither a mail address nor a URL")
+        return value
+
+    @field_validator("allowed_file_hosts")
+    @classmethod
+    def _check_allowed_file_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [host for host in value if not _HOST.fullmatch(host)]:
+            raise ValueError(f"not a host, or a host with a port: {', '.join(wrong)}")
+        return value
 
     def require_contact(self) -> None:
         """Raises SettingsError where the index is not on this machine and no contact is set."""
-        host = urlsplit(self.index_url).hostname
-        if not self.contact and not is_loopback(host):
-            raise SettingsError(
-                f"{ENV_PREFIX}CONTACT is not set: an index that is not on this machine ({host}) is only asked with a"
-                " contact in the User-Agent; set it to a mail address or a URL of yours"
-            )
+        if self.contact:
+            return
+        for host in (urlsplit(url).hostname for url in (self.index_url, self.resolved_changelog_url)):
+            if not is_loopback(host):
+                raise SettingsError(
+                    f"{ENV_PREFIX}CONTACT is not set: an index that is not on this machine ({host}) is only asked with"
+                    " a contact in the User-Agent; set it to a mail address or a URL of yours"
+                )
 
     @cached_property
     def resolved_home(self) -> Path:
@@ -160,7 +208,8 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """An SQLAlchemy URL: SQLite in home by default, psycopg 3 for PostgreSQL."""
         if not self.database_url:
-            return f"sqlite:///{self.resolved_home / 'catalog.sqlite'}"
+            path = str(self.resolved_home / "catalog.sqlite")
+            return URL.create("sqlite", database=path).render_as_string(hide_password=False)
         scheme, _, rest = self.database_url.partition("://")
         return f"postgresql+psycopg://{rest}" if scheme.startswith("postgres") else self.database_url
 
@@ -178,16 +227,24 @@ def load_settings(**overrides: object) -> Settings:
         return Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(item) for item in error.errors())) from error
-    except Exception as error:
-        if type(error).__name__ != "SettingsError":  # pydantic-settings: a value that is not the JSON it must be
-            raise
+    except NotJsonError as error:
         field = str(error).split('"')[1] if '"' in str(error) else ""
         raise SettingsError(_describe(field, "not valid JSON")) from error
 
 
-def _explain(item: object) -> str:
-    assert isinstance(item, dict)
-    message = str(item["msg"]).removeprefix("Value error, ")
+def _http_path(url: str) -> str:
+    """The path of an http(s) URL. Raises ValueError where `url` is none, or has more than a path."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("not an http(s) URL")
+    if parts.query or parts.fragment:
+        raise ValueError("has a query or a fragment")
+    _ = parts.port  # raises where it is no number
+    return parts.path
+
+
+def _explain(item: ErrorDetails) -> str:
+    message = item["msg"].removeprefix("Value error, ")
     location = item["loc"]
     return _describe(str(location[0]), message) if location else message
 

@@ -49,9 +49,7 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
         left_alone = {range_scope(entry.serials) for entry in ledger(connection) if entry.state != RangeState.COMPLETE}
         left_alone |= set() if crawl is None else {crawl.scope}
         scopes = {
-            scope: scope_progress(connection, scope)
-            for scope in scopes_to_visit(connection)
-            if scope not in left_alone
+            scope: scope_progress(connection, scope) for scope in scopes_to_visit(connection) if scope not in left_alone
         }
     after = [visit_scope(crawler, scope, "full" if scope.startswith("crawl:") else "incremental") for scope in scopes]
     return RetryResult(

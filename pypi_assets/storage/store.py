@@ -196,6 +196,8 @@ def _open_folder(url: str, read_only: bool) -> Storage:
     if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
         raise StorageError(f"not the URL of a local folder: {url}; it reads file:///PATH with an absolute path")
     root = Path(unquote(parts.path))
+    if read_only and not root.is_dir():
+        raise StorageError(f"there is no storage folder {root}; check PYPI_ASSETS_STORAGE_URL and PYPI_ASSETS_HOME")
     try:
         if not read_only:
             root.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,564 @@
+"""The `pypi-assets` command: the whole way from the index to the lookups without a UI.
+
+A thin skin: it puts the parts together as the settings say, and prints. What is done is decided elsewhere.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import InterfaceError, OperationalError
+
+from pypi_assets import terminal
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, limits_from, storage_from
+from pypi_assets.catalog.answers import answerable_serial, catalog_status, live_files
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.dumps import FULL_DUMP_SHARDS
+from pypi_assets.catalog.projects import find_project
+from pypi_assets.catalog.queue import list_failed_visits
+from pypi_assets.catalog.ranges import RangeError
+from pypi_assets.catalog.reads import list_failures
+from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import ask_next_range, crawl_range, open_ranges
+from pypi_assets.crawl.reading import ReadCounts
+from pypi_assets.crawl.retry import retry
+from pypi_assets.devindex.commands import devindex
+from pypi_assets.distributions.models import DistributionRecord
+from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.records import record_to_json
+from pypi_assets.dumps.manifest import Manifest
+from pypi_assets.dumps.rows import DumpDamagedError
+from pypi_assets.dumps.writer import full_dump, write_missing_ranges
+from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.index.urls import redact
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import published_versions
+from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.verify import verify
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.readers import Answer, Reader
+from pypi_assets.settings import Settings, SettingsError, load_settings
+from pypi_assets.status import Status, read_status, status_to_json
+from pypi_assets.storage.store import Storage, StorageError
+from pypi_assets.terminal import local_time, plain, print_facts, print_json, print_json_rows, print_table, say
+
+INTERRUPTED = 130
+_FAILURES = (
+    CatalogError,
+    RangeError,
+    PackageIndexError,
+    StorageError,
+    DumpDamagedError,
+    LeveldbError,
+    OperationalError,
+    InterfaceError,
+    OSError,
+)
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
+
+
+class _Commands(click.Group):
+    """Turns what can be expected to go wrong into one clear message and an exit code: 1, or 2 for wrong settings."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            say("Stopped. What was done is kept; run the same command again and it goes on from there.")
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # whoever read the output has had enough; click ends quietly
+            raise
+        except SettingsError as error:
+            raise _SettingsFailure(_lines(error)) from error
+        except _FAILURES as error:
+            if isinstance(error, OperationalError | InterfaceError):
+                raise click.ClickException(f"the database failed: {plain(error.orig)}") from error
+            raise click.ClickException(_lines(error)) from error
+
+
+class _SettingsFailure(click.ClickException):
+    exit_code = 2
+
+
+def _lines(error: Exception) -> str:
+    return "\n".join(plain(line) for line in str(error).splitlines())
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="pypi-assets")
+def cli() -> None:
+    """Keeps an exact, queryable picture of a Python package index.
+
+    Settings are read from the environment (PYPI_ASSETS_...). Exit codes: 0 done, 1 it could not be done, 2 wrong usage
+    or settings. What is asked for and not found is an empty answer, not a failure.
+    """
+
+
+@cli.group()
+def crawl() -> None:
+    """Bring the catalog up to the index."""
+
+
+@cli.group()
+def dump() -> None:
+    """Write data dumps from the catalog."""
+
+
+@cli.group()
+def leveldb() -> None:
+    """Build, list and verify the LevelDB versions that lookups read."""
+
+
+@cli.group()
+def lookup() -> None:
+    """Ask the newest LevelDB versions."""
+
+
+@cli.group()
+def failures() -> None:
+    """What could not be read or visited, and trying it again."""
+
+
+cli.add_command(devindex)
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="Only this dataset; default: each.")
+
+
+def _command(group: click.Group, name: str, example: str = "") -> Callable[[Callable[..., None]], click.Command]:
+    """A subcommand of `group` with an example at the end of its help."""
+    path = name if group is cli else f"{group.name} {name}"
+    return group.command(name, epilog=f"Example: pypi-assets {path} {example}".rstrip())
+
+
+def _print_rows(columns: Sequence[str], rows: Iterable[dict[str, Any]], as_json: bool) -> int:
+    """Prints rows whole as JSON, or their `columns`; returns how many there were."""
+    if as_json:
+        return print_json_rows(rows)
+    return print_table(columns, ([row[column] for column in columns] for row in rows))
+
+
+@contextmanager
+def _opened_catalog(settings: Settings) -> Iterator[Catalog]:
+    catalog = catalog_from(settings)
+    try:
+        yield catalog
+    finally:
+        catalog.close()
+
+
+@contextmanager
+def _opened_crawler() -> Iterator[Crawler]:
+    settings = load_settings()
+    with (
+        index_from(settings) as index,
+        _opened_catalog(settings) as catalog,
+        terminal.progress_shown() as report,
+    ):
+        yield crawler_from(settings, index, catalog, report)
+
+
+@_command(cli, "status")
+@_JSON
+def status_command(as_json: bool) -> None:
+    """How things stand: index, catalog, dumps, LevelDB versions, and what to do next."""
+    settings = load_settings()
+    status = read_status(settings)
+    crawl = status.catalog.open_crawl
+    expected_end = local_time(crawl.expected_end if crawl else None)
+    if as_json:
+        for error in (status.index_error, status.storage_error):
+            if error:
+                say(error)
+        last_full_crawl = local_time(status.catalog.last_crawl_completed_at)
+        print_json(status_to_json(status, expected_end=expected_end, last_full_crawl=last_full_crawl))
+        return
+    facts = [("index", f"{redact(settings.index_url)}, serial {plain(status.index_serial)}")]
+    facts += [("catalog", _told_catalog(status)), ("distributions", _told_distributions(status))]
+    if crawl is not None:
+        told = f"open at serial {crawl.serial}: {crawl.shards_done} of {crawl.shards} shards"
+        told += f", {crawl.projects_done} of {crawl.projects} projects, {crawl.projects_per_second:.1f} a second"
+        facts.append(("full crawl", f"{told}, expected end {plain(expected_end)}"))
+    counts = ", ".join(f"{count} {kind}" for kind, count in status.dump_counts.items())
+    facts.append(("dumps", f"{counts}; they reach serial {plain(status.cover.serial or None)}"))
+    for name, newest in status.leveldbs.items():
+        facts.append((name, f"version {plain(newest.version)}, serial {plain(newest.serial)}"))
+    facts.append(("database", make_url(settings.resolved_database_url).render_as_string(hide_password=True)))
+    facts.append(("storage", settings.resolved_storage_url))
+    print_facts(facts + ([("to do", line) for line in status.to_do()] or [("state", "all is well")]))
+
+
+def _told_catalog(status: Status) -> str:
+    if status.catalog.complete_serial is None:
+        return "no full crawl is complete yet"
+    told = f"complete up to serial {status.catalog.complete_serial}, exact from {status.catalog.exact_from}"
+    return told if status.lag is None else f"{told}, {status.lag} serials behind the index"
+
+
+def _told_distributions(status: Status) -> str:
+    counts = [f"{count} {name.replace('_', ' ')}" for name, count in status.outcomes.items() if count]
+    return ": ".join([f"{status.catalog.live_distributions} live", *([", ".join(counts)] if counts else [])])
+
+
+@_command(crawl, "full")
+@_JSON
+def crawl_full_command(as_json: bool) -> None:
+    """List the index, visit every project and read every distribution; goes on with an open full crawl."""
+    with _opened_crawler() as crawler:
+        result = crawl_full(crawler)
+        complete = catalog_status(crawler.catalog).complete_serial
+    answer = {
+        "serial": result.crawl.serial,
+        "complete_serial": complete,
+        "projects": result.listing.projects,
+        "missing_projects": list(result.listing.missing),
+        "visits_given_up": result.visits.gave_up,
+        "reads": asdict(result.reads),
+    }
+    if result.listing.missing:
+        say(f"not on the index: {', '.join(result.listing.missing)}")
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(
+            f"full crawl at serial {result.crawl.serial}: {result.listing.projects} projects visited,"
+            f" {_told_reads(result.reads)}"
+        )
+    _tell_failed(result.reads, result.visits.gave_up)
+
+
+@_command(crawl, "incremental")
+@_JSON
+def crawl_incremental_command(as_json: bool) -> None:
+    """Follow the changelog up to the index's last serial; goes on with ranges that are open."""
+    answers = []
+    with _opened_crawler() as crawler:
+        ask_next_range(crawler)
+        for serials in open_ranges(crawler):
+            result = crawl_range(crawler, serials)
+            answers.append(
+                {
+                    "range": serials.key,
+                    "events": result.events.events,
+                    "unknown_events": result.events.unknown,
+                    "projects": result.visits.total,
+                    "visits_given_up": result.visits.gave_up,
+                    "reads": asdict(result.reads),
+                }
+            )
+            if not as_json:
+                unknown = f" ({result.events.unknown} of unknown kinds)" if result.events.unknown else ""
+                click.echo(
+                    f"range {serials}: {result.events.events} events{unknown}, {result.visits.total} projects visited,"
+                    f" {_told_reads(result.reads)}"
+                )
+            _tell_failed(result.reads, result.visits.gave_up)
+        complete = catalog_status(crawler.catalog).complete_serial
+    if as_json:
+        print_json({"complete_serial": complete, "ranges": answers})
+    elif not answers:
+        click.echo(f"nothing is new: the catalog is complete up to serial {complete}")
+
+
+def _told_reads(reads: ReadCounts) -> str:
+    told = {"data": reads.data, "errors": reads.errors, "unsupported": reads.unsupported}
+    told |= {"vanished": reads.vanished, "given up": reads.gave_up}
+    done = ", ".join(f"{count} {name}" for name, count in told.items() if count)
+    return f"{sum(told.values())} distributions read" + (f" ({done})" if done else "")
+
+
+def _tell_failed(reads: ReadCounts, visits: int) -> None:
+    if failed := reads.errors + reads.gave_up:
+        say(f"{failed} distributions could not be read: see `pypi-assets failures list`")
+    if visits:
+        say(f"{visits} projects could not be visited: see `pypi-assets failures list`")
+
+
+@_command(dump, "full", "--shards 16")
+@click.option(
+    "--shards",
+    type=click.Choice([str(shards) for shards in FULL_DUMP_SHARDS]),
+    default="256",
+    show_default=True,
+    help="How many files; 1 or 16 are enough for a small index.",
+)
+@_JSON
+def dump_full_command(shards: str, as_json: bool) -> None:
+    """Dump what is live at the complete serial; goes on with an open dump of so many shards."""
+    settings = load_settings()
+    with _opened_catalog(settings) as catalog:
+        storage = storage_from(settings)
+        manifest = full_dump(catalog, storage, int(shards))
+    _print_dumps([manifest], storage, as_json)
+
+
+@_command(dump, "incremental")
+@_JSON
+def dump_incremental_command(as_json: bool) -> None:
+    """Dump each complete range that has no dump yet."""
+    settings = load_settings()
+    with _opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+        storage = storage_from(settings)
+        manifests = []
+        for done, manifest in enumerate(write_missing_ranges(catalog, storage), 1):
+            manifests.append(manifest)
+            report(Progress("dumps", done, done))
+    _print_dumps(manifests, storage, as_json)
+    if not manifests:
+        say("every complete range is dumped")
+
+
+def _print_dumps(manifests: Sequence[Manifest], storage: Storage, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {
+                    "kind": manifest.kind.value,
+                    "range": manifest.serials.key,
+                    "directory": manifest.directory,
+                    "shards": manifest.shards,
+                    "rows": manifest.rows,
+                    "bytes": manifest.size,
+                }
+                for manifest in manifests
+            ]
+        )
+        return
+    for manifest in manifests:
+        click.echo(
+            f"{manifest.kind.value} dump {manifest.directory}: {manifest.rows} rows in {len(manifest.files)} files,"
+            f" {manifest.size} bytes, below {storage.url}"
+        )
+
+
+@_command(leveldb, "update")
+@_DATASET
+@click.option("--from-scratch", is_flag=True, help="Build from the dumps alone, not on the version before.")
+@click.option("--force", is_flag=True, help="Build a version even where nothing is new.")
+@_JSON
+def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
+    """Build and publish the next version of each dataset from the dumps."""
+    settings = load_settings()
+    results = []
+    with _opened_catalog(settings) as catalog:
+        storage = storage_from(settings)
+        version = None  # one number for what is built together
+        for name in [dataset] if dataset else DATASETS:
+            result = build_version(
+                name,
+                storage=storage,
+                catalog=catalog,
+                version=version,
+                force=force,
+                from_scratch=from_scratch,
+                write_buffer_bytes=settings.leveldb_write_buffer_bytes,
+            )
+            version = result.version if result.published else version
+            results.append(result)
+            if as_json:
+                continue
+            if result.published:
+                base = f"built on version {result.base_version}" if result.base_version else "built from scratch"
+                why = f" ({result.rebuilt_because})" if result.rebuilt_because else ""
+                click.echo(
+                    f"{name} version {result.version} at serial {result.serial}: {base}{why}, {result.rows} rows"
+                    f" applied, {result.written} records written"
+                )
+            else:
+                click.echo(f"{name}: {result.reason}")
+    if as_json:
+        print_json([asdict(result) for result in results])
+
+
+@_command(leveldb, "list")
+@_DATASET
+@_JSON
+def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
+    """List the published versions, newest last."""
+    storage = storage_from(load_settings(), read_only=True)
+    rows = [
+        _listed_version(storage, name, version)
+        for name in ([dataset] if dataset else DATASETS)
+        for version in published_versions(storage, name)
+    ]
+    columns = ("dataset", "version", "serial", "records", "bytes", "base_version", "problem")
+    if not _print_rows(columns, rows, as_json):
+        say("no version is published: run `pypi-assets leveldb update`")
+
+
+def _listed_version(storage: Storage, dataset: str, version: int) -> dict[str, object]:
+    row: dict[str, object] = dict.fromkeys(("serial", "records", "bytes", "base_version", "dumps", "problem"))
+    row = {"dataset": dataset, "version": version} | row
+    try:
+        manifest = read_published(storage, dataset, version).manifest
+    except LeveldbError as error:
+        return row | {"problem": str(error)}
+    return row | {
+        "serial": manifest.serial,
+        "records": sum(manifest.counts.values()),
+        "bytes": sum(file.size for file in manifest.files),
+        "base_version": manifest.base_version,
+        "dumps": list(manifest.cover),
+    }
+
+
+@_command(leveldb, "verify", "--dataset modules --version 3 --deep")
+@_DATASET
+@click.option("--version", type=click.IntRange(1), help="Which version; default: the newest.")
+@click.option("--deep", is_flag=True, help="Also rebuild it from its input list and compare record by record.")
+@_JSON
+def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool, as_json: bool) -> None:
+    """Check published versions record by record; exits with 1 where something is wrong."""
+    settings = load_settings()
+    storage = storage_from(settings, read_only=True)
+    found = []
+    for name in [dataset] if dataset else DATASETS:
+        published = published_versions(storage, name)
+        if not published:
+            raise LeveldbDamagedError(f"no version of {name} is published: run `pypi-assets leveldb update`")
+        found.append(
+            verify(name, version or published[-1], storage=storage, deep=deep, work_dir=_private_folder(settings))
+        )
+    if as_json:
+        print_json([asdict(one) | {"ok": one.ok} for one in found])
+    for one in found:
+        if one.ok and not as_json:
+            click.echo(f"{one.dataset} version {one.version}: {one.records} records, all as they must be")
+        for problem in one.problems:
+            say(f"{one.dataset} version {one.version}: {problem}")
+    if not all(one.ok for one in found):
+        raise click.exceptions.Exit(1)
+
+
+@_command(lookup, "module", "yaml")
+@click.argument("name")
+@_JSON
+def lookup_module_command(name: str, as_json: bool) -> None:
+    """Which projects provide the module NAME, and in which versions."""
+    settings = load_settings()
+    storage = storage_from(settings, read_only=True)
+    with open_latest("modules", storage, _private_folder(settings), check_hashes=False) as reader:
+        answer = reader.module(name)
+    _print_answer(reader, answer, f"no project provides the module {name}", ("project", "versions"), as_json)
+
+
+@_command(lookup, "project", "requests==2.32.3")
+@click.argument("requirement", metavar="NAME[==VERSION]")
+@_JSON
+def lookup_project_command(requirement: str, as_json: bool) -> None:
+    """What the distributions of a project, or of one version of it, require."""
+    match = _REQUIREMENT.fullmatch(requirement)
+    if match is None:
+        raise click.BadParameter(f"{requirement!r} is neither a project's NAME nor NAME==VERSION")
+    settings = load_settings()
+    storage = storage_from(settings, read_only=True)
+    with open_latest("depgraph", storage, _private_folder(settings), check_hashes=False) as reader:
+        answer = reader.project(match[1], match[2])
+    nothing = f"no distribution of {match[1]}{f' in version {match[2]}' if match[2] else ''} is known"
+    columns = ("filename", "version", "requires_python", "yanked", "requires_dist")
+    _print_answer(reader, answer, nothing, columns, as_json)
+
+
+def _private_folder(settings: Settings) -> Path:
+    """Where LevelDBs from a remote store are kept for reading."""
+    return settings.resolved_home / "leveldbs"
+
+
+def _print_answer(reader: Reader, answer: Answer, nothing: str, columns: Sequence[str], as_json: bool) -> None:
+    for skipped in reader.skipped:
+        say(f"not used: {skipped}")
+    if not answer.results:
+        say(f"{nothing} as of serial {answer.serial}")
+    _print_rows(columns, answer.results, as_json)
+
+
+@_command(cli, "files", "--project requests --at-serial 1200")
+@click.option("--project", help="Only the files of this project.")
+@click.option("--at-serial", type=click.IntRange(0), help="As of this serial; default: the complete serial.")
+@_JSON
+def files_command(project: str | None, at_serial: int | None, as_json: bool) -> None:
+    """The distributions that are live in the catalog."""
+    with _opened_catalog(load_settings()) as catalog:
+        serial = answerable_serial(catalog, at_serial)
+        with catalog.read() as connection:
+            known = project is None or find_project(connection, project) is not None
+        if not known:
+            say(f"the catalog knows no project {project}")
+        columns = ("filename", "project", "version", "kind", "yanked", "outcome", "live_since")
+        count = _print_rows(columns, (asdict(file) for file in live_files(catalog, serial, project)), as_json)
+        if known and not count:
+            say(f"no distribution {f'of {project} ' if project else ''}is live at serial {serial}")
+
+
+@_command(failures, "list")
+@_JSON
+def failures_list_command(as_json: bool) -> None:
+    """Distributions that could not be read, and projects that could not be visited."""
+    with _opened_catalog(load_settings()) as catalog, catalog.read() as connection:
+        found = list_failures(connection) + list_failed_visits(connection)
+    columns = ("project", "filename", "outcome", "kind", "attempts", "text")
+    if not _print_rows(columns, (asdict(failure) for failure in found), as_json):
+        say("nothing has failed")
+
+
+@_command(failures, "retry", '--kind "corrupt archive" --project requests')
+@click.option("--kind", help="Only failures of this kind, as `failures list` shows it.")
+@click.option("--project", help="Only failures of this project.")
+@_JSON
+def failures_retry_command(kind: str | None, project: str | None, as_json: bool) -> None:
+    """Try again what failed, and what is pending; as patient as a crawl."""
+    with _opened_crawler() as crawler:
+        result = retry(crawler, kind, project)
+    if as_json:
+        print_json(asdict(result))
+    else:
+        click.echo(
+            f"tried {result.retried_reads} reads and {result.retried_visits} visits again: {_told_reads(result.reads)}"
+        )
+    _tell_failed(result.reads, result.visits_given_up)
+
+
+@_command(cli, "inspect", "dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_JSON
+def inspect_command(files: tuple[Path, ...], as_json: bool) -> None:
+    """Read distributions from disk, without running anything of them, and print their records."""
+    limits = limits_from(load_settings())
+    unread = 0
+
+    def records() -> Iterator[DistributionRecord]:
+        nonlocal unread
+        for path in files:
+            try:
+                yield read_path(path, limits=limits)
+            except OSError as error:
+                unread += 1
+                say(f"cannot read {path}: {error.strerror or error}")
+
+    if as_json:
+        print_json_rows(record_to_json(record) for record in records())
+    else:
+        for record in records():
+            _print_record(record_to_json(record))
+    if unread:
+        raise click.exceptions.Exit(1)
+
+
+def _print_record(fields: dict[str, object]) -> None:
+    shown = fields | {"error": ": ".join(fields["error"].values()) if isinstance(fields["error"], dict) else None}
+    empty: tuple[object, ...] = (None, [], {}, False)
+    print_facts((name.replace("_", " "), value) for name, value in shown.items() if value not in empty)
+    click.echo()
+
+
+def main() -> None:
+    """The entry point."""
+    cli()

@@ -1,0 +1,151 @@
+"""How things stand from the index to the LevelDB versions, and what is to be done next."""
+
+from dataclasses import asdict, dataclass
+
+from pypi_assets.assembly import catalog_from, index_from, storage_from
+from pypi_assets.catalog.answers import CatalogStatus, catalog_status
+from pypi_assets.catalog.dumps import Dump, DumpKind, committed_dumps
+from pypi_assets.catalog.reads import Outcome
+from pypi_assets.dumps.cover import Cover, cover_of
+from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import published_versions
+from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.records import LeveldbError
+from pypi_assets.settings import Settings, SettingsError
+from pypi_assets.storage.store import StorageError
+
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class NewestVersion:
+    """The newest version of a dataset; None where there is none, or where it cannot be told."""
+
+    version: int | None = None
+    serial: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How each stage stands. `index_serial` is None, and `index_error` says why, where the index did not answer."""
+
+    catalog: CatalogStatus
+    index_serial: int | None
+    index_error: str | None
+    dumps: tuple[Dump, ...]
+    cover: Cover
+    leveldbs: dict[str, NewestVersion]
+    storage_error: str | None
+
+    @property
+    def lag(self) -> int | None:
+        """How many serials the catalog is behind the index."""
+        complete = self.catalog.complete_serial
+        return None if complete is None or self.index_serial is None else max(self.index_serial - complete, 0)
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many live distributions have which outcome."""
+        counts = self.catalog.outcomes
+        return {
+            "read": counts[Outcome.DATA],
+            "failed": counts[Outcome.ERROR] + counts[Outcome.GAVE_UP],
+            "gave_up": counts[Outcome.GAVE_UP],
+            "unsupported": counts[Outcome.UNSUPPORTED],
+            "vanished": counts[Outcome.VANISHED],
+            "pending": counts[Outcome.PENDING],
+        }
+
+    @property
+    def dump_counts(self) -> dict[str, int]:
+        """How many committed dumps there are of each kind."""
+        return {kind.value: sum(dump.kind == kind for dump in self.dumps) for kind in DumpKind}
+
+    def to_do(self) -> list[str]:
+        """What stands in the way of all being well, each with what to do; empty where nothing does."""
+        catalog, complete = self.catalog, self.catalog.complete_serial
+        lines = [error for error in (self.index_error, self.storage_error) if error]
+        lines += [f"the ledger is broken: {fault}" for fault in catalog.ledger_faults]
+        if catalog.open_crawl is not None:
+            lines.append("a full crawl is open: `pypi-assets crawl full` goes on with it")
+        elif complete is None:
+            lines.append("nothing has been crawled: run `pypi-assets crawl full`")
+        if complete is not None and (self.lag or catalog.open_ranges or complete < (catalog.exact_from or 0)):
+            lines.append("the catalog is behind the index: run `pypi-assets crawl incremental`")
+        if gave_up := catalog.outcomes[Outcome.GAVE_UP] + catalog.failed_visits:
+            lines.append(f"{gave_up} reads and visits were given up: see `pypi-assets failures list`")
+        if complete and self.cover.serial < complete:
+            kind = "incremental" if self.cover.dumps else "full"
+            lines.append(f"the dumps are behind the catalog: run `pypi-assets dump {kind}`")
+        if not self.storage_error and any((one.serial or 0) < self.cover.serial for one in self.leveldbs.values()):
+            lines.append("the LevelDB versions are behind the dumps: run `pypi-assets leveldb update`")
+        return lines
+
+
+def read_status(settings: Settings) -> Status:
+    """Asks each stage. An index or a storage that does not answer is told of; raises CatalogError."""
+    catalog = catalog_from(settings)
+    try:
+        status, dumps = catalog_status(catalog), committed_dumps(catalog)
+    finally:
+        catalog.close()
+    index_serial, index_error = _ask_index(settings, status.index_url)
+    leveldbs, storage_error = _newest_versions(settings)
+    return Status(status, index_serial, index_error, tuple(dumps), cover_of(dumps), leveldbs, storage_error)
+
+
+def _ask_index(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
+    """The index's last serial, or why it is not known. It is asked once, and not for long."""
+    hasty = settings.model_copy(
+        update={
+            "request_attempts": 1,
+            "connect_timeout_s": min(settings.connect_timeout_s, _PATIENCE_S),
+            "read_timeout_s": min(settings.read_timeout_s, _PATIENCE_S),
+        }
+    )
+    try:
+        with index_from(hasty) as index:
+            if followed not in {None, index.index_url}:
+                return None, f"the catalog follows {followed}, not {index.index_url}: set PYPI_ASSETS_INDEX_URL back"
+            return index.last_serial(), None
+    except (SettingsError, PackageIndexError) as error:
+        return None, f"the index's serial is not known: {error}"
+
+
+def _newest_versions(settings: Settings) -> tuple[dict[str, NewestVersion], str | None]:
+    """The newest version of each dataset, or why they are not known."""
+    found = {name: NewestVersion() for name in DATASETS}
+    try:
+        storage = storage_from(settings)
+        for name in DATASETS:
+            for version in published_versions(storage, name)[-1:]:
+                found[name] = NewestVersion(version)
+                found[name] = NewestVersion(version, read_published(storage, name, version).manifest.serial)
+    except (StorageError, LeveldbError) as error:
+        return found, f"the LevelDB versions are not known: {error}"
+    return found, None
+
+
+def status_to_json(status: Status, *, expected_end: str | None, last_full_crawl: str | None) -> dict[str, object]:
+    """The status as JSON values; the times of it are given as texts."""
+    catalog = status.catalog
+    crawl = catalog.open_crawl
+    return {
+        "complete_serial": catalog.complete_serial,
+        "index_serial": status.index_serial,
+        "lag": status.lag,
+        "index_error": status.index_error,
+        "exact_from": catalog.exact_from,
+        "events_through": catalog.events_through,
+        "open_ranges": catalog.open_ranges,
+        "open_crawl": crawl and (asdict(crawl) | {"expected_end": expected_end}),
+        "last_full_crawl": last_full_crawl,
+        "live_distributions": catalog.live_distributions,
+        **status.outcomes,
+        "failed_visits": catalog.failed_visits,
+        "dumps": status.dump_counts | {"serial": status.cover.serial or None, "cover": list(status.cover.directories)},
+        "leveldbs": {name: asdict(newest) for name, newest in status.leveldbs.items()},
+        "storage_error": status.storage_error,
+        "to_do": status.to_do(),
+    }

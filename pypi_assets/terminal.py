@@ -1,0 +1,124 @@
+"""What the command line prints: data on standard output, messages and progress on standard error.
+
+On a terminal that is tables and a bar; elsewhere plain lines, with tabs between the columns, that other programs read.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+from rich.text import Text
+
+from pypi_assets.crawl.crawler import Progress
+
+PLAIN_PROGRESS_EVERY_S = 5.0
+
+
+def local_time(unix_seconds: float | None) -> str | None:
+    """ISO 8601 in the local time zone, to the second."""
+    return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds).astimezone().isoformat("T", "seconds")
+
+
+def print_json(value: object) -> None:
+    """Prints `value` as JSON in ASCII, which any terminal and pipe takes."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def print_json_rows(rows: Iterable[object]) -> int:
+    """Prints a JSON array with one row a line, as the rows come; returns how many there were."""
+    count = 0
+    for count, row in enumerate(rows, 1):
+        click.echo(("[\n" if count == 1 else ",\n") + json.dumps(row), nl=False)
+    click.echo("\n]" if count else "[]")
+    return count
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+    """A table on a terminal; elsewhere one line a row, without headings, as they come. Returns how many there were."""
+    table = Table(*columns)
+    count = 0
+    for row in rows:
+        count += 1
+        cells = [plain(value) for value in row]
+        if sys.stdout.isatty():
+            table.add_row(*(Text(cell, overflow="fold") for cell in cells))
+        else:
+            click.echo("\t".join(cells))
+    if table.row_count:
+        Console().print(table)
+    return count
+
+
+def print_facts(facts: Iterable[tuple[str, object]]) -> None:
+    """One `name   value` line each."""
+    for name, value in facts:
+        click.echo(f"{name:<16}{plain(value)}")
+
+
+def say(message: str) -> None:
+    """A message for people, on standard error."""
+    click.echo(plain(message), err=True)
+
+
+def plain(value: object) -> str:
+    """`value` in one line, without the control characters that an index or a file may have put into it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(item) for item in value)
+    return "".join(char if char.isprintable() else "\ufffd" for char in " ".join(str(value).split()))
+
+
+@contextmanager
+def progress_shown() -> Iterator[Callable[[Progress], None]]:
+    """What hears of progress and shows it on standard error: as bars on a terminal, else as a line now and then."""
+    if not sys.stderr.isatty():
+        yield _PlainProgress()
+        return
+    bars = Bars(
+        TextColumn("{task.description:>9}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[failed]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    tasks: dict[str, Any] = {}
+
+    def show(progress: Progress) -> None:
+        failed = f"{progress.failed} failed" if progress.failed else ""
+        if progress.stage not in tasks:
+            tasks[progress.stage] = bars.add_task(progress.stage, failed=failed)
+        bars.update(tasks[progress.stage], completed=progress.done, total=progress.total, failed=failed)
+
+    with bars:
+        yield show
+
+
+class _PlainProgress:
+    """One line where a stage ends, and between them at most one in a few seconds."""
+
+    def __init__(self) -> None:
+        self._told_at = time.monotonic()
+        self._told: Progress | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        ended = progress.done >= progress.total > 0
+        waited = time.monotonic() - self._told_at >= PLAIN_PROGRESS_EVERY_S
+        if progress == self._told or not (ended or waited):
+            return
+        self._told_at, self._told = time.monotonic(), progress
+        failed = f", {progress.failed} failed" if progress.failed else ""
+        say(f"{progress.stage}: {progress.done} of {progress.total}{failed}")
