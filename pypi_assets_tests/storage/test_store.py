@@ -57,7 +57,11 @@ def test_what_is_missing_has_its_own_error(storage: Storage, tmp_path: Path) -> 
     assert not isinstance(caught.value, NotFoundError)
 
 
-def test_streams_in_pieces_and_downloads(storage: Storage, tmp_path: Path) -> None:
+def test_streams_in_pieces_and_downloads(storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pypi_assets.storage.store.RANGE_BYTES", 2_000_000)
+    storage.put("empty", b"")
+    with storage.open("empty") as stream:
+        assert stream.read() == b""
     content = bytes(range(256)) * 20_000
     storage.put("big", content)
     with storage.open("big") as stream:
