@@ -1,6 +1,7 @@
 """Rules 2 and 3 from end to end: the catalog equals the index at each complete serial, in any order."""
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
+from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger import ask_range, complete_serial, ledger
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, yanked_intervals
-from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.full import crawl_full, list_index, read_shards, visit_shards
 from pypi_assets.crawl.incremental import crawl_incremental, crawl_range, open_ranges
 from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
@@ -191,3 +193,47 @@ def test_a_name_registered_again_keeps_its_first_life_in_the_past(index: ServedI
     getattr(index, kind)("ONE", "2.0")
     crawl_incremental(crawler)
     assert live(catalog) == index.shown() != live(catalog, first)
+
+
+def test_ranges_of_the_same_projects_in_parallel(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+    for name in PROJECTS:
+        index.wheel(name, "1.0")
+    alone = open_catalog(f"sqlite:///{tmp_path / 'alone.sqlite'}")
+    for each in (catalog, alone):
+        crawl_full(index.crawler(each))
+    shown = {}
+    for version in ("2.0", "3.0", "4.0", "5.0"):
+        for name in PROJECTS:
+            index.wheel(name, version)
+            index.sdist(name, version)
+        index.history.remove_release("Alpha", version)
+        index.history.yank("beta.pkg", version)
+        shown[index.serial] = index.shown()
+        for each in (catalog, alone):
+            with each.write() as connection:
+                ask_range(connection, index.serial, 0.0)
+    ranges = open_ranges(index.crawler(catalog))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda serials: crawl_range(index.crawler(catalog), serials), [*ranges, *reversed(ranges)]))
+    crawl_incremental(index.crawler(alone))
+    assert content(catalog) == content(alone)
+    for serial, expected in shown.items():
+        assert live(catalog, serial) == expected
+
+
+def test_shards_of_one_full_crawl_in_parallel(index: ServedIndex, catalog: Catalog):
+    for number in range(20):
+        index.wheel(f"project{number}", "1.0")
+        index.sdist(f"project{number}", "1.0")
+    crawl, _ = list_index(index.crawler(catalog))
+
+    def work(shards: range) -> None:
+        crawler = index.crawler(catalog)
+        visit_shards(crawler, crawl, shards)
+        read_shards(crawler, crawl, shards)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, [range(300), range(300, 700), range(700, 1_000)]))
+    status = catalog_status(catalog)
+    assert (status.complete_serial, status.outcomes["data"]) == (index.serial, 40)
+    assert live(catalog) == index.shown()

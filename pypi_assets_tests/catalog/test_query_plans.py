@@ -1,0 +1,81 @@
+"""Every query that runs per project or per range finds its rows by an index, so that it stays quick on all of PyPI."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import event, text
+
+from pypi_assets.catalog.answers import live_files
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dumps import open_full_dump, open_range_dump, range_dump_rows
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets_tests.served_index import served_index
+
+SMALL = {  # these grow with the number of crawls, dumps, ranges and versions, not with that of projects
+    "catalog_state",
+    "serial_ranges",
+    "full_crawls",
+    "dumps",
+    "dump_files",
+    "leveldb_versions",
+    "leveldb_builds",
+    "leases",
+}
+
+
+@contextmanager
+def statements(catalog: Catalog) -> Iterator[dict[str, object]]:
+    """The statements executed meanwhile, each with the parameters of its first execution."""
+    found: dict[str, object] = {}
+
+    def note(_connection, _cursor, statement, parameters, _context, executemany):
+        if re.match(r"SELECT|UPDATE|DELETE", statement):
+            found.setdefault(statement, parameters[0] if executemany else parameters)
+
+    event.listen(catalog.engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(catalog.engine, "before_cursor_execute", note)
+
+
+def scanned_tables(catalog: Catalog, statement: str, parameters: object) -> set[str]:
+    """The tables that `statement` would read from one end to the other."""
+    with catalog.engine.connect() as connection:
+        if catalog.is_sqlite:
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+            return set(re.findall(r"SCAN (\w+)", "\n".join(row[-1] for row in rows)))
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        rows = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters).all()
+        return set(re.findall(r"Seq Scan on (\w+)", "\n".join(row[0] for row in rows)))
+
+
+def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_path: Path):
+    with served_index(tmp_path / "served") as index:
+        for number in range(5):
+            index.wheel(f"project{number}", "1.0")
+        crawler = index.crawler(catalog)
+        crawl_full(crawler)
+        open_full_dump(catalog, 1)
+        index.wheel("project1", "2.0")
+        index.history.yank("project2", "1.0")
+        index.history.remove_project("project3")
+        index.raw("project4-2.0-py3-none-any.whl", b"no zip")
+        with statements(catalog) as found:
+            [result] = crawl_incremental(crawler)
+            list(range_dump_rows(catalog, open_range_dump(catalog, result.serials)))
+            list(live_files(catalog, project="project1"))
+    assert len(found) > 30
+    scans = {
+        statement: scanned_tables(catalog, statement, parameters) - SMALL for statement, parameters in found.items()
+    }
+    assert {statement: tables for statement, tables in scans.items() if tables} == {}
+
+
+def test_a_scan_would_be_seen(catalog: Catalog):
+    assert scanned_tables(catalog, "SELECT * FROM distributions WHERE size > 5", () if catalog.is_sqlite else {}) == {
+        "distributions"
+    }
