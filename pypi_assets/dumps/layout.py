@@ -6,9 +6,13 @@ DUMPS = "data_dumps/python_distribution_data"
 MANIFEST_NAME = "_MANIFEST.json"
 
 
+def dump_path(directory: str) -> str:
+    """The storage path of the dump in `directory`, which is named like `0-1200` or `1200-1350.2`."""
+    return f"{DUMPS}/{directory}"
+
+
 def file_path(directory: str, name: str) -> str:
-    """The storage path of a file of the dump in `directory`, which is named like `0-1200` or `1200-1350.2`."""
-    return f"{DUMPS}/{directory}/{name}"
+    return f"{dump_path(directory)}/{name}"
 
 
 def manifest_path(directory: str) -> str:

@@ -31,10 +31,10 @@ from pypi_assets.catalog.dumps import (
 from pypi_assets.catalog.ledger import RangeState, ledger
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.dumps.cover import cover_of
-from pypi_assets.dumps.layout import file_path
+from pypi_assets.dumps.layout import dump_path, file_path
 from pypi_assets.dumps.manifest import Manifest, read_manifest, write_manifest
 from pypi_assets.dumps.rows import DumpDamagedError, write_rows
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import Storage
 
 Progress = Callable[[int], None]
 
@@ -59,7 +59,7 @@ def write_shard(
 
 def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
     """The shards of an open dump that no whole file is recorded and stored for."""
-    written = {file.shard for file in recorded_files(catalog, dump) if _is_stored(storage, dump, file)}
+    written = {file.shard for file in _whole_files(storage, dump, recorded_files(catalog, dump))}
     return [shard for shard in range(dump.shards) if shard not in written]
 
 
@@ -147,14 +147,14 @@ def _whole_manifest(storage: Storage, dump: Dump) -> Manifest | None:
 
 
 def _require_stored(storage: Storage, dump: Dump, files: list[DumpFile]) -> None:
+    whole = _whole_files(storage, dump, files)
     for file in files:
-        if not _is_stored(storage, dump, file):
+        if file not in whole:
             uri = storage.uri(file_path(dump.directory, file.name))
             raise DumpDamagedError(f"{uri} is recorded with {file.size} bytes but not stored so: write the shard again")
 
 
-def _is_stored(storage: Storage, dump: Dump, file: DumpFile) -> bool:
-    try:
-        return storage.head(file_path(dump.directory, file.name)).size == file.size
-    except NotFoundError:
-        return False
+def _whole_files(storage: Storage, dump: Dump, files: list[DumpFile]) -> list[DumpFile]:
+    """Those of `files` that are stored with the right size."""
+    sizes = {stored.path: stored.size for stored in storage.list(dump_path(dump.directory))}
+    return [file for file in files if sizes.get(file_path(dump.directory, file.name)) == file.size]

@@ -10,6 +10,7 @@ from pypi_assets.leveldbs.datasets import Dataset
 from pypi_assets.leveldbs.records import ContentHash, LeveldbError, Meta, Records, Row, write_meta
 
 _BATCH_BYTES = 4 * 1024**2
+_BATCH_ROWS = 10_000
 
 
 class Builder:
@@ -32,7 +33,7 @@ class Builder:
 
         `fresh` promises that nothing is there of any of its projects, as with a full dump into an empty LevelDB.
         """
-        batch, pending, last = self._db.write_batch(), 0, ""
+        batch, pending, flushed_at, last = self._db.write_batch(), 0, self.rows, ""
         for project, group in groupby(rows, key=lambda row: str(row["normalized"])):
             if project <= last:
                 raise LeveldbError(f"{name} is not sorted by project: {project} comes after {last}")
@@ -41,9 +42,9 @@ class Builder:
             self.rows += len(project_rows)
             before, after = self._dataset.change(None if fresh else self._db, project, project_rows)
             pending += self._difference(batch, before, after)
-            if pending >= _BATCH_BYTES:
+            if pending >= _BATCH_BYTES or self.rows - flushed_at >= _BATCH_ROWS:
                 batch.write()
-                batch, pending = self._db.write_batch(), 0
+                batch, pending, flushed_at = self._db.write_batch(), 0, self.rows
                 self._flushed(self.rows)
         batch.write()
         self._flushed(self.rows)

@@ -10,12 +10,12 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pypi_assets.leveldbs.manifest import LeveldbFile, PublishedVersion
-from pypi_assets.leveldbs.records import LeveldbDamagedError
+from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
 from pypi_assets.storage.store import NotFoundError, Storage
 
 PRIVATE_FOLDER = ".private"
@@ -50,28 +50,39 @@ def private_parent(storage: Storage, cache_dir: Path | None) -> Path:
         return storage.root / PRIVATE_FOLDER
     if cache_dir is not None:
         return cache_dir / PRIVATE_FOLDER
-    return Path(tempfile.gettempdir()) / f"pypi-assets-{os.getuid()}"
+    temporary = Path(tempfile.gettempdir()) / f"pypi-assets-{os.getuid()}"
+    temporary.mkdir(mode=0o700, exist_ok=True)
+    if temporary.is_symlink() or temporary.stat().st_uid != os.getuid():  # anyone can make a folder by that name
+        raise LeveldbError(f"{temporary} belongs to somebody else: remove it, or name a cache folder")
+    return temporary
 
 
 def copy_published(
-    storage: Storage, published: PublishedVersion, target: Path, cache_dir: Path | None = None, *, hashes: bool = True
+    storage: Storage,
+    published: PublishedVersion,
+    target: Path,
+    cache_dir: Path | None = None,
+    *,
+    hashes: bool = True,
+    copied: Callable[[str], object] = str,
 ) -> None:
     """Makes the folder `target` a copy of a published version: hard links to its tables and copies of the rest.
 
     From a remote store the files are downloaded, by way of `cache_dir` if there is one, which keeps the newest
     versions. All files are checked against the manifest, their contents too unless `hashes` is False: raises
-    LeveldbDamagedError.
+    LeveldbDamagedError. `copied` is told the name of each file.
     """
     source = storage.local_path(published.path)
     if source is None:
         if cache_dir is None:
-            _download(storage, published, target)
+            _download(storage, published, target, copied)
             return
-        source = _cached(storage, published, cache_dir)
+        source = _cached(storage, published, cache_dir, copied)
     target.mkdir()
     for file in published.manifest.files:
         _check(source / file.name, file, hashes=hashes)
         _link_or_copy(source / file.name, target / file.name)
+        copied(file.name)
 
 
 def file_sha256(path: Path) -> str:
@@ -100,7 +111,7 @@ def _check(path: Path, file: LeveldbFile, *, hashes: bool = True) -> None:
         raise LeveldbDamagedError(f"{path} is not the file that its manifest names: its sha256 differs")
 
 
-def _download(storage: Storage, published: PublishedVersion, target: Path) -> None:
+def _download(storage: Storage, published: PublishedVersion, target: Path, copied: Callable[[str], object]) -> None:
     target.mkdir()
     for file in published.manifest.files:
         path = f"{published.path}/{file.name}"
@@ -112,9 +123,10 @@ def _download(storage: Storage, published: PublishedVersion, target: Path) -> No
             _check(target / file.name, file)
         except LeveldbDamagedError as error:
             raise LeveldbDamagedError(f"{storage.uri(path)}, downloaded: {error}") from error
+        copied(file.name)
 
 
-def _cached(storage: Storage, published: PublishedVersion, cache_dir: Path) -> Path:
+def _cached(storage: Storage, published: PublishedVersion, cache_dir: Path, copied: Callable[[str], object]) -> Path:
     """The folder of `cache_dir` that holds the version, downloaded now if it is not there yet."""
     versions = cache_dir / published.manifest.dataset
     cached = versions / f"{published.manifest.directory}-{published.inputs.manifest_sha256[:16]}"
@@ -122,7 +134,7 @@ def _cached(storage: Storage, published: PublishedVersion, cache_dir: Path) -> P
         return cached
     versions.mkdir(parents=True, exist_ok=True)
     with private_folder(cache_dir / PRIVATE_FOLDER) as folder:
-        _download(storage, published, folder / "download")
+        _download(storage, published, folder / "download", copied)
         try:
             (folder / "download").rename(cached)
         except OSError:

@@ -129,7 +129,7 @@ def build_version(
         build = begin_build(catalog, dataset.name, number)
         with private_folder(private_parent(storage, work_dir)) as folder:
             path = folder / "leveldb"
-            plan = _copy_base(storage, plan, path)
+            plan = _copy_base(storage, plan, path, held)
             flushed = _flushed(held, progress)
             builder, meta = _build(dataset, storage, plan, path, build, write_buffer_bytes, flushed)
             manifest = _publish(storage, plan, path, build, meta, held)
@@ -205,12 +205,13 @@ def _flushed(held: Lease, progress: Progress | None) -> Progress:
     return flushed
 
 
-def _copy_base(storage: Storage, plan: _Plan, path: Path) -> _Plan:
+def _copy_base(storage: Storage, plan: _Plan, path: Path, held: Lease) -> _Plan:
     """Copies the version to build on into the new folder `path`; plans to build anew where that one is damaged."""
     if plan.base is None:
         return plan
+    flushed = _flushed(held, None)
     try:
-        copy_published(storage, plan.base, path)
+        copy_published(storage, plan.base, path, copied=lambda _name: flushed(0))
     except LeveldbDamagedError as error:
         shutil.rmtree(path, ignore_errors=True)
         return plan.anew(f"{plan.base.name} is damaged: {error}")

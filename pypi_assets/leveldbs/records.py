@@ -111,7 +111,7 @@ def damage_told(name: str) -> Iterator[None]:
     try:
         yield
     except plyvel.Error as error:
-        text = error.args[0].decode(errors="replace") if error.args else repr(error)
+        text = b" ".join(part for part in error.args if isinstance(part, bytes)).decode(errors="replace")
         raise LeveldbDamagedError(f"{name} cannot be read: {text}") from error
 
 
