@@ -124,9 +124,9 @@ class SmallCatalog:
         connection.execute(insert(changes).values(**row))
 
 
-def small_catalog(folder: Path) -> SmallCatalog:
-    """An empty catalog below `folder`; `.catalog.close()` ends it."""
-    catalog = open_catalog(f"sqlite:///{folder / 'catalog.sqlite'}")
+def small_catalog(folder: Path, url: str | None = None) -> SmallCatalog:
+    """An empty catalog below `folder`, or in the database at `url`; `.catalog.close()` ends it."""
+    catalog = open_catalog(url or f"sqlite:///{folder / 'catalog.sqlite'}")
     with catalog.write() as connection:
         connection.execute(
             insert(catalog_state).values(

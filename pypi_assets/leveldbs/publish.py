@@ -241,14 +241,7 @@ def _build(
 def _publish(storage: Storage, plan: _Plan, path: Path, build: Build, meta: Meta, held: Lease) -> LeveldbManifest:
     """Puts the files, then their manifest, then the input list that makes the version valid."""
     target = leveldb_path(build.dataset, build.directory)
-    files = []
-    flushed = _flushed(held, None)
-    for file in sorted(path.iterdir()):
-        if file.name not in _NOT_PUBLISHED:
-            put = storage.put_linked if file.suffix == ".ldb" else storage.put
-            put(f"{target}/{file.name}", file)
-            files.append(LeveldbFile(file.name, file.stat().st_size, file_sha256(file)))
-            flushed(0)
+    files = _put_files(storage, path, target, plan.base, held)
     manifest = LeveldbManifest(
         dataset=build.dataset,
         dataset_format=meta.format,
@@ -257,7 +250,7 @@ def _publish(storage: Storage, plan: _Plan, path: Path, build: Build, meta: Meta
         serial=meta.serial,
         counts=meta.counts,
         content_hash=meta.content_hash,
-        files=tuple(files),
+        files=files,
         cover=plan.cover.directories,
         held=plan.held,
         base_version=plan.base.manifest.version if plan.base else None,
@@ -277,6 +270,28 @@ def _publish(storage: Storage, plan: _Plan, path: Path, build: Build, meta: Meta
     held.renew()  # whoever has lost the lease publishes nothing
     write_input_list(storage, inputs)
     return manifest
+
+
+def _put_files(
+    storage: Storage, path: Path, target: str, base: PublishedVersion | None, held: Lease
+) -> tuple[LeveldbFile, ...]:
+    """Puts LevelDB's files below `target`. A remote store copies the tables that the base has itself."""
+    flushed = _flushed(held, None)
+    stored = set(base.manifest.files) if base and storage.root is None else set()
+    files = []
+    for local in sorted(path.iterdir()):
+        if local.name in _NOT_PUBLISHED:
+            continue
+        file = LeveldbFile(local.name, local.stat().st_size, file_sha256(local))
+        if base and file in stored:
+            storage.copy(f"{base.path}/{file.name}", f"{target}/{file.name}")
+        elif local.suffix == ".ldb":
+            storage.put_linked(f"{target}/{file.name}", local)
+        else:
+            storage.put(f"{target}/{file.name}", local)
+        files.append(file)
+        flushed(0)
+    return tuple(files)
 
 
 def _result(manifest: LeveldbManifest, builder: Builder | None, standing_because: str = "") -> BuildResult:

@@ -77,6 +77,8 @@ def test_publish_and_look_up(small: SmallCatalog, storage: Storage, tmp_path: Pa
     for dataset in ("modules", "depgraph"):
         newest = read_published(storage, dataset, {"modules": 3, "depgraph": 4}[dataset]).manifest
         assert newest.base_version is not None
+        base = read_published(storage, dataset, newest.base_version).manifest
+        assert {file for file in base.files if file.name.endswith(".ldb")} <= set(newest.files)
         assert verify(dataset, newest.version, storage=storage, deep=True, work_dir=tmp_path / "work").ok
     with open_latest("modules", storage, tmp_path / "cache") as modules:
         assert (modules.version, modules.serial) == (3, 150)

@@ -35,6 +35,15 @@ def test_what_is_put_is_got_and_replaced(storage: Storage, tmp_path: Path) -> No
     assert abs(storage.head("a/b.txt").last_modified - datetime.now(UTC)) < timedelta(minutes=5)
 
 
+def test_copies_within_the_store(storage: Storage) -> None:
+    storage.put("a/b", b"one")
+    storage.copy("a/b", "c/d")
+    storage.put("a/b", b"two")
+    assert (storage.get("a/b"), storage.get("c/d")) == (b"two", b"one")
+    with pytest.raises(NotFoundError):
+        storage.copy("no", "yes")
+
+
 def test_lists_below_a_folder_only(storage: Storage) -> None:
     for path in ("x/1", "x/y/2", "xy/3"):
         storage.put(path, path.encode())
