@@ -1,0 +1,55 @@
+"""Where the demo keeps its things, and the environment in which it runs."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+DEMO = ROOT / ".demo"
+DOWNLOADS = DEMO / "downloads"
+INDEX = DEMO / "index"
+DATA = DEMO / "data"
+DAGSTER_HOME = DEMO / "dagster"
+STATE = DEMO / "state.json"
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def index_url(port: int) -> str:
+    return f"http://127.0.0.1:{port}/simple/"
+
+
+def remember_port(port: int) -> None:
+    """Keeps the port of the index, which is part of its URL: the catalog follows one index."""
+    STATE.write_text(json.dumps({"index_port": port}))
+
+
+def remembered_port() -> int | None:
+    try:
+        return int(json.loads(STATE.read_text())["index_port"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def environment(port: int) -> dict[str, str]:
+    """The settings of the demo, on top of the environment; those of the user's own are left out."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYPI_ASSETS_")}
+    return kept | {
+        "DAGSTER_HOME": str(DAGSTER_HOME),
+        "PYPI_ASSETS_HOME": str(DATA),
+        "PYPI_ASSETS_INDEX_URL": index_url(port),
+        "PYPI_ASSETS_REQUESTS_PER_SECOND": "1000",
+        "PYTHONWARNINGS": "ignore",
+    }
