@@ -1,8 +1,7 @@
 """Joins committed range dumps into a compaction, for tests."""
 
 import hashlib
-import tempfile
-from pathlib import Path
+import io
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import DumpFile, DumpKind, restore_dump
@@ -20,11 +19,11 @@ def compact(catalog: Catalog, storage: Storage, *directories: str) -> Manifest:
     inputs = [read_manifest(storage, directory) for directory in directories]
     newest = {(row["normalized"], row["filename"]): row for name in directories for row in iter_dump(storage, name)}
     serials = SerialRange(inputs[0].serials.start, inputs[-1].serials.end)
-    with tempfile.TemporaryDirectory() as folder:
-        local = Path(folder) / "python_distribution_data0000.json.gz"
-        count = write_rows(local, in_order(list(newest.values())))
-        content = local.read_bytes()
-    file = DumpFile(0, local.name, count, len(content), hashlib.sha256(content).hexdigest())
+    buffer = io.BytesIO()
+    count = write_rows(buffer, in_order(list(newest.values())))
+    content = buffer.getvalue()
+    name = "python_distribution_data0000.json.gz"
+    file = DumpFile(0, name, count, len(content), hashlib.sha256(content).hexdigest())
     storage.put(file_path(serials.key, file.name), content)
     sequence = min(manifest.sequence for manifest in inputs)
     manifest = Manifest(DumpKind.COMPACTED, serials, serials.key, sequence, 1, directories, (file,))

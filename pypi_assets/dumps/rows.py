@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import orjson
@@ -61,8 +60,8 @@ class RowError(ValueError):
     """A row that must not be written: wrong columns, or out of order."""
 
 
-def write_rows(target: Path, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
-    """Writes `rows` into the file `target` and returns their number. The same rows give the same bytes.
+def write_rows(target: BinaryIO, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
+    """Writes `rows` into the open file `target` and returns their number. The same rows give the same bytes.
 
     Rows are checked to have the documented columns and to ascend by project, version and filename: RowError.
     `progress` is told the number of rows from time to time.
@@ -70,10 +69,7 @@ def write_rows(target: Path, rows: Iterable[Row], progress: Callable[[int], None
     full, tombstone = tuple(COLUMNS), tuple(TOMBSTONE_COLUMNS)
     count = 0
     last = ("", "", "")
-    with (
-        target.open("wb") as raw,
-        io.BufferedWriter(_gzip(raw, "wb", compresslevel=COMPRESSION_LEVEL, mtime=0), _BUFFER_BYTES) as out,
-    ):
+    with io.BufferedWriter(_gzip(target, "wb", compresslevel=COMPRESSION_LEVEL, mtime=0), _BUFFER_BYTES) as out:
         out.write(b"[\n")
         for row in rows:
             if tuple(row) != (tombstone if row["tombstone"] else full):

@@ -7,7 +7,6 @@ there when its manifest is.
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import (
@@ -46,12 +45,12 @@ def write_shard(
     name = hand_out_file_name(catalog, dump, shard)
     full = dump.kind == DumpKind.FULL
     rows = full_dump_rows(catalog, dump, shard) if full else range_dump_rows(catalog, dump)
-    with tempfile.TemporaryDirectory(prefix="pypi-assets-dump-") as folder:
-        local = Path(folder) / name
+    with tempfile.TemporaryFile() as local:  # it has no name, so that a kill leaves nothing behind
         count = write_rows(local, rows, progress)
-        with local.open("rb") as stream:
-            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        file = DumpFile(shard, name, count, local.stat().st_size, sha256)
+        size = local.tell()
+        local.seek(0)
+        file = DumpFile(shard, name, count, size, hashlib.file_digest(local, "sha256").hexdigest())
+        local.seek(0)
         storage.put(file_path(dump.directory, name), local)
     record_file(catalog, dump, file)
     return file
@@ -63,14 +62,22 @@ def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
     return [shard for shard in range(dump.shards) if shard not in written]
 
 
-def full_dump(catalog: Catalog, storage: Storage, shards: int = 256, progress: Progress | None = None) -> Manifest:
-    """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any."""
+def full_dump(
+    catalog: Catalog, storage: Storage, shards: int = 256, written: Callable[[int], None] | None = None
+) -> Manifest:
+    """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any.
+
+    `written` is told how many of its shards are.
+    """
     for manifest in settle(catalog, storage):
         if manifest.kind == DumpKind.FULL and manifest.shards == shards:
             return manifest
     dump = open_full_dump(catalog, shards)
-    for shard in missing_shards(catalog, storage, dump):
-        write_shard(catalog, storage, dump, shard, progress)
+    missing = missing_shards(catalog, storage, dump)
+    for count, shard in enumerate(missing, shards - len(missing) + 1):
+        write_shard(catalog, storage, dump, shard)
+        if written:
+            written(count)
     return commit(catalog, storage, dump)
 
 

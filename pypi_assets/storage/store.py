@@ -73,8 +73,8 @@ class Storage:
         """Where the object lies in the file system, or None for stores that are not folders."""
         return self.root / path if self.root else None
 
-    def put(self, path: str, content: bytes | Path) -> None:
-        """Writes bytes, or a local file's content, under `path`."""
+    def put(self, path: str, content: bytes | Path | BinaryIO) -> None:
+        """Writes bytes, a local file's content, or what an open file holds from where it stands, under `path`."""
         try:
             with self._translated(path):
                 obstore.put(self.objects, path, content)

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,11 @@ def tombstone(filename: str) -> Row:
     return _FIRST | {"filename": filename, "tombstone": True}
 
 
+def write(path: Path, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
+    with path.open("wb") as target:
+        return write_rows(target, rows, progress)
+
+
 def read(content: bytes) -> list[Row]:
     return list(read_rows(io.BytesIO(content), "some/file.json.gz"))
 
@@ -30,7 +36,7 @@ def read(content: bytes) -> list[Row]:
 def test_a_file_is_one_json_array_with_a_row_per_line(tmp_path: Path) -> None:
     rows = [row(modules=["demo", "démo"], filename="a"), tombstone("b")]
     told: list[int] = []
-    assert write_rows(tmp_path / "x", rows, told.append) == 2
+    assert write(tmp_path / "x", rows, told.append) == 2
     assert told == [2]
     text = gzip.decompress((tmp_path / "x").read_bytes()).decode()
     assert json.loads(text) == rows
@@ -42,20 +48,20 @@ def test_a_file_is_one_json_array_with_a_row_per_line(tmp_path: Path) -> None:
 
 
 def test_no_rows_are_an_empty_array(tmp_path: Path) -> None:
-    assert write_rows(tmp_path / "x", []) == 0
+    assert write(tmp_path / "x", []) == 0
     assert json.loads(gzip.decompress((tmp_path / "x").read_bytes())) == []
     assert read((tmp_path / "x").read_bytes()) == []
 
 
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     rows = [row(filename=f"{number:05}", modules=["m"] * number) for number in range(200)]
-    write_rows(tmp_path / "x", iter(rows))
-    write_rows(tmp_path / "y", iter(rows))
+    write(tmp_path / "x", iter(rows))
+    write(tmp_path / "y", iter(rows))
     assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
 
 
 def test_what_json_cannot_say_is_replaced(tmp_path: Path) -> None:
-    write_rows(tmp_path / "x", [row(modules=["fine", "half\ud800"], requires_dist=[])])
+    write(tmp_path / "x", [row(modules=["fine", "half\ud800"], requires_dist=[])])
     (read_back,) = read((tmp_path / "x").read_bytes())
     assert read_back["modules"] == ["fine", "half?"]
 
@@ -73,7 +79,7 @@ def test_what_json_cannot_say_is_replaced(tmp_path: Path) -> None:
 )
 def test_wrong_columns_and_order_are_refused(tmp_path: Path, wrong: list[Row]) -> None:
     with pytest.raises(RowError):
-        write_rows(tmp_path / "x", wrong)
+        write(tmp_path / "x", wrong)
 
 
 def test_what_is_no_dump_file_is_told(tmp_path: Path) -> None:
@@ -89,7 +95,7 @@ def test_what_is_no_dump_file_is_told(tmp_path: Path) -> None:
 def test_any_damage_is_told(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int, cut: bool) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged"
     rows = [row(filename=f"{number:05}", sha256=f"{number * 7919:064x}") for number in range(50)]
-    write_rows(path, rows)
+    write(path, rows)
     content = bytearray(path.read_bytes())
     at %= len(content)
     if cut:

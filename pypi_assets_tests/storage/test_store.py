@@ -1,5 +1,6 @@
 """The same behaviour on a folder, in memory and on S3; clear errors where a store cannot be used."""
 
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +33,11 @@ def test_what_is_put_is_got_and_replaced(storage: Storage, tmp_path: Path) -> No
     storage.put("a/b.txt", tmp_path / "local")
     assert storage.get("a/b.txt") == b"two!"
     assert storage.head("a/b.txt").size == 4
+    with tempfile.TemporaryFile() as open_file:
+        open_file.write(b"three" * 3_000_000)
+        open_file.seek(5)
+        storage.put("a/b", open_file)
+    assert storage.get("a/b") == b"three" * 2_999_999
     assert abs(storage.head("a/b.txt").last_modified - datetime.now(UTC)) < timedelta(minutes=5)
 
 
