@@ -7,25 +7,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 
 from pypi_assets import terminal
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, limits_from, storage_from
-from pypi_assets.catalog.answers import answerable_serial, catalog_status, live_files
+from pypi_assets.catalog.answers import answerable_serial, live_files
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.dumps import FULL_DUMP_SHARDS
+from pypi_assets.catalog.ledger import complete_serial
 from pypi_assets.catalog.projects import find_project
 from pypi_assets.catalog.queue import list_failed_visits
 from pypi_assets.catalog.ranges import RangeError
 from pypi_assets.catalog.reads import list_failures
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import ask_next_range, crawl_range, open_ranges
+from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.crawl.reading import ReadCounts
 from pypi_assets.crawl.retry import retry
 from pypi_assets.devindex.commands import devindex
@@ -40,7 +42,7 @@ from pypi_assets.index.urls import redact
 from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import published_versions
 from pypi_assets.leveldbs.manifest import read_published
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.publish import BuildResult, build_version
 from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.verify import verify
 from pypi_assets.lookup.latest import open_latest
@@ -58,10 +60,9 @@ _FAILURES = (
     StorageError,
     DumpDamagedError,
     LeveldbError,
-    OperationalError,
-    InterfaceError,
     OSError,
 )
+_OUR_FAULTS = (DataError, IntegrityError, ProgrammingError)
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
 
 
@@ -78,9 +79,11 @@ class _Commands(click.Group):
             raise
         except SettingsError as error:
             raise _SettingsFailure(_lines(error)) from error
+        except DBAPIError as error:
+            if isinstance(error, _OUR_FAULTS):
+                raise
+            raise click.ClickException(f"the database failed: {plain(error.orig)}") from error
         except _FAILURES as error:
-            if isinstance(error, OperationalError | InterfaceError):
-                raise click.ClickException(f"the database failed: {plain(error.orig)}") from error
             raise click.ClickException(_lines(error)) from error
 
 
@@ -214,7 +217,8 @@ def crawl_full_command(as_json: bool) -> None:
     """List the index, visit every project and read every distribution; goes on with an open full crawl."""
     with _opened_crawler() as crawler:
         result = crawl_full(crawler)
-        complete = catalog_status(crawler.catalog).complete_serial
+        with crawler.catalog.read() as connection:
+            complete = complete_serial(connection)
     answer = {
         "serial": result.crawl.serial,
         "complete_serial": complete,
@@ -239,47 +243,47 @@ def crawl_full_command(as_json: bool) -> None:
 @_JSON
 def crawl_incremental_command(as_json: bool) -> None:
     """Follow the changelog up to the index's last serial; goes on with ranges that are open."""
-    answers = []
     with _opened_crawler() as crawler:
-        ask_next_range(crawler)
-        for serials in open_ranges(crawler):
-            result = crawl_range(crawler, serials)
-            answers.append(
-                {
-                    "range": serials.key,
-                    "events": result.events.events,
-                    "unknown_events": result.events.unknown,
-                    "projects": result.visits.total,
-                    "visits_given_up": result.visits.gave_up,
-                    "reads": asdict(result.reads),
-                }
-            )
-            if not as_json:
-                unknown = f" ({result.events.unknown} of unknown kinds)" if result.events.unknown else ""
-                click.echo(
-                    f"range {serials}: {result.events.events} events{unknown}, {result.visits.total} projects visited,"
-                    f" {_told_reads(result.reads)}"
-                )
-            _tell_failed(result.reads, result.visits.gave_up)
-        complete = catalog_status(crawler.catalog).complete_serial
+        results = crawl_incremental(crawler)
+        with crawler.catalog.read() as connection:
+            complete = complete_serial(connection)
     if as_json:
-        print_json({"complete_serial": complete, "ranges": answers})
-    elif not answers:
+        ranges = [
+            {
+                "range": result.serials.key,
+                "events": result.events.events,
+                "unknown_events": result.events.unknown,
+                "projects": result.visits.total,
+                "visits_given_up": result.visits.gave_up,
+                "reads": asdict(result.reads),
+            }
+            for result in results
+        ]
+        print_json({"complete_serial": complete, "ranges": ranges})
+    elif not results:
         click.echo(f"nothing is new: the catalog is complete up to serial {complete}")
+    for result in results:
+        if not as_json:
+            unknown = f" ({result.events.unknown} of unknown kinds)" if result.events.unknown else ""
+            click.echo(
+                f"range {result.serials}: {result.events.events} events{unknown}, {result.visits.total} projects"
+                f" visited, {_told_reads(result.reads)}"
+            )
+        _tell_failed(result.reads, result.visits.gave_up)
 
 
 def _told_reads(reads: ReadCounts) -> str:
-    told = {"data": reads.data, "errors": reads.errors, "unsupported": reads.unsupported}
+    told = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
     told |= {"vanished": reads.vanished, "given up": reads.gave_up}
     done = ", ".join(f"{count} {name}" for name, count in told.items() if count)
-    return f"{sum(told.values())} distributions read" + (f" ({done})" if done else "")
+    return f"distributions: {done or 'none to read'}"
 
 
 def _tell_failed(reads: ReadCounts, visits: int) -> None:
     if failed := reads.errors + reads.gave_up:
-        say(f"{failed} distributions could not be read: see `pypi-assets failures list`")
+        say(f"distributions that could not be read: {failed}; see `pypi-assets failures list`")
     if visits:
-        say(f"{visits} projects could not be visited: see `pypi-assets failures list`")
+        say(f"projects that could not be visited: {visits}; see `pypi-assets failures list`")
 
 
 @_command(dump, "full", "--shards 16")
@@ -294,9 +298,11 @@ def _tell_failed(reads: ReadCounts, visits: int) -> None:
 def dump_full_command(shards: str, as_json: bool) -> None:
     """Dump what is live at the complete serial; goes on with an open dump of so many shards."""
     settings = load_settings()
-    with _opened_catalog(settings) as catalog:
+    with _opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
-        manifest = full_dump(catalog, storage, int(shards))
+        manifest = full_dump(
+            catalog, storage, int(shards), lambda written: report(Progress("shards", written, int(shards)))
+        )
     _print_dumps([manifest], storage, as_json)
 
 
@@ -307,10 +313,10 @@ def dump_incremental_command(as_json: bool) -> None:
     settings = load_settings()
     with _opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
-        manifests = []
-        for done, manifest in enumerate(write_missing_ranges(catalog, storage), 1):
+        manifests: list[Manifest] = []
+        for manifest in write_missing_ranges(catalog, storage):
             manifests.append(manifest)
-            report(Progress("dumps", done, done))
+            report(Progress("dumps", len(manifests), 0))
     _print_dumps(manifests, storage, as_json)
     if not manifests:
         say("every complete range is dumped")
@@ -347,8 +353,8 @@ def _print_dumps(manifests: Sequence[Manifest], storage: Storage, as_json: bool)
 def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
     """Build and publish the next version of each dataset from the dumps."""
     settings = load_settings()
-    results = []
-    with _opened_catalog(settings) as catalog:
+    results: list[BuildResult] = []
+    with _opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
         version = None  # one number for what is built together
         for name in [dataset] if dataset else DATASETS:
@@ -360,22 +366,28 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
                 force=force,
                 from_scratch=from_scratch,
                 write_buffer_bytes=settings.leveldb_write_buffer_bytes,
+                work_dir=_private_folder(settings),
+                progress=partial(_tell_rows, report, name),
             )
             version = result.version if result.published else version
             results.append(result)
-            if as_json:
-                continue
-            if result.published:
-                base = f"built on version {result.base_version}" if result.base_version else "built from scratch"
-                why = f" ({result.rebuilt_because})" if result.rebuilt_because else ""
-                click.echo(
-                    f"{name} version {result.version} at serial {result.serial}: {base}{why}, {result.rows} rows"
-                    f" applied, {result.written} records written"
-                )
-            else:
-                click.echo(f"{name}: {result.reason}")
     if as_json:
         print_json([asdict(result) for result in results])
+        return
+    for result in results:
+        if not result.published:
+            click.echo(f"{result.dataset}: {result.reason}")
+            continue
+        base = f"built on version {result.base_version}" if result.base_version else "built from scratch"
+        why = f" ({result.rebuilt_because})" if result.rebuilt_because else ""
+        click.echo(
+            f"{result.dataset} version {result.version} at serial {result.serial}: {base}{why}, {result.rows} rows"
+            f" applied, {result.written} records written"
+        )
+
+
+def _tell_rows(report: Callable[[Progress], None], dataset: str, rows: int) -> None:
+    report(Progress(f"{dataset} rows", rows, 0))
 
 
 @_command(leveldb, "list")
@@ -468,7 +480,7 @@ def lookup_project_command(requirement: str, as_json: bool) -> None:
 
 
 def _private_folder(settings: Settings) -> Path:
-    """Where LevelDBs from a remote store are kept for reading."""
+    """Where LevelDBs of a remote store are built and kept for reading."""
     return settings.resolved_home / "leveldbs"
 
 

@@ -101,6 +101,9 @@ class Settings(BaseSettings):
     max_inflated_bytes: Annotated[int, Field(ge=1, description="the most bytes inflated from one archive")] = (
         8 * 1024**3
     )
+    sensor_interval_s: Annotated[
+        int, Field(ge=5, description="seconds between two looks for new serials and new dumps, 5 or more")
+    ] = 60
     leveldb_write_buffer_bytes: Annotated[
         int, Field(ge=1024**2, description="LevelDB's write buffer in bytes, 1 MiB or more")
     ] = 64 * 1024**2

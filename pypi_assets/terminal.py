@@ -84,10 +84,10 @@ def plain(value: object) -> str:
 def progress_shown() -> Iterator[Callable[[Progress], None]]:
     """What hears of progress and shows it on standard error: as bars on a terminal, else as a line now and then."""
     if not sys.stderr.isatty():
-        yield _PlainProgress()
+        yield PlainProgress()
         return
     bars = Bars(
-        TextColumn("{task.description:>9}"),
+        TextColumn("{task.description:>13}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[failed]}"),
@@ -98,27 +98,31 @@ def progress_shown() -> Iterator[Callable[[Progress], None]]:
     tasks: dict[str, Any] = {}
 
     def show(progress: Progress) -> None:
+        if not (progress.done or progress.total):
+            return
         failed = f"{progress.failed} failed" if progress.failed else ""
         if progress.stage not in tasks:
-            tasks[progress.stage] = bars.add_task(progress.stage, failed=failed)
-        bars.update(tasks[progress.stage], completed=progress.done, total=progress.total, failed=failed)
+            tasks[progress.stage] = bars.add_task(progress.stage, total=None, failed=failed)
+        bars.update(tasks[progress.stage], completed=progress.done, total=progress.total or None, failed=failed)
 
     with bars:
         yield show
 
 
-class _PlainProgress:
+class PlainProgress:
     """One line where a stage ends, and between them at most one in a few seconds."""
 
-    def __init__(self) -> None:
-        self._told_at = time.monotonic()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told_at = clock()
         self._told: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
+        now = self._clock()
         ended = progress.done >= progress.total > 0
-        waited = time.monotonic() - self._told_at >= PLAIN_PROGRESS_EVERY_S
-        if progress == self._told or not (ended or waited):
+        if progress == self._told or not (ended or now - self._told_at >= PLAIN_PROGRESS_EVERY_S):
             return
-        self._told_at, self._told = time.monotonic(), progress
+        self._told_at, self._told = now, progress
         failed = f", {progress.failed} failed" if progress.failed else ""
-        say(f"{progress.stage}: {progress.done} of {progress.total}{failed}")
+        total = f"of {progress.total}" if progress.total else "so far"
+        say(f"{progress.stage}: {progress.done} {total}{failed}")

@@ -17,7 +17,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -94,7 +94,8 @@ def _migrate_as_told(catalog: Catalog, shown: str) -> None:
         reason = str(error.orig).strip().splitlines()[0]
         raise CatalogError(f"cannot open the database {shown}: {reason}; check PYPI_ASSETS_DATABASE_URL") from error
     except SQLAlchemyError as error:
-        raise CatalogError(f"cannot use the database {shown}: {error}") from error
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise CatalogError(f"cannot use the database {shown}: {cause}; check PYPI_ASSETS_DATABASE_URL") from error
 
 
 def _sqlite_engine(url: str) -> Engine:

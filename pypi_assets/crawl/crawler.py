@@ -16,7 +16,10 @@ _LONGEST_NAP_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage is: `done` of `total`, of which `failed` could not be done yet. `stage` is what people read."""
+    """How far a stage is: `done` of `total`, of which `failed` could not be done yet. `stage` is what people read.
+
+    A `total` of 0 says that nobody knows it.
+    """
 
     stage: str
     done: int

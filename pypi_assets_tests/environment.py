@@ -1,0 +1,13 @@
+"""An environment for tests in which no setting of the person who runs them counts."""
+
+import os
+
+import pytest
+
+from pypi_assets.settings import ENV_PREFIX
+
+
+def clear_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.upper().startswith(ENV_PREFIX):
+            monkeypatch.delenv(name)

@@ -1,0 +1,538 @@
+"""The pypi-assets command: the whole way through it, what it prints where, and what it says of what goes wrong."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.cli import INTERRUPTED, cli
+from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+PROCESS = [sys.executable, "-W", "error", "-c", "from pypi_assets.cli import main; main()"]
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Runs commands in the environment of the test; they must not end in a traceback."""
+
+    home: Path
+
+    def run(self, *arguments: object) -> Result:
+        result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    def done(self, *arguments: object) -> Result:
+        result = self.run(*arguments)
+        assert result.exit_code == 0, result.output
+        return result
+
+    def json(self, *arguments: object) -> Any:
+        return json.loads(self.done(*arguments, "--json").stdout)
+
+    def refused(self, *arguments: object, exit_code: int = 1) -> str:
+        """The one message of a command that fails."""
+        result = self.run(*arguments)
+        assert result.exit_code == exit_code, result.output
+        assert result.stdout == ""
+        assert "Traceback" not in result.stderr
+        return result.stderr
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "home"
+    for name, value in {
+        "HOME": str(home),
+        "INDEX_URL": "http://127.0.0.1:9/simple/",  # nobody answers there
+        "REQUEST_ATTEMPTS": "1",
+        "RETRY_DEADLINE_S": "0",
+        "RETRY_PAUSE_S": "0.01",
+    }.items():
+        monkeypatch.setenv(f"PYPI_ASSETS_{name}", value)
+    return Commands(home)
+
+
+@pytest.fixture
+def index(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ServedIndex]:
+    with served_index(tmp_path / "served") as served:
+        monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", served.url)
+        yield served
+
+
+def every_command(
+    group: click.Group = cli, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def test_the_whole_way_from_an_index_to_answers_and_on_to_new_answers(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"], requires_python=">=3.8")
+    index.sdist("demo", "1.0")
+    index.wheel("Other.Pkg", "2.0")
+    index.raw("broken-1.0-py3-none-any.whl", b"no zip")
+    index.raw("old-1.0.win32.exe", b"MZ")
+    first = index.serial
+
+    before = commands.json("status")
+    assert (before["complete_serial"], before["index_serial"], before["lag"]) == (None, first, None)
+    assert before["leveldbs"] == {name: {"version": None, "serial": None} for name in ("modules", "depgraph")}
+    assert before["to_do"] == ["nothing has been crawled: run `pypi-assets crawl full`"]
+
+    crawled = commands.run("crawl", "full", "--json")
+    assert crawled.exit_code == 0
+    assert json.loads(crawled.stdout)["projects"] == 4
+    assert "distributions that could not be read: 1; see `pypi-assets failures list`" in crawled.stderr
+    dumping = commands.done("dump", "full", "--shards", "16", "--json")
+    assert dumping.stderr.splitlines()[-1] == "shards: 16 of 16"
+    dumped = json.loads(dumping.stdout)
+    assert [(dump["range"], dump["shards"], dump["rows"]) for dump in dumped] == [(f"0-{first}", 16, 5)]
+    built = commands.json("leveldb", "update")
+    assert [(one["dataset"], one["version"], one["serial"]) for one in built] == [
+        ("modules", 1, first),
+        ("depgraph", 1, first),
+    ]
+    assert commands.json("lookup", "module", "demo_module") == [{"project": "demo", "versions": ["1.0"]}]
+    assert commands.json("lookup", "module", "other_pkg_module") == [{"project": "Other.Pkg", "versions": ["2.0"]}]
+    wheel, sdist = commands.json("lookup", "project", "Demo==1")
+    assert (wheel["filename"], wheel["version"], wheel["yanked"]) == ("demo-1.0-py3-none-any.whl", "1.0", False)
+    assert (wheel["requires_dist"], wheel["requires_python"]) == (["other-pkg>=2"], ">=3.8")
+    assert "modules" not in wheel
+    assert sdist["filename"] == "demo-1.0.tar.gz"
+    status = commands.json("status")
+    assert {key: status[key] for key in ("complete_serial", "index_serial", "live_distributions", "lag")} == {
+        "complete_serial": first,
+        "index_serial": first,
+        "live_distributions": 5,
+        "lag": 0,
+    }
+    assert (status["read"], status["failed"], status["unsupported"], status["pending"]) == (3, 1, 1, 0)
+    assert "all is well" in commands.done("status").stdout
+
+    index.wheel("demo", "2.0")
+    index.history.yank("demo", "1.0")
+    index.history.remove_project("Other.Pkg")
+    behind = commands.json("status")
+    assert behind["lag"] == index.serial - first
+    assert behind["to_do"] == ["the catalog is behind the index: run `pypi-assets crawl incremental`"]
+    followed = commands.json("crawl", "incremental")
+    assert followed["complete_serial"] == index.serial
+    assert [one["range"] for one in followed["ranges"]] == [f"{first}-{index.serial}"]
+    assert [dump["range"] for dump in commands.json("dump", "incremental")] == [f"{first}-{index.serial}"]
+    assert commands.json("leveldb", "update", "--dataset", "modules")[0]["base_version"] == 1
+    assert commands.json("leveldb", "update", "--dataset", "depgraph")[0]["base_version"] == 1
+    assert commands.json("lookup", "module", "demo_module") == [{"project": "demo", "versions": ["1.0", "2.0"]}]
+    assert commands.json("lookup", "module", "other_pkg_module") == []
+    assert [row["yanked"] for row in commands.json("lookup", "project", "demo")] == [True, True, False]
+    listed = commands.json("leveldb", "list")
+    assert [(one["dataset"], one["version"]) for one in listed] == [
+        ("modules", 1),
+        ("modules", 2),
+        ("depgraph", 1),
+        ("depgraph", 3),
+    ]
+    assert all(one["ok"] for one in commands.json("leveldb", "verify", "--deep"))
+    after = commands.json("status")
+    assert (after["leveldbs"]["modules"], after["to_do"]) == ({"version": 2, "serial": index.serial}, [])
+
+    then = {file["filename"] for file in commands.json("files", "--at-serial", first)}
+    now = commands.json("files")
+    assert then - {file["filename"] for file in now} == {"other_pkg-2.0-py3-none-any.whl"}
+    assert [file["filename"] for file in now if file["yanked"]] == ["demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"]
+    assert {"filename", "project", "version", "kind", "sha256", "yanked"} <= set(now[0])
+
+
+def test_what_is_done_already_is_said_and_not_done_again(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    for arguments in (("crawl", "full"), ("dump", "full", "--shards", "1"), ("leveldb", "update")):
+        commands.done(*arguments)
+    assert commands.done("crawl", "incremental").stdout == (
+        f"nothing is new: the catalog is complete up to serial {index.serial}\n"
+    )
+    assert commands.done("dump", "incremental").stderr == "every complete range is dumped\n"
+    assert commands.done("leveldb", "update").stdout == (
+        "modules: nothing is new since version 1\ndepgraph: nothing is new since version 1\n"
+    )
+    assert commands.json("dump", "incremental") == []
+
+
+def test_elsewhere_than_on_a_terminal_lines_are_plain(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0", requires_dist=["a", "b"])
+    assert commands.done("crawl", "full").stderr == "listing: 1 of 1\nvisits: 1 of 1\nreads: 1 of 1\n"
+    commands.done("dump", "full", "--shards", "1")
+    commands.done("leveldb", "update")
+    filename = "demo-1.0-py3-none-any.whl"
+    assert commands.done("files").stdout == f"{filename}\tdemo\t1.0\twheel\tno\tdata\t{index.serial}\n"
+    assert commands.done("lookup", "module", "demo_module").stdout == "demo\t1.0\n"
+    assert commands.done("lookup", "project", "demo").stdout == f"{filename}\t1.0\t-\tno\ta, b\n"
+
+
+def test_on_a_terminal_there_are_tables_and_bars(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    assert "visits" in on_a_terminal("crawl", "full")
+    shown = on_a_terminal("files")
+    assert "filename" in shown  # a heading
+    assert "\u2502 demo" in shown
+
+
+def on_a_terminal(*arguments: str) -> str:
+    master, slave = pty.openpty()
+    environment = os.environ | {"COLUMNS": "120", "TERM": "xterm"}
+    with subprocess.Popen([*PROCESS, *arguments], stdin=slave, stdout=slave, stderr=slave, env=environment) as process:
+        os.close(slave)
+        output = b""
+        with os.fdopen(master, "rb", buffering=0) as terminal:
+            while True:
+                try:
+                    output += terminal.read(4096)
+                except OSError:  # what a terminal says when the other side has closed it
+                    break
+    assert process.returncode == 0, output
+    return output.decode()
+
+
+def test_what_an_index_says_cannot_play_with_the_terminal(commands: Commands, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", "1.0", summary="x", requires_dist=["evil\x1b[2Jname ; broken"])
+    shown = commands.done("inspect", wheel).stdout
+    assert "\x1b" not in shown
+    assert "evil" in shown
+
+
+def test_inspect_prints_the_record_of_each_file(commands: Commands, tmp_path: Path) -> None:
+    files = [
+        make_wheel(tmp_path, "demo", "1.0", requires_dist=["a>=1"], requires_python=">=3.8"),
+        make_sdist(tmp_path, "demo", "1.0"),
+        make_egg(tmp_path, "demo", "1.0"),
+        tmp_path / "broken-1.0-py3-none-any.whl",
+    ]
+    files[-1].write_bytes(b"no zip")
+    records = commands.json("inspect", *files)
+    assert [record["kind"] for record in records] == ["wheel", "sdist", "egg", "wheel"]
+    wheel, broken = records[0], records[-1]
+    assert {key: wheel[key] for key in ("filename", "project", "version", "yanked", "requires_dist", "error")} == {
+        "filename": files[0].name,
+        "project": "demo",
+        "version": "1.0",
+        "yanked": False,
+        "requires_dist": ["a>=1"],
+        "error": None,
+    }
+    assert (wheel["requires_python"], wheel["modules"], len(wheel["sha256"])) == (">=3.8", ["demo"], 64)
+    assert broken["error"]["kind"] == "corrupt archive"
+    assert "error           corrupt archive: " in commands.done("inspect", files[-1]).stdout
+
+
+def test_inspect_tells_of_a_file_that_is_not_there(commands: Commands, tmp_path: Path) -> None:
+    assert "does not exist" in commands.refused("inspect", tmp_path / "none.whl", exit_code=2)
+
+
+def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: ServedIndex) -> None:
+    assert commands.done("failures", "list").stderr == "nothing has failed\n"
+    index.wheel("demo", "1.0")
+    index.wheel("hidden", "1.0")
+    index.raw("broken-1.0-py3-none-any.whl", b"no zip")
+
+    def faults(request: Request) -> Response | None:
+        return Response(status_code=503) if "demo-1.0" in request.url.path or "/hidden/" in request.url.path else None
+
+    index.faults = faults
+    crawled = commands.done("crawl", "full")
+    assert "distributions that could not be read: 2;" in crawled.stderr
+    assert "projects that could not be visited: 1;" in crawled.stderr
+    status = commands.json("status")
+    assert (status["failed"], status["gave_up"], status["failed_visits"]) == (2, 1, 1)
+    assert status["to_do"][0] == "2 reads and visits were given up: see `pypi-assets failures list`"
+    listed = commands.json("failures", "list")
+    assert [(one["project"], one["outcome"], one["kind"]) for one in listed] == [
+        ("broken", "error", "corrupt archive"),
+        ("demo", "gave up", "transient"),
+        ("hidden", "gave up", "visit"),
+    ]
+    assert commands.json("failures", "retry", "--kind", "gone")["retried_reads"] == 0
+    assert commands.json("failures", "retry", "--project", "Broken")["reads"]["errors"] == 1
+    index.faults = None
+    again = commands.json("failures", "retry")
+    assert (again["retried_reads"], again["retried_visits"], again["visits_given_up"]) == (2, 1, 0)
+    assert (again["reads"]["data"], again["reads"]["errors"]) == (2, 1)
+    assert [one["project"] for one in commands.json("failures", "list")] == ["broken"]
+    assert len(commands.json("files", "--project", "hidden")) == 1
+
+
+def test_a_visit_whose_retry_was_killed_is_done_by_the_next_one(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("hidden", "1.0")
+    index.faults = lambda request: Response(status_code=503) if "/hidden/" in request.url.path else None
+    commands.done("crawl", "full")
+
+    def kill(request: Request) -> Response | None:
+        if "/hidden/" in request.url.path:
+            os.kill(process.pid, signal.SIGKILL)
+        return None
+
+    index.faults = kill
+    process = subprocess.Popen([*PROCESS, "failures", "retry"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert process.wait(timeout=30) == -signal.SIGKILL
+    index.faults = None
+    assert commands.json("failures", "retry")["retried_visits"] == 1
+    assert commands.json("status")["read"] == 1
+
+
+def test_ctrl_c_says_that_running_again_goes_on(commands: Commands, index: ServedIndex) -> None:
+    for number in range(20):
+        index.wheel(f"demo{number}", "1.0")
+    asked = threading.Event()
+    stopped = threading.Event()
+
+    def hold(request: Request) -> Response | None:
+        if request.url.path.endswith("/demo5/"):
+            asked.set()
+            stopped.wait(timeout=20)
+        return None
+
+    index.faults = hold
+    with subprocess.Popen(
+        [*PROCESS, "crawl", "full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert asked.wait(timeout=20)
+        process.send_signal(signal.SIGINT)
+        stopped.set()
+        output, errors = process.communicate(timeout=20)
+    assert (process.returncode, output) == (INTERRUPTED, "")
+    assert errors.splitlines()[-1].startswith("Stopped. What was done is kept; run the same command again")
+    assert "Traceback" not in errors
+    index.faults = None
+    opened = commands.json("status")["open_crawl"]
+    assert (opened["serial"], opened["projects"]) == (index.serial, 20)
+    assert "full crawl" in commands.done("status").stdout
+    assert commands.json("crawl", "full")["complete_serial"] == index.serial
+    assert commands.json("status")["read"] == 20
+
+
+def test_a_reader_that_has_had_enough_is_no_error(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    with subprocess.Popen([*PROCESS, "files", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(("path", "command"), [(" ".join(path), command) for path, command in every_command()])
+def test_every_command_has_help_with_an_example(path: str, command: click.Command) -> None:
+    result = CliRunner().invoke(cli, [*path.split(), "--help"])
+    assert result.exit_code == 0
+    assert f"Example: pypi-assets {path}" in result.output
+    assert command.help
+
+
+def test_the_commands_are_these() -> None:
+    assert {" ".join(path) for path, _ in every_command() if path[0] != "devindex"} == {
+        "status",
+        "crawl full",
+        "crawl incremental",
+        "dump full",
+        "dump incremental",
+        "leveldb update",
+        "leveldb list",
+        "leveldb verify",
+        "lookup module",
+        "lookup project",
+        "files",
+        "failures list",
+        "failures retry",
+        "inspect",
+    }
+    assert ("devindex", "serve") in {path for path, _ in every_command()}
+
+
+def test_an_index_that_does_not_answer(commands: Commands) -> None:
+    status = commands.run("status", "--json")
+    assert (status.exit_code, json.loads(status.stdout)["index_serial"]) == (0, None)
+    assert "the index's serial is not known: " in status.stderr
+    assert "http://127.0.0.1:9/pypi" in json.loads(status.stdout)["index_error"]
+    assert "Connection refused (http://127.0.0.1:9/pypi)" in commands.refused("crawl", "full")
+
+
+def test_a_host_that_nobody_knows(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://index.invalid/simple/")
+    monkeypatch.setenv("PYPI_ASSETS_CONTACT", "me@example.org")
+    message = commands.refused("crawl", "full")
+    assert "the host's name cannot be resolved; check the network and the URL (http://index.invalid/pypi)" in message
+
+
+def test_an_index_elsewhere_without_a_contact(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")
+    assert "PYPI_ASSETS_CONTACT is not set" in commands.refused("crawl", "full", exit_code=2)
+    assert not commands.home.exists()
+    assert "PYPI_ASSETS_CONTACT is not set" in commands.json("status")["index_error"]
+
+
+def test_wrong_settings_are_all_told(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "mysql://localhost/catalog")
+    monkeypatch.setenv("PYPI_ASSETS_MAX_CONNECTIONS", "none")
+    message = commands.refused("status", exit_code=2)
+    assert "PYPI_ASSETS_DATABASE_URL: neither sqlite:///... nor postgresql://..." in message
+    assert "PYPI_ASSETS_MAX_CONNECTIONS: " in message
+
+
+BEFORE_A_CRAWL = {
+    ("crawl", "incremental"): "no full crawl is complete yet: run `pypi-assets crawl full` first",
+    ("dump", "full"): "run a full crawl first",
+    ("dump", "incremental"): "there is no full dump for ranges to follow: run `pypi-assets dump full` first",
+    ("leveldb", "update"): "there is no full dump to build from: run `pypi-assets dump full` first",
+    ("leveldb", "verify"): "run `pypi-assets leveldb update`",
+    ("lookup", "module", "demo"): "run `pypi-assets leveldb update`",
+    ("files",): "no full crawl is complete yet, so nothing can be told: run `pypi-assets crawl full`",
+    ("failures", "retry"): "no full crawl is complete yet: run `pypi-assets crawl full` first",
+}
+
+
+@pytest.mark.parametrize("arguments", BEFORE_A_CRAWL)
+def test_before_a_full_crawl_it_is_said_what_to_do_first(
+    commands: Commands, index: ServedIndex, arguments: tuple[str, ...]
+) -> None:
+    commands.done("status")
+    assert BEFORE_A_CRAWL[arguments] in commands.refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "arguments", "message"),
+    [
+        ("HOME", "{file}/below", ("files",), "cannot make the folder of"),
+        ("DATABASE_URL", "postgresql://me:secret@127.0.0.1:9/catalog", ("files",), "check PYPI_ASSETS_DATABASE_URL"),
+        ("DATABASE_URL", "sqlite:///{file}", ("files",), "file is not a database; check PYPI_ASSETS_DATABASE_URL"),
+        ("STORAGE_URL", "file://{file}/below", ("dump", "full"), "cannot open the storage folder"),
+        ("STORAGE_URL", "file://{file}/below", ("leveldb", "list"), "there is no storage folder"),
+    ],
+)
+def test_a_database_or_a_folder_that_cannot_be_used(
+    commands: Commands,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    variable: str,
+    value: str,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"neither folder nor database" * 100)
+    monkeypatch.setenv(f"PYPI_ASSETS_{variable}", value.format(file=file))
+    refusal = commands.refused(*arguments)
+    assert message in refusal
+    assert "secret" not in refusal
+    assert len(refusal.splitlines()) == 1
+
+
+def test_a_database_that_goes_away_is_one_clear_line(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+
+    def spoil(request: Request) -> Response | None:
+        if "/demo/" in request.url.path:
+            for path in commands.home.glob("catalog.sqlite*"):
+                path.write_bytes(b"garbage" * 1000)
+        return None
+
+    index.faults = spoil
+    message = commands.refused("crawl", "full").splitlines()[-1]
+    assert message.startswith("Error: the database failed: ")
+
+
+def test_a_catalog_of_another_index(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")
+    monkeypatch.setenv("PYPI_ASSETS_CHANGELOG_URL", index.url.replace("/simple/", "/pypi"))
+    assert f"this catalog follows {index.url}, not http://127.0.0.1:9/simple/" in commands.refused(
+        "crawl", "incremental"
+    )
+    assert f"the catalog follows {index.url}" in commands.json("status")["index_error"]
+
+
+def test_selected_projects_that_the_index_does_not_have_are_told(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.wheel("demo", "1.0")
+    index.wheel("other", "1.0")
+    monkeypatch.setenv("PYPI_ASSETS_PROJECTS", "Demo, missing")
+    crawled = commands.done("crawl", "full", "--json")
+    assert json.loads(crawled.stdout)["missing_projects"] == ["missing"]
+    assert "not on the index: missing" in crawled.stderr
+    assert [file["project"] for file in commands.json("files")] == ["demo"]
+
+
+def answered(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    for arguments in (("crawl", "full"), ("dump", "full", "--shards", "1"), ("leveldb", "update")):
+        commands.done(*arguments)
+
+
+def test_what_is_unknown_is_an_empty_answer_with_a_clear_sentence(commands: Commands, index: ServedIndex) -> None:
+    answered(commands, index)
+    serial = index.serial
+    for arguments, sentence in {
+        ("lookup", "module", "nope"): f"no project provides the module nope as of serial {serial}",
+        ("lookup", "project", "nope"): f"no distribution of nope is known as of serial {serial}",
+        ("lookup", "project", "demo==9"): f"no distribution of demo in version 9 is known as of serial {serial}",
+        ("files", "--project", "nope"): "the catalog knows no project nope",
+    }.items():
+        result = commands.done(*arguments)
+        assert (result.stdout, result.stderr) == ("", f"{sentence}\n")
+        assert commands.json(*arguments) == []
+
+
+@pytest.mark.parametrize("requirement", ["demo>=1", "demo==", "demo==1,<2", "-demo", "demo[extra]", ""])
+def test_what_is_no_project_with_a_version_is_wrong_usage(commands: Commands, requirement: str) -> None:
+    assert "NAME==VERSION" in commands.refused("lookup", "project", "--", requirement, exit_code=2)
+
+
+def test_serials_that_cannot_be_told_of_name_those_that_can(commands: Commands, index: ServedIndex) -> None:
+    answered(commands, index)
+    serial = index.serial
+    for asked in (serial - 1, serial + 1):
+        message = f"Error: nothing can be told of serial {asked}, only of serials {serial} to {serial}\n"
+        assert commands.refused("files", "--at-serial", asked) == message
+
+
+def test_a_damaged_version_fails_to_verify_and_is_listed_as_such(commands: Commands, index: ServedIndex) -> None:
+    answered(commands, index)
+    for path in (commands.home / "storage" / "modules" / "leveldbs").rglob("*.ldb"):
+        path.chmod(0o644)
+        path.write_bytes(b"")
+    result = commands.run("leveldb", "verify", "--json")
+    assert result.exit_code == 1
+    assert {one["dataset"]: one["ok"] for one in json.loads(result.stdout)} == {"modules": False, "depgraph": True}
+    assert "modules version 1: " in result.stderr
+    assert "run `pypi-assets leveldb update`" in commands.refused("lookup", "module", "demo_module")
+    assert commands.json("leveldb", "update")[0]["version"] == 2
+    assert len(commands.json("lookup", "module", "demo_module")) == 1
+
+
+def test_what_is_not_expected_is_not_hidden(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("pypi_assets.cli.load_settings", broken)
+    with pytest.raises(ZeroDivisionError):
+        commands.run("status")

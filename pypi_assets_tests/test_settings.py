@@ -1,0 +1,220 @@
+"""The settings: what each variable accepts, and what is said of what it does not."""
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
+from sqlalchemy.engine import make_url
+
+from pypi_assets.settings import ENV_PREFIX, Settings, SettingsError, is_loopback, load_settings
+from pypi_assets_tests.environment import clear_settings
+
+WRONG = {
+    "index_url": [
+        "files.example.org/simple/",
+        "ftp://index.example.org/simple/",
+        "https:///simple/",
+        "https://index.example.org/",
+        "https://index.example.org/simple/demo/",
+        "https://index.example.org/simple/?format=json",
+        "https://index.example.org:port/simple/",
+        "http://[::1/simple/",
+    ],
+    "changelog_url": ["index.example.org/pypi", "https://index.example.org/pypi#top"],
+    "database_url": [
+        "mysql://localhost/catalog",
+        "catalog.sqlite",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite://folder/catalog.sqlite",
+        "postgresql://user:secret@host:port/catalog",
+    ],
+    "storage_url": ["/srv/storage", "http://storage.example.org/", "file://relative/path", "s3://", "gs:///prefix"],
+    "contact": ["somebody", "me@example.org\nX-Evil: 1", "mé@example.org"],
+    "projects": ["demo, -wrong-", "requests==2.0", "no/such/file", "no-such-file.txt"],
+    "max_connections": ["0", "65", "many", "1.5"],
+    "requests_per_second": ["0", "-1", "nan", "inf", "10001"],
+    "allowed_file_hosts": ["files.example.org", '["https://files.example.org/"]', '{"a": 1}', "[1]"],
+    "connect_timeout_s": ["0", "inf", "3601"],
+    "read_timeout_s": ["0", "nan", "3601"],
+    "request_attempts": ["0", "21"],
+    "retry_pause_s": ["0", "inf"],
+    "retry_deadline_s": ["-1", "inf"],
+    "max_file_bytes": ["0", "2 GB"],
+    "max_metadata_bytes": ["0"],
+    "max_members": ["0"],
+    "max_inflated_bytes": ["0"],
+    "sensor_interval_s": ["4", "soon"],
+    "leveldb_write_buffer_bytes": ["1000"],
+}
+RIGHT = {
+    "home": ("some/folder", Path("some/folder")),
+    "index_url": (
+        "https://user:secret@index.example.org/root/simple",
+        "https://user:secret@index.example.org/root/simple/",
+    ),
+    "changelog_url": ("https://index.example.org/xmlrpc", "https://index.example.org/xmlrpc"),
+    "database_url": ("postgresql://user@host/catalog", "postgresql://user@host/catalog"),
+    "storage_url": ("s3://bucket/some/prefix/", "s3://bucket/some/prefix"),
+    "contact": ("https://example.org/about", "https://example.org/about"),
+    "projects": ("Requests Demo.Pkg,demo-pkg\nzope.interface", ("demo-pkg", "requests", "zope-interface")),
+    "max_connections": ("64", 64),
+    "requests_per_second": ("0.5", 0.5),
+    "allowed_file_hosts": ('["files.example.org", "[::1]:8080"]', ("files.example.org", "[::1]:8080")),
+    "connect_timeout_s": ("3", 3.0),
+    "read_timeout_s": ("0.1", 0.1),
+    "request_attempts": ("20", 20),
+    "retry_pause_s": ("0.01", 0.01),
+    "retry_deadline_s": ("0", 0.0),
+    "max_file_bytes": ("1", 1),
+    "max_metadata_bytes": ("1", 1),
+    "max_members": ("1", 1),
+    "max_inflated_bytes": ("1", 1),
+    "sensor_interval_s": ("5", 5),
+    "leveldb_write_buffer_bytes": ("1048576", 1024**2),
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+
+
+def refusal(monkeypatch: pytest.MonkeyPatch, field: str, value: str) -> str:
+    monkeypatch.setenv(f"{ENV_PREFIX}{field.upper()}", value)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    return str(caught.value)
+
+
+def test_every_variable_is_tried_here() -> None:
+    assert set(RIGHT) == set(Settings.model_fields)
+    assert set(WRONG) == set(Settings.model_fields) - {"home"}  # any text is a path
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
+def test_a_wrong_value_names_the_variable_and_what_it_accepts(
+    monkeypatch: pytest.MonkeyPatch, field: str, value: str
+) -> None:
+    message = refusal(monkeypatch, field, value)
+    assert message.startswith(f"PYPI_ASSETS_{field.upper()}: ")
+    assert message.endswith(f"; it accepts {Settings.model_fields[field].description}")
+    assert "secret" not in message
+    assert len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize("field", RIGHT)
+def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    text, value = RIGHT[field]
+    monkeypatch.setenv(f"{ENV_PREFIX}{field.upper()}", text)
+    assert getattr(load_settings(), field) == value
+
+
+def test_all_wrong_values_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_MAX_MEMBERS", "none")
+    lines = refusal(monkeypatch, "contact", "me").splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["PYPI_ASSETS_CONTACT", "PYPI_ASSETS_MAX_MEMBERS"]
+
+
+def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for field in Settings.model_fields:
+        monkeypatch.setenv(f"{ENV_PREFIX}{field.upper()}", "")
+    assert load_settings() == Settings()
+
+
+def test_without_any_variable_it_is_pypi_and_a_folder_here(tmp_path: Path) -> None:
+    settings = load_settings()
+    home = tmp_path / ".pypi-assets"
+    assert settings.index_url == PYPI_SIMPLE_ENDPOINT
+    assert settings.resolved_home == home
+    assert settings.resolved_database_url == f"sqlite:///{home}/catalog.sqlite"
+    assert settings.resolved_storage_url == f"file://{home}/storage"
+    assert settings.projects == ()
+
+
+def test_overrides_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_MAX_CONNECTIONS", "3")
+    assert load_settings(max_connections=5).max_connections == 5
+    assert load_settings(projects=("B", "a")).projects == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("index_url", "changelog_url"),
+    [
+        ("https://index.example.org/simple/", "https://index.example.org/pypi"),
+        ("https://index.example.org/simple", "https://index.example.org/pypi"),
+        ("http://127.0.0.1:8137/root/simple//", "http://127.0.0.1:8137/root/pypi"),
+        ("https://me:pw@index.example.org/simple/", "https://me:pw@index.example.org/pypi"),
+    ],
+)
+def test_the_changelog_is_beside_the_simple_api(index_url: str, changelog_url: str) -> None:
+    assert load_settings(index_url=index_url).resolved_changelog_url == changelog_url
+
+
+def test_the_changelog_can_be_elsewhere() -> None:
+    settings = load_settings(changelog_url="https://changelog.example.org/RPC2")
+    assert settings.resolved_changelog_url == "https://changelog.example.org/RPC2"
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_postgresql_is_spoken_to_by_psycopg_3(scheme: str) -> None:
+    settings = load_settings(database_url=f"{scheme}://me:pw@db.example.org:5433/catalog?sslmode=require")
+    assert settings.resolved_database_url == "postgresql+psycopg://me:pw@db.example.org:5433/catalog?sslmode=require"
+
+
+def test_a_home_with_any_characters_leads_to_its_files(tmp_path: Path) -> None:
+    home = tmp_path / "a b?c#d%20"
+    settings = load_settings(home=home)
+    assert make_url(settings.resolved_database_url).database == str(home / "catalog.sqlite")
+    assert unquote(urlsplit(settings.resolved_storage_url).path) == str(home / "storage")
+
+
+def test_projects_can_be_listed_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "projects"
+    file.write_text("# what we follow\nRequests\nzope.interface  # for others\n\nattrs, PyYAML\n")
+    for value in (str(file), "projects"):
+        monkeypatch.setenv("PYPI_ASSETS_PROJECTS", value)
+        assert load_settings().projects == ("attrs", "pyyaml", "requests", "zope-interface")
+
+
+def test_a_long_list_of_projects_is_not_taken_for_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"project-{number}" for number in range(500)]
+    monkeypatch.setenv("PYPI_ASSETS_PROJECTS", ",".join(names))
+    assert load_settings().projects == tuple(sorted(names))
+
+
+def test_a_file_of_projects_that_is_no_text_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "projects.txt").write_bytes(b"\xff\xfe\x00")
+    assert "cannot read the file of project names" in refusal(monkeypatch, "projects", "projects.txt")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "[::1]", "localhost", "dev.localhost"])
+def test_an_index_on_loopback_needs_no_contact(host: str) -> None:
+    load_settings(index_url=f"http://{host}:8137/simple/").require_contact()
+
+
+@pytest.mark.parametrize(
+    "urls",
+    [
+        {"index_url": "https://index.example.org/simple/"},
+        {"index_url": "http://10.0.0.1/simple/"},
+        {"index_url": "http://127.0.0.1/simple/", "changelog_url": "https://index.example.org/pypi"},
+        {},
+    ],
+)
+def test_any_other_index_is_refused_without_a_contact(urls: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match="PYPI_ASSETS_CONTACT is not set"):
+        load_settings(**urls).require_contact()
+    load_settings(contact="me@example.org", **urls).require_contact()
+
+
+def test_what_is_loopback() -> None:
+    assert [is_loopback(host) for host in (None, "::1", "127.0.0.1", "0.0.0.0", "localhost.example.org")] == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
