@@ -3,12 +3,15 @@
 A thin skin: it puts the parts together as the settings say, and prints. What is done is decided elsewhere.
 """
 
+import os
 import re
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
@@ -53,6 +56,7 @@ from pypi_assets.storage.store import Storage, StorageError
 from pypi_assets.terminal import local_time, plain, print_facts, print_json, print_json_rows, print_table, say
 
 INTERRUPTED = 130
+_STOPPED = "Stopped. What was done is kept; run the same command again and it goes on from there."
 _FAILURES = (
     CatalogError,
     RangeError,
@@ -73,7 +77,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            say("Stopped. What was done is kept; run the same command again and it goes on from there.")
+            say(_STOPPED)
             raise click.exceptions.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # whoever read the output has had enough; click ends quietly
             raise
@@ -572,5 +576,17 @@ def _print_record(fields: dict[str, object]) -> None:
 
 
 def main() -> None:
-    """The entry point."""
+    """The entry point. A first Ctrl-C waits for the requests that are under way, a second one does not."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, stop_at_once)
+        raise KeyboardInterrupt
+
+    def stop_at_once(_number: int, _frame: FrameType | None) -> None:
+        terminal.show_cursor()
+        say(_STOPPED)
+        os._exit(INTERRUPTED)  # safe at any moment; an ordinary exit would wait for the threads
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, stop)
     cli()

@@ -109,6 +109,11 @@ def progress_shown() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
+def show_cursor() -> None:
+    """Shows the cursor of a terminal, which a bar hides while it moves."""
+    Console(stderr=True).show_cursor()
+
+
 class PlainProgress:
     """One line where a stage ends, and between them at most one in a few seconds."""
 

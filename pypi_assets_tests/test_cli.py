@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -327,6 +328,33 @@ def test_ctrl_c_says_that_running_again_goes_on(commands: Commands, index: Serve
     assert "full crawl" in commands.done("status").stdout
     assert commands.json("crawl", "full")["complete_serial"] == index.serial
     assert commands.json("status")["read"] == 20
+
+
+def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    asked = threading.Event()
+    released = threading.Event()
+
+    def hold(request: Request) -> Response | None:
+        if request.url.path.endswith("/demo/"):
+            asked.set()
+            released.wait(timeout=20)
+        return None
+
+    index.faults = hold
+    with subprocess.Popen([*PROCESS, "crawl", "full"], stderr=subprocess.PIPE, text=True) as process:
+        assert asked.wait(timeout=20)
+        while process.poll() is None:  # a signal that comes on the heels of another can be lost
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.1)
+        assert not released.is_set()
+        released.set()
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == INTERRUPTED
+    assert errors.splitlines()[-1].startswith("Stopped. ")
+    assert "Traceback" not in errors
+    assert commands.json("crawl", "full")["reads"]["data"] == 1
 
 
 def test_a_reader_that_has_had_enough_is_no_error(commands: Commands, index: ServedIndex) -> None:
