@@ -91,15 +91,7 @@ def open_full_dump(catalog: Catalog, shards: int = 256) -> Dump:
     if shards not in FULL_DUMP_SHARDS:
         raise DumpError(f"a full dump has 1, 16 or 256 shards, not {shards}")
     with catalog.write() as connection:
-        state = lock_state(connection, exclusive=True)
-        serial = complete_serial(connection)
-        if serial == 0:
-            raise DumpError("nothing is complete yet: finish a full crawl first (pypi-assets crawl full)")
-        if serial < state["exact_from"]:
-            raise DumpError(
-                f"the full crawl saw pages as new as serial {state['exact_from']}, and ranges are complete only up to"
-                f" {serial}: follow the changelog first (pypi-assets crawl incremental)"
-            )
+        serial = require_exact(connection)
         joined = connection.execute(
             select(dumps)
             .where(
@@ -112,6 +104,23 @@ def open_full_dump(catalog: Catalog, shards: int = 256) -> Dump:
         if joined is not None:
             return _dump(joined)
         return _open(connection, catalog.clock(), DumpKind.FULL, SerialRange(0, serial), shards)
+
+
+def require_exact(connection: Connection) -> int:
+    """The complete serial, where a full dump can be opened at it; the state is locked until the transaction ends.
+
+    Raises DumpError where nothing is complete, or where the catalog is not exact yet at its complete serial.
+    """
+    state = lock_state(connection, exclusive=True)
+    serial = complete_serial(connection)
+    if serial == 0:
+        raise DumpError("nothing is complete yet: finish a full crawl first (pypi-assets crawl full)")
+    if serial < state["exact_from"]:
+        raise DumpError(
+            f"the full crawl saw pages as new as serial {state['exact_from']}, and ranges are complete only up to"
+            f" {serial}: follow the changelog first (pypi-assets crawl incremental)"
+        )
+    return serial
 
 
 def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
@@ -312,12 +321,20 @@ def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[st
 
 def range_dump_rows(catalog: Catalog, dump: Dump) -> Iterator[dict[str, object]]:
     """For each distribution changed in the dump's range: its row if it is live at the end, else a tombstone."""
-    changed = (
+    yield from _stream(catalog, _rows_at(dump.serials.end).where(distributions.c.id.in_(_changed(dump.serials))))
+
+
+def count_changed(connection: Connection, serials: SerialRange) -> int:
+    """How many distributions changed in `serials`: each has a row in the range's dump."""
+    return int(connection.scalar(select(func.count()).select_from(_changed(serials).subquery())) or 0)
+
+
+def _changed(serials: SerialRange) -> Select[tuple[int]]:
+    return (
         select(changes.c.distribution_id)
-        .where(changes.c.logged_serial > dump.serials.start, changes.c.logged_serial <= dump.serials.end)
+        .where(changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end)
         .distinct()
     )
-    yield from _stream(catalog, _rows_at(dump.serials.end).where(distributions.c.id.in_(changed)))
 
 
 def _covers(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:

@@ -50,6 +50,16 @@ def asked_versions(catalog: Catalog) -> list[AskedVersion]:
         return [AskedVersion(row.version, row.serial, row.asked_at) for row in rows]
 
 
+def require_version(catalog: Catalog, name: str) -> AskedVersion:
+    """The version that `name` names, like `00042`. Raises UnknownVersionError where it was never handed out."""
+    for asked in asked_versions(catalog):
+        if name == f"{asked.version:05d}":
+            return asked
+    raise UnknownVersionError(
+        f"LevelDB version {name} was never handed out; ask for one with `pypi-assets leveldb update`"
+    )
+
+
 def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:
     """Hands out a directory for one attempt: `00042`, on later attempts `00042.2` and so on."""
     with catalog.write() as connection:

@@ -77,6 +77,12 @@ def project_ids(connection: Connection, normalized: Sequence[str]) -> dict[str, 
     return found
 
 
+def projects_in_shards(connection: Connection, shards: Sequence[int]) -> list[tuple[int, int]]:
+    """All known projects of `shards`: (project id, its shard)."""
+    query = select(projects.c.id, projects.c.shard).where(projects.c.shard.in_(shards)).order_by(projects.c.id)
+    return [(project_id, shard) for project_id, shard in connection.execute(query)]
+
+
 def find_project(connection: Connection, name: str) -> Project | None:
     """The project of that name, however it is written."""
     row = connection.execute(select(projects).where(projects.c.normalized == canonicalize_name(name))).first()

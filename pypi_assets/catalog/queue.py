@@ -3,7 +3,7 @@
 A *scope* names the work: `crawl:7` or `range:1200-1350`. What is left of it survives any stop.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -129,6 +129,10 @@ def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | N
             select(visit_queue.c.state, func.count()).where(_in_scope(scope, shards)).group_by(visit_queue.c.state)
         )
     }
+    return _progress(counts)
+
+
+def _progress(counts: Mapping[str, int]) -> ScopeProgress:
     return ScopeProgress(
         todo=counts.get(TaskState.TODO, 0),
         done=counts.get(TaskState.DONE, 0),
@@ -144,6 +148,19 @@ def shards_with_projects(connection: Connection, scope: str) -> dict[int, int]:
             select(visit_queue.c.shard, func.count()).where(visit_queue.c.scope == scope).group_by(visit_queue.c.shard)
         )
     }
+
+
+def progress_by_shard(connection: Connection, scope: str, shards: Sequence[int]) -> dict[int, ScopeProgress]:
+    """How many projects of `scope` are in which state in each of `shards`; zeros where it visits none."""
+    counts: dict[int, dict[str, int]] = {shard: {} for shard in shards}
+    query = (
+        select(visit_queue.c.shard, visit_queue.c.state, func.count())
+        .where(_in_scope(scope, shards))
+        .group_by(visit_queue.c.shard, visit_queue.c.state)
+    )
+    for shard, state, count in connection.execute(query):
+        counts[shard][state] = count
+    return {shard: _progress(states) for shard, states in counts.items()}
 
 
 def scopes_to_visit(connection: Connection) -> list[str]:

@@ -1,7 +1,7 @@
 """What was read from each distribution, what is still to be read, and what could not be."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -77,6 +77,14 @@ class Failure:
     attempts: int
 
 
+@dataclass(frozen=True, slots=True)
+class ShardReads:
+    """How many distributions of a shard have which outcome, and how many bytes were fetched for them in all."""
+
+    outcomes: Mapping[str, int]
+    bytes_fetched: int
+
+
 def record_outcome(record: DistributionRecord) -> Outcome:
     """The outcome that a record stands for."""
     if record.error is None:
@@ -130,6 +138,28 @@ def next_read_due(connection: Connection, scope: str | None, shards: Sequence[in
     """When the next pending read is due (unix seconds), None where none is pending."""
     due: float | None = connection.scalar(_pending_query(func.min(distribution_data.c.due_at), scope, shards))
     return due
+
+
+def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, ShardReads]:
+    """What became of all distributions ever known of the projects in each of `shards`."""
+    outcomes: dict[int, dict[str, int]] = {shard: {} for shard in shards}
+    fetched = dict.fromkeys(shards, 0)
+    query = (
+        select(
+            projects.c.shard,
+            distribution_data.c.outcome,
+            func.count(),
+            func.sum(distribution_data.c.bytes_fetched),
+        )
+        .join(distributions, distributions.c.project_id == projects.c.id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .where(projects.c.shard.in_(shards))
+        .group_by(projects.c.shard, distribution_data.c.outcome)
+    )
+    for shard, outcome, count, fetched_bytes in connection.execute(query):
+        outcomes[shard][outcome] = count
+        fetched[shard] += int(fetched_bytes)
+    return {shard: ShardReads(outcomes[shard], fetched[shard]) for shard in shards}
 
 
 def _pending_query(what: ColumnElement[Any], scope: str | None, shards: Sequence[int] | None) -> Select[Any]:

@@ -1,0 +1,100 @@
+"""Visits and reads a full crawl shard by shard; where none is open, it looks at the shards' projects again.
+
+Shards are worked on in groups, so that many small ones cost no more than one large one.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pypi_assets.catalog.crawls import FullCrawl, complete_crawl, find_open_crawl, require_followable
+from pypi_assets.catalog.projects import projects_in_shards
+from pypi_assets.catalog.queue import (
+    ScopeProgress,
+    progress_by_shard,
+    queue_visits,
+    requeue_visits,
+    scope_progress,
+    shards_with_projects,
+)
+from pypi_assets.catalog.reads import ShardReads, reads_by_shard
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.full import require_open_crawl, visit_shards
+from pypi_assets.crawl.reading import read_scope
+
+_GROUP_PROJECTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedShard:
+    """One shard that is done: how its visits and reads stand, and the seconds that its group took."""
+
+    shard: int
+    visits: ScopeProgress
+    reads: ShardReads
+    seconds: float
+
+
+def crawl_of_shards(crawler: Crawler) -> FullCrawl:
+    """The open full crawl, else the last completed one. Raises CatalogError where there is neither."""
+    with crawler.catalog.read() as connection:
+        if find_open_crawl(connection) is None:
+            return require_followable(connection, crawler.index.index_url, crawler.selection)
+    return require_open_crawl(crawler)
+
+
+def visit_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
+    """Visits what the open full crawl has left in `shards`, and yields them as they are done.
+
+    Where no crawl is open, every project known in `shards` is visited once more; a stopped call is gone on with.
+    """
+    crawl = crawl_of_shards(crawler)
+    if crawl.completed_at is not None:
+        _queue_again(crawler, crawl, shards)
+    for group in _groups(crawler, crawl, shards):
+        started = time.monotonic()
+        visit_shards(crawler, crawl, group)
+        yield from _finished(crawler, crawl, group, started)
+
+
+def read_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
+    """Reads what is pending in `shards`, yields them as they are done, and completes the crawl if that was the last."""
+    crawl = crawl_of_shards(crawler)
+    for group in _groups(crawler, crawl, shards):
+        started = time.monotonic()
+        read_scope(crawler, crawl.scope, group)
+        yield from _finished(crawler, crawl, group, started)
+    complete_crawl(crawler.catalog, crawl)
+
+
+def _queue_again(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> None:
+    with crawler.catalog.write() as connection:
+        if scope_progress(connection, crawl.scope, shards).todo:
+            return
+        known = projects_in_shards(connection, shards)
+        queue_visits(connection, crawl.scope, [(project_id, shard, 0) for project_id, shard in known])
+        requeue_visits(connection, crawl.scope, shards)
+
+
+def _groups(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> Iterator[list[int]]:
+    with crawler.catalog.read() as connection:
+        sizes = shards_with_projects(connection, crawl.scope)
+    group: list[int] = []
+    projects = 0
+    for shard in shards:
+        group.append(shard)
+        projects += sizes.get(shard, 0)
+        if projects >= _GROUP_PROJECTS:
+            yield group
+            group, projects = [], 0
+    if group:
+        yield group
+
+
+def _finished(crawler: Crawler, crawl: FullCrawl, group: Sequence[int], started: float) -> Iterator[FinishedShard]:
+    with crawler.catalog.read() as connection:
+        visits = progress_by_shard(connection, crawl.scope, group)
+        reads = reads_by_shard(connection, group)
+    seconds = time.monotonic() - started
+    for shard in group:
+        yield FinishedShard(shard, visits[shard], reads[shard], seconds)

@@ -1,0 +1,112 @@
+"""The full crawl: every project of the index is listed, visited and read, in 1,000 shards."""
+
+import dagster as dg
+from dagster import ResourceParam
+
+from pypi_assets.catalog.reads import Outcome
+from pypi_assets.crawl.full import list_index
+from pypi_assets.crawl.shards import FinishedShard, read_each_shard, visit_each_shard
+from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.marking import marking, progress_log
+from pypi_assets.defs.partitions import parse_shards, project_shards
+from pypi_assets.defs.parts import Parts
+from pypi_assets.distributions.models import EXTRACTOR_VERSION
+
+GROUP = "full_crawl"
+INDEX_POOL = "index"
+OWNERS = ["team:pypi-assets"]
+RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL)
+
+
+@dg.asset(
+    group_name=GROUP,
+    kinds={"python", "sqlalchemy"},
+    owners=OWNERS,
+    pool=INDEX_POOL,
+    retry_policy=RETRIES,
+    code_version="1",
+)
+def project_listing(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+    """All projects of the index, listed at a pinned serial. Joins the full crawl that is open, or opens one."""
+    with told_plainly():
+        crawl, listing = list_index(parts.crawler(progress_log(context)))
+    return dg.MaterializeResult(
+        metadata={
+            "serial": crawl.serial,
+            "projects": listing.projects,
+            "selected_but_missing": len(listing.missing),
+            "missing": dg.MetadataValue.text(", ".join(listing.missing[:50]) or "none"),
+        }
+    )
+
+
+@dg.asset(
+    group_name=GROUP,
+    deps=[project_listing],
+    partitions_def=project_shards,
+    backfill_policy=dg.BackfillPolicy.single_run(),
+    kinds={"python", "sqlalchemy"},
+    owners=OWNERS,
+    pool=INDEX_POOL,
+    retry_policy=RETRIES,
+    code_version="1",
+)
+def crawled_projects(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+    """The page of every project, visited and judged.
+
+    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. It joins the open full crawl;
+    where none is open, its projects are visited once more, and the complete serial stays as it is.
+    """
+    with marking(context) as mark:
+        shards = parse_shards(list(context.partition_keys))
+        for finished in visit_each_shard(parts.crawler(progress_log(context)), list(shards)):
+            visits = finished.visits
+            mark(
+                shards[finished.shard],
+                {
+                    "projects": visits.total,
+                    "visited": visits.done,
+                    "gave_up": visits.gave_up,
+                    "seconds_of_group": round(finished.seconds, 3),
+                },
+            )
+    return dg.MaterializeResult()
+
+
+@dg.asset(
+    group_name=GROUP,
+    deps=[crawled_projects],
+    partitions_def=project_shards,
+    backfill_policy=dg.BackfillPolicy.single_run(),
+    kinds={"python", "sqlalchemy"},
+    owners=OWNERS,
+    pool=INDEX_POOL,
+    retry_policy=RETRIES,
+    code_version=str(EXTRACTOR_VERSION),
+)
+def crawled_distribution_data(
+    context: dg.AssetExecutionContext, parts: ResourceParam[Parts]
+) -> dg.MaterializeResult[None]:
+    """What each distribution says of itself: requirements and modules, or why that cannot be told.
+
+    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. The last one to be done
+    completes the open full crawl; where none is open, only what is pending is read.
+    """
+    with marking(context) as mark:
+        shards = parse_shards(list(context.partition_keys))
+        for finished in read_each_shard(parts.crawler(progress_log(context)), list(shards)):
+            mark(shards[finished.shard], _read_metadata(finished))
+    return dg.MaterializeResult()
+
+
+def _read_metadata(finished: FinishedShard) -> dict[str, float]:
+    outcomes = finished.reads.outcomes
+    return {
+        "dagster/partition_row_count": sum(outcomes.values()),
+        "read": outcomes.get(Outcome.DATA, 0),
+        "failed": outcomes.get(Outcome.ERROR, 0) + outcomes.get(Outcome.GAVE_UP, 0),
+        "unsupported": outcomes.get(Outcome.UNSUPPORTED, 0),
+        "vanished": outcomes.get(Outcome.VANISHED, 0),
+        "bytes_fetched": finished.reads.bytes_fetched,
+        "seconds_of_group": round(finished.seconds, 3),
+    }

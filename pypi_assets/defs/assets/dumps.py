@@ -1,0 +1,100 @@
+"""The data dumps: all that is live in 256 shards, and what changed in each serial range."""
+
+import time
+
+import dagster as dg
+from dagster import ResourceParam
+
+from pypi_assets.defs.assets.changes import RANGES_IN_ONE_RUN, changed_distribution_data
+from pypi_assets.defs.assets.crawl import OWNERS, RETRIES, crawled_distribution_data
+from pypi_assets.defs.marking import marking, row_log
+from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_ranges, parse_shards, serial_ranges
+from pypi_assets.defs.parts import Parts
+from pypi_assets.dumps.layout import manifest_path
+from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION
+from pypi_assets.dumps.shards import dump_each_shard
+from pypi_assets.dumps.writer import write_range
+
+GROUP = "data_dumps"
+_FULL_DUMP = """Every distribution live at the complete serial, one row each.
+
+A partition is one of 256 shards, by the first two hex digits of the sha256 of the normalized project name. A run of all
+of them joins the open dump or opens one, and commits it with its last shard. Some of them alone join an open dump;
+where none is open, they are verified in the newest one, and nothing is published.
+"""
+_COLUMNS = {
+    "dagster/column_schema": dg.TableSchema(
+        columns=[dg.TableColumn(name, description=text) for name, text in COLUMNS.items()]
+    )
+}
+
+
+@dg.multi_asset(
+    name="write_full_dump",  # Dagster wants an op and a job to differ in name, and the job is called full_dump
+    specs=[
+        dg.AssetSpec(
+            "full_dump",
+            description=_FULL_DUMP,
+            group_name=GROUP,
+            deps=[dg.AssetDep(crawled_distribution_data, partition_mapping=dg.AllPartitionMapping())],
+            kinds={"json", "gzip"},
+            owners=OWNERS,
+            metadata=_COLUMNS,
+            code_version=str(COLUMNS_VERSION),
+        )
+    ],
+    partitions_def=dump_shards,
+    backfill_policy=dg.BackfillPolicy.single_run(),
+    retry_policy=RETRIES,
+)
+def full_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+    """Writes, or verifies, the run's shards."""
+    with marking(context) as mark:
+        shards = parse_shards(list(context.partition_keys))
+        progress = row_log(context, "rows of a shard")
+        started = time.monotonic()
+        for finished in dump_each_shard(parts.catalog, parts.storage, list(shards), DUMP_SHARDS, progress):
+            mark(
+                shards[finished.file.shard],
+                {
+                    "dagster/partition_row_count": finished.file.rows,
+                    "bytes": finished.file.size,
+                    "seconds": round(time.monotonic() - started, 3),
+                    "written": finished.written,
+                    "directory": finished.directory,
+                },
+            )
+            started = time.monotonic()
+    return dg.MaterializeResult()
+
+
+@dg.asset(
+    group_name=GROUP,
+    deps=[changed_distribution_data],
+    partitions_def=serial_ranges,
+    backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
+    kinds={"json", "gzip"},
+    owners=OWNERS,
+    retry_policy=RETRIES,
+    metadata=_COLUMNS,
+    code_version=str(COLUMNS_VERSION),
+)
+def incremental_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+    """Each distribution that changed, as it is at the range's end: its row, or a tombstone where it is not live.
+
+    A partition is a complete serial range `A-B` of the ledger. A dump that is committed and whole is left as it is.
+    """
+    with marking(context) as mark:
+        for serials in parse_ranges(list(context.partition_keys)):
+            started = time.monotonic()
+            manifest = write_range(parts.catalog, parts.storage, serials)
+            mark(
+                serials.key,
+                {
+                    "dagster/partition_row_count": manifest.rows,
+                    "bytes": manifest.size,
+                    "seconds": round(time.monotonic() - started, 3),
+                    "manifest": parts.storage.uri(manifest_path(manifest.directory)),
+                },
+            )
+    return dg.MaterializeResult()

@@ -1,0 +1,47 @@
+"""When a partition's run is to be asked for: once, and again with growing pauses for as long as it fails."""
+
+from dataclasses import dataclass
+
+import dagster as dg
+
+from pypi_assets.defs.partitions import PARTITION_TAG
+
+FIRST_PAUSE_S = 60.0
+LONGEST_PAUSE_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """The runs of a job so far: whether one is under way, how many have ended, and when the last one did."""
+
+    running: bool
+    ended: int
+    ended_at: float
+
+    def due(self, now: float) -> bool:
+        """Whether a run is to be asked for at `now` (unix seconds)."""
+        return not self.running and now >= self.due_at
+
+    @property
+    def due_at(self) -> float:
+        if not self.ended:
+            return 0.0
+        return self.ended_at + min(FIRST_PAUSE_S * 2.0 ** (self.ended - 1), LONGEST_PAUSE_S)
+
+    def describe(self, now: float) -> str:
+        """Why no run is asked for now."""
+        if self.running:
+            return "its run is under way"
+        return f"{self.ended} runs of it ended without success; it is tried again in {max(self.due_at - now, 0):.0f} s"
+
+
+def attempts(instance: dg.DagsterInstance, job: str, partition_key: str | None = None) -> Attempts:
+    """The runs of `job`, of one partition if told."""
+    tags = {} if partition_key is None else {PARTITION_TAG: partition_key}
+    records = instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags))
+    ended = [record for record in records if record.dagster_run.is_finished]
+    return Attempts(
+        running=len(ended) < len(records),
+        ended=len(ended),
+        ended_at=max((record.end_time or record.update_timestamp.timestamp() for record in ended), default=0.0),
+    )

@@ -1,0 +1,94 @@
+"""Asset checks: the ledger of ranges, dumps against the catalog, LevelDB versions against their input lists."""
+
+import dagster as dg
+from dagster import ResourceParam
+
+from pypi_assets.catalog.answers import ledger_faults
+from pypi_assets.catalog.dumps import Dump, DumpKind
+from pypi_assets.defs.assets.changes import changelog
+from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
+from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
+from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.parts import Parts
+from pypi_assets.dumps.audit import audit_dump
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.rows import DumpDamagedError
+from pypi_assets.dumps.shards import newest_dump
+from pypi_assets.leveldbs.input_lists import published_versions
+from pypi_assets.leveldbs.verify import verify
+
+
+@dg.asset_check(asset=changelog)
+def ranges_without_gap_or_overlap(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+    """The ledger's serial ranges follow each other from 0 without a gap or an overlap."""
+    with told_plainly(), parts.catalog.read() as connection:
+        faults = ledger_faults(connection)
+    return dg.AssetCheckResult(
+        passed=not faults,
+        description="; ".join(faults[:10]) or "every range begins where the one before it ends",
+        metadata={"faults": len(faults)},
+    )
+
+
+@dg.asset_check(asset=full_dump)
+def full_dump_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+    """The newest full dump has as many rows as the catalog has live distributions at its serial."""
+    with told_plainly():
+        newest = newest_dump(parts.catalog, DumpKind.FULL)
+        return _audit(parts, [newest] if newest else [])
+
+
+@dg.asset_check(asset=incremental_dump)
+def incremental_dump_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+    """Each incremental dump that readers use has as many rows as distributions changed in its range."""
+    with told_plainly():
+        return _audit(parts, [dump for dump in cover(parts.catalog).dumps if dump.kind == DumpKind.INCREMENTAL])
+
+
+def _audit(parts: Parts, dumps: list[Dump]) -> dg.AssetCheckResult:
+    faults, rows, expected = [], 0, 0
+    for dump in dumps:
+        try:
+            audit = audit_dump(parts.catalog, parts.storage, dump)
+        except DumpDamagedError as error:
+            faults.append(str(error))
+            continue
+        rows, expected = rows + audit.rows, expected + audit.expected
+        if not audit.ok:
+            faults.append(f"{audit.directory} has {audit.rows} rows, and the catalog counts {audit.expected}")
+    return dg.AssetCheckResult(
+        passed=not faults,
+        description="; ".join(faults[:10]) or f"{len(dumps)} dumps have the rows that the catalog counts",
+        metadata={"dumps": len(dumps), "rows": rows, "expected_rows": expected, "faults": len(faults)},
+    )
+
+
+def _matches_input_list(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=asset,
+        name=f"{dataset}_matches_input_list",
+        description=f"The newest version of {dataset} is whole, and what its manifest and its input list say it is.",
+        blocking=True,
+    )
+    def check(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+        with told_plainly():
+            versions = published_versions(parts.storage, dataset)
+            if not versions:
+                return dg.AssetCheckResult(passed=False, description=f"no version of {dataset} is published")
+            verified = verify(dataset, versions[-1], storage=parts.storage)
+        return dg.AssetCheckResult(
+            passed=verified.ok,
+            description="; ".join(verified.problems[:10]) or f"version {verified.version} is whole",
+            metadata={"version": verified.version, "records": verified.records, "problems": len(verified.problems)},
+        )
+
+    return check
+
+
+CHECKS = [
+    ranges_without_gap_or_overlap,
+    full_dump_rows_match_catalog,
+    incremental_dump_rows_match_catalog,
+    _matches_input_list("modules", modules_leveldb),
+    _matches_input_list("depgraph", depgraph_leveldb),
+]

@@ -1,0 +1,85 @@
+"""The jobs. `full_crawl` and `full_dump` take all their partitions in one run unless told otherwise."""
+
+import dagster as dg
+from dagster import ResourceParam
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+from pydantic import Field
+
+from pypi_assets.crawl.retry import VISIT, retry
+from pypi_assets.defs.assets.changes import (
+    changed_distribution_data,
+    changed_distributions,
+    changelog,
+)
+from pypi_assets.defs.assets.crawl import INDEX_POOL, crawled_distribution_data, crawled_projects, project_listing
+from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
+from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
+from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.marking import progress_log
+from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
+from pypi_assets.defs.parts import Parts
+
+ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
+_ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # a run whose machine died counts as failed then
+
+full_crawl_job = dg.define_asset_job(
+    "full_crawl",
+    selection=[project_listing, crawled_projects, crawled_distribution_data],
+    tags=all_of(project_shards) | {ONE_AT_A_TIME_TAG: "full_crawl"},
+    description="Lists the index, visits every project and reads every distribution; goes on with an open full crawl.",
+)
+full_dump_job = dg.define_asset_job(
+    "full_dump",
+    selection=[full_dump],
+    tags=all_of(dump_shards) | _ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "full_dump"},
+    description="Dumps what is live at the complete serial, all 256 shards.",
+)
+incremental_crawl_job = dg.define_asset_job(
+    "incremental_crawl",
+    selection=[changelog, changed_distributions, changed_distribution_data, incremental_dump],
+    tags=_ENDS_IN_TIME,
+    description="Follows the changelog over one serial range, and dumps what changed.",
+)
+update_leveldbs_job = dg.define_asset_job(
+    "update_leveldbs",
+    selection=[modules_leveldb, depgraph_leveldb],
+    tags=_ENDS_IN_TIME,
+    description="Builds and publishes one version of both LevelDB datasets from the dumps.",
+)
+
+
+class Retries(dg.Config):
+    """What to try again."""
+
+    kinds: list[str] = Field(
+        default=[VISIT, "transient", "gone"],
+        description="error kinds; by default those of what was given up; an empty list means every failure",
+    )
+
+
+@dg.op(pool=INDEX_POOL)
+def retry_given_up(context: dg.OpExecutionContext, config: Retries, parts: ResourceParam[Parts]) -> None:
+    """Visits and reads again what failed, and reads whatever is pending."""
+    with told_plainly():
+        crawler = parts.crawler(progress_log(context))
+        for kind in config.kinds or (None,):
+            result = retry(crawler, kind)
+            reads = result.reads
+            context.log.info(
+                f"{kind or 'all kinds'}: {result.retried_visits} visits and {result.retried_reads} reads tried again;"
+                f" {result.visits_given_up} visits and {reads.gave_up} reads were given up, {reads.errors} failed"
+            )
+
+
+@dg.job(description="Tries again what was given up: pages that could not be visited, files that could not be fetched.")
+def retry_failures() -> None:
+    retry_given_up()
+
+
+JOBS: list[dg.JobDefinition | UnresolvedAssetJobDefinition] = [
+    full_crawl_job,
+    full_dump_job,
+    incremental_crawl_job,
+    update_leveldbs_job,
+    retry_failures,
+]

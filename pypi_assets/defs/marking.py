@@ -1,0 +1,67 @@
+"""Tells Dagster how a run goes: which of its partitions are done, with their numbers, and how far it is."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+
+from pypi_assets.crawl.crawler import Progress
+from pypi_assets.defs.failures import told_plainly
+
+PROGRESS_EVERY_S = 30.0
+
+Mark = Callable[[str, Mapping[str, Any]], None]
+
+
+@contextmanager
+def marking(context: dg.AssetExecutionContext) -> Iterator[Mark]:
+    """Hands out `mark(key, metadata)`, to be called for each partition that is done.
+
+    Where all goes well, Dagster itself then materializes every partition of the run, each with its metadata. Where it
+    does not, those that are done are materialized here, so that only the rest is missing.
+    """
+    done: dict[str, Mapping[str, Any]] = {}
+    try:
+        with told_plainly():
+            yield done.__setitem__
+    except BaseException:  # also a run that is cancelled keeps what it has done
+        for key, metadata in done.items():
+            context.log_event(dg.AssetMaterialization(context.asset_key, partition=key, metadata=metadata))
+        raise
+    for key, metadata in done.items():
+        context.add_asset_metadata(metadata, partition_key=key)
+
+
+def progress_log(
+    context: dg.AssetExecutionContext | dg.OpExecutionContext, clock: Callable[[], float] = time.monotonic
+) -> Callable[[Progress], None]:
+    """Logs how far a crawl is, at most one line every 30 seconds."""
+    say = _now_and_then(context, clock)
+
+    def report(progress: Progress) -> None:
+        failed = f", {progress.failed} failed" if progress.failed else ""
+        say(f"{progress.stage}: {progress.done} of {progress.total}{failed}")
+
+    return report
+
+
+def row_log(context: dg.AssetExecutionContext, what: str) -> Callable[[int], None]:
+    """Logs a number of rows, at most one line every 30 seconds."""
+    say = _now_and_then(context, time.monotonic)
+    return lambda rows: say(f"{what}: {rows}")
+
+
+def _now_and_then(
+    context: dg.AssetExecutionContext | dg.OpExecutionContext, clock: Callable[[], float]
+) -> Callable[[str], None]:
+    told_at = clock()
+
+    def say(text: str) -> None:
+        nonlocal told_at
+        if clock() - told_at >= PROGRESS_EVERY_S:
+            told_at = clock()
+            context.log.info(text)
+
+    return say

@@ -1,0 +1,32 @@
+"""What a partition of each asset is, and how its key is written."""
+
+import dagster as dg
+
+from pypi_assets.catalog.projects import PROJECT_SHARDS
+from pypi_assets.catalog.ranges import SerialRange
+
+DUMP_SHARDS = 256
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+PARTITION_TAG = "dagster/partition"
+
+project_shards = dg.StaticPartitionsDefinition([f"{shard:03d}" for shard in range(PROJECT_SHARDS)])
+dump_shards = dg.StaticPartitionsDefinition([f"{shard:03d}" for shard in range(DUMP_SHARDS)])
+serial_ranges = dg.DynamicPartitionsDefinition(name="serial_ranges")
+leveldb_versions = dg.DynamicPartitionsDefinition(name="leveldb_versions")
+
+
+def all_of(partitions: dg.StaticPartitionsDefinition) -> dict[str, str]:
+    """The tags of a run of all partitions at once."""
+    keys = partitions.get_partition_keys()
+    return {RANGE_START_TAG: keys[0], RANGE_END_TAG: keys[-1]}
+
+
+def parse_shards(keys: list[str]) -> dict[int, str]:
+    """The shards that partition keys name, each with its key, in order."""
+    return {int(key): key for key in sorted(keys)}
+
+
+def parse_ranges(keys: list[str]) -> list[SerialRange]:
+    """The ranges that partition keys name, in order of their start. Raises RangeError."""
+    return sorted(SerialRange.parse(key) for key in keys)

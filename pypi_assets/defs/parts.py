@@ -1,0 +1,75 @@
+"""The resource that assets, checks and sensors work with: index, catalog and storage, each opened on first use."""
+
+import threading
+from collections.abc import Callable
+from functools import cached_property
+
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, storage_from
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.index.client import IndexClient
+from pypi_assets.settings import Settings, SettingsError
+from pypi_assets.storage.store import Storage
+
+
+class Parts:
+    """What the settings name, or what is given in its place. Nothing is opened before it is asked for.
+
+    Settings that could not be loaded are raised, as SettingsError, by whatever needs them. What is opened is kept for
+    the life of the process.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | SettingsError,
+        *,
+        index: IndexClient | None = None,
+        catalog: Catalog | None = None,
+        storage: Storage | None = None,
+    ) -> None:
+        self._settings = settings
+        self._given = (index, catalog, storage)
+        self._opening = threading.RLock()
+
+    @property
+    def settings(self) -> Settings:
+        if isinstance(self._settings, SettingsError):
+            raise self._settings
+        return self._settings
+
+    @property
+    def index(self) -> IndexClient:
+        with self._opening:
+            return self._index
+
+    @property
+    def catalog(self) -> Catalog:
+        with self._opening:
+            return self._catalog
+
+    @property
+    def storage(self) -> Storage:
+        with self._opening:
+            return self._storage
+
+    def crawler(self, report: Callable[[Progress], None] | None = None) -> Crawler:
+        return crawler_from(self.settings, self.index, self.catalog, report)
+
+    def close(self) -> None:
+        """Closes what was opened, and not what was given."""
+        for part, given in zip(("_index", "_catalog"), self._given, strict=False):
+            opened = self.__dict__.pop(part, None)
+            if opened is not None and given is None:
+                opened.close()
+
+    @cached_property
+    def _index(self) -> IndexClient:
+        return self._given[0] or index_from(self.settings)
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return self._given[1] or catalog_from(self.settings)
+
+    @cached_property
+    def _storage(self) -> Storage:
+        return self._given[2] or storage_from(self.settings)

@@ -1,0 +1,21 @@
+"""Periodic work. Nothing asks an index by itself until a person turns it on."""
+
+import dagster as dg
+
+from pypi_assets.defs.jobs import full_dump_job, retry_failures
+
+daily_retry = dg.ScheduleDefinition(
+    name="daily_retry",
+    job=retry_failures,
+    cron_schedule="17 4 * * *",
+    execution_timezone="UTC",
+    description="Tries again, once a day, what was given up.",
+)
+weekly_full_dump = dg.ScheduleDefinition(
+    name="weekly_full_dump",
+    job=full_dump_job,
+    cron_schedule="41 5 * * 0",
+    execution_timezone="UTC",
+    description="A new full dump once a week, so that chains of ranges stay short.",
+)
+SCHEDULES = [daily_retry, weekly_full_dump]

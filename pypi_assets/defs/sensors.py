@@ -1,0 +1,197 @@
+"""Sensors: they follow the index in serial ranges, dump what a first full crawl found, and ask for LevelDB versions.
+
+The catalog's ledger and the storage tell what is to be done, so a tick that was lost, or a run that failed, is made
+good by a later tick. Each tick makes one cheap call to the index at most.
+"""
+
+import dagster as dg
+from dagster import ResourceParam
+
+from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.dumps import require_exact
+from pypi_assets.catalog.ledger import RangeState, last_asked_serial, ledger
+from pypi_assets.catalog.leveldbs import ask_version, asked_versions
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.crawl.incremental import ask_next_range, open_ranges
+from pypi_assets.defs.attempts import attempts
+from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.jobs import full_dump_job, incremental_crawl_job, update_leveldbs_job
+from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, serial_ranges
+from pypi_assets.defs.parts import Parts
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.writer import missing_ranges
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import published_versions, read_input_list
+from pypi_assets.leveldbs.layout import version_name
+from pypi_assets.storage.store import Storage
+
+RUNS_A_TICK = 20
+KEYS_A_TICK = 20_000  # Dagster takes 25,000
+
+
+def new_serial_range_sensor(interval_s: int) -> dg.SensorDefinition:
+    @dg.sensor(
+        name="new_serial_range",
+        job=incremental_crawl_job,
+        minimum_interval_seconds=interval_s,
+        description="Asks for the serial range up to the index's last serial, and again for those that failed.",
+    )
+    def new_serial_range(
+        context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
+    ) -> dg.SensorResult | dg.SkipReason:
+        with told_plainly():
+            if reason := _not_followable(parts.catalog):
+                return dg.SkipReason(reason)
+            crawler = parts.crawler()
+            ask_next_range(crawler)
+            unfinished = _unfinished(parts.catalog, open_ranges(crawler))
+            followed = _followed(parts.catalog)
+            requests, waiting = _requests(
+                context.instance,
+                incremental_crawl_job.name,
+                [serials.key for serials in unfinished],
+                parts.catalog.clock(),
+            )
+            reached = _last_serial(parts.catalog)
+        return dg.SensorResult(
+            run_requests=requests,
+            skip_reason=None if requests else "; ".join(waiting) or f"nothing is new beyond serial {reached}",
+            cursor=str(reached),
+            dynamic_partitions_requests=_missing_keys(
+                context.instance, serial_ranges, [serials.key for serials in followed]
+            ),
+        )
+
+    return new_serial_range
+
+
+def first_full_dump_sensor(interval_s: int) -> dg.SensorDefinition:
+    @dg.sensor(
+        name="first_full_dump",
+        job=full_dump_job,
+        minimum_interval_seconds=interval_s,
+        description="Asks for a full dump once a full crawl is complete and there is none.",
+    )
+    def first_full_dump(
+        context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
+    ) -> dg.RunRequest | dg.SkipReason:
+        with told_plainly():
+            catalog = parts.catalog
+            if reason := _not_followable(catalog):
+                return dg.SkipReason(reason)
+            if cover(catalog).dumps:
+                return dg.SkipReason("there is a full dump")
+            try:
+                with catalog.write() as connection:
+                    serial = require_exact(connection)
+            except CatalogError as error:
+                return dg.SkipReason(str(error))
+            made = attempts(context.instance, full_dump_job.name)
+            if not made.due(catalog.clock()):
+                return dg.SkipReason(f"full dump at serial {serial}: {made.describe(catalog.clock())}")
+        return dg.RunRequest(run_key=f"{serial}:{made.ended + 1}", tags=all_of(dump_shards))
+
+    return first_full_dump
+
+
+def new_leveldb_version_sensor(interval_s: int) -> dg.SensorDefinition:
+    @dg.sensor(
+        name="new_leveldb_version",
+        job=update_leveldbs_job,
+        minimum_interval_seconds=interval_s,
+        description="Asks for a LevelDB version once the dumps reach further than the newest one.",
+    )
+    def new_leveldb_version(
+        context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
+    ) -> dg.SensorResult | dg.SkipReason:
+        with told_plainly():
+            catalog = parts.catalog
+            reached = cover(catalog)
+            if not reached.dumps:
+                return dg.SkipReason("there is no full dump to build from yet: run the job full_dump")
+            if _published_serial(parts.storage) >= reached.serial:
+                return dg.SkipReason(f"the newest versions hold all dumps, up to serial {reached.serial}")
+            asked = asked_versions(catalog)
+            if asked and attempts(context.instance, update_leveldbs_job.name, version_name(asked[-1].version)).running:
+                return dg.SkipReason(f"version {version_name(asked[-1].version)} is being built")
+            if not asked or asked[-1].serial < reached.serial:
+                ask_version(catalog, reached.serial)
+            known = [version_name(one.version) for one in asked_versions(catalog)]
+            requests, waiting = _requests(context.instance, update_leveldbs_job.name, known[-1:], catalog.clock())
+        return dg.SensorResult(
+            run_requests=requests,
+            skip_reason=None if requests else "; ".join(waiting),
+            dynamic_partitions_requests=_missing_keys(context.instance, leveldb_versions, known),
+        )
+
+    return new_leveldb_version
+
+
+def _not_followable(catalog: Catalog) -> str | None:
+    """Why the index cannot be followed yet; None where a full crawl is complete."""
+    with catalog.read() as connection:
+        if last_completed_crawl(connection) is not None:
+            return None
+        crawl = find_open_crawl(connection)
+    if crawl is not None:
+        return f"the full crawl at serial {crawl.serial} is not complete yet: run the job full_crawl to go on with it"
+    return "no full crawl is complete yet: run the job full_crawl first"
+
+
+def _last_serial(catalog: Catalog) -> int:
+    with catalog.read() as connection:
+        return last_asked_serial(connection)
+
+
+def _followed(catalog: Catalog) -> list[SerialRange]:
+    """The ranges that follow a full crawl, in order, wherever they were asked for."""
+    with catalog.read() as connection:
+        entries = ledger(connection)
+    return [entry.serials for entry in entries if entry.serials.start > 0 or entry.state != RangeState.COMPLETE]
+
+
+def _unfinished(catalog: Catalog, uncrawled: list[SerialRange]) -> list[SerialRange]:
+    """The ranges that are not crawled, and those that are and whose dump is missing, in order."""
+    undumped = missing_ranges(catalog) if cover(catalog).dumps else []
+    return sorted({*uncrawled, *undumped})
+
+
+def _published_serial(storage: Storage) -> int:
+    """The serial up to which each dataset has a version; 0 where one has none."""
+    newest = {dataset: published_versions(storage, dataset)[-1:] for dataset in DATASETS}
+    return min(
+        read_input_list(storage, dataset, versions[0]).serial if versions else 0 for dataset, versions in newest.items()
+    )
+
+
+def _missing_keys(
+    instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, keys: list[str]
+) -> list[dg.AddDynamicPartitionsRequest]:
+    """What brings those of `keys` that the instance lacks into it."""
+    known = set(instance.get_dynamic_partitions(str(partitions.name)))
+    missing = [key for key in keys if key not in known][:KEYS_A_TICK]
+    return [partitions.build_add_request(missing)] if missing else []
+
+
+def _requests(
+    instance: dg.DagsterInstance, job: str, keys: list[str], now: float
+) -> tuple[list[dg.RunRequest], list[str]]:
+    """A run of each partition that is due, and why the others are not."""
+    requests, waiting = [], []
+    for key in keys[:RUNS_A_TICK]:
+        made = attempts(instance, job, key)
+        if made.due(now):
+            requests.append(dg.RunRequest(run_key=f"{key}:{made.ended + 1}", partition_key=key))
+        else:
+            waiting.append(f"{key}: {made.describe(now)}")
+    return requests, waiting
+
+
+def build_sensors(interval_s: int) -> list[dg.SensorDefinition]:
+    """All sensors, each looking every `interval_s` seconds once a person turns it on."""
+    return [
+        new_serial_range_sensor(interval_s),
+        first_full_dump_sensor(interval_s),
+        new_leveldb_version_sensor(interval_s),
+    ]

@@ -1,0 +1,89 @@
+"""Writes a full dump shard by shard; where none is open, some shards alone are verified, and nothing is published."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dumps import (
+    Dump,
+    DumpError,
+    DumpFile,
+    DumpKind,
+    committed_dumps,
+    open_dumps,
+    open_full_dump,
+    recorded_files,
+)
+from pypi_assets.dumps.manifest import read_manifest
+from pypi_assets.dumps.reader import iter_rows
+from pypi_assets.dumps.writer import commit, missing_shards, settle, write_shard
+from pypi_assets.storage.store import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedFile:
+    """One shard of the full dump in `directory`; it was `written` just now, or else found whole."""
+
+    directory: str
+    file: DumpFile
+    written: bool
+
+
+def dump_each_shard(
+    catalog: Catalog,
+    storage: Storage,
+    wanted: Sequence[int],
+    shards: int = 256,
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[FinishedFile]:
+    """Writes the `wanted` ones of the open full dump's `shards`, and commits it once all are written.
+
+    All of them together open a dump where none is open. Some of them alone then verify the newest committed one:
+    each file is read whole and held against its manifest. Raises DumpError where there is neither, DumpDamagedError.
+    """
+    settled = [manifest for manifest in settle(catalog, storage) if _is_full(manifest.kind, manifest.shards, shards)]
+    if settled:  # it lacked nothing but its manifest
+        files = {file.shard: file for file in settled[-1].files}
+        yield from (FinishedFile(settled[-1].directory, files[shard], True) for shard in wanted)
+        return
+    joined = any(_is_full(dump.kind, dump.shards, shards) for dump in open_dumps(catalog))
+    if not joined and len(set(wanted)) < shards:
+        yield from _verified(storage, _newest(catalog, shards), wanted)
+        return
+    dump = open_full_dump(catalog, shards)
+    missing = set(missing_shards(catalog, storage, dump))
+    known = {file.shard: file for file in recorded_files(catalog, dump)}
+    for shard in wanted:
+        written = shard in missing
+        file = write_shard(catalog, storage, dump, shard, progress) if written else known[shard]
+        yield FinishedFile(dump.directory, file, written)
+    if not missing_shards(catalog, storage, dump):
+        commit(catalog, storage, dump)
+
+
+def newest_dump(catalog: Catalog, kind: DumpKind, shards: int | None = None) -> Dump | None:
+    """The committed dump of that kind, and so many shards if told, which began to read last."""
+    found = [dump for dump in committed_dumps(catalog) if dump.kind == kind and dump.shards == (shards or dump.shards)]
+    return found[-1] if found else None
+
+
+def _newest(catalog: Catalog, shards: int) -> Dump:
+    newest = newest_dump(catalog, DumpKind.FULL, shards)
+    if newest is None:
+        raise DumpError(
+            f"no full dump of {shards} shards is open or committed: some shards alone open none; run all of them"
+            " together (job full_dump, or pypi-assets dump full)"
+        )
+    return newest
+
+
+def _verified(storage: Storage, dump: Dump, wanted: Sequence[int]) -> Iterator[FinishedFile]:
+    files = {file.shard: file for file in read_manifest(storage, dump.directory).files}
+    for shard in wanted:
+        for _ in iter_rows(storage, dump.directory, files[shard]):
+            pass
+        yield FinishedFile(dump.directory, files[shard], False)
+
+
+def _is_full(kind: DumpKind, has: int, shards: int) -> bool:
+    return kind == DumpKind.FULL and has == shards

@@ -1,0 +1,131 @@
+"""A served index, a Dagster instance, and the definitions that follow the one and run on the other."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.definitions import build_defs
+from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG
+from pypi_assets.defs.parts import Parts
+from pypi_assets.dumps.writer import full_dump
+from pypi_assets.settings import Settings, load_settings
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+
+@dataclass
+class Pipeline:
+    """The definitions of one home, with an instance of their own."""
+
+    settings: Settings
+    instance: dg.DagsterInstance
+    ahead_s: float = 0.0  # of the true time, as the catalog's clock tells it
+    parts: Parts = field(init=False)
+    defs: dg.Definitions = field(init=False)
+
+    def __post_init__(self) -> None:
+        catalog = open_catalog(self.settings.resolved_database_url, lambda: time.time() + self.ahead_s)
+        self.parts = Parts(self.settings, catalog=catalog)
+        self.defs = build_defs(self.settings, catalog=catalog, storage=self.parts.storage)
+
+    @property
+    def crawler(self) -> Crawler:
+        return self.parts.crawler()
+
+    def run(self, job: str, key: str | None = None, **options: Any) -> dg.ExecuteInProcessResult:
+        """Runs a job, of one partition or as it is launched without one."""
+        return self.defs.resolve_job_def(job).execute_in_process(instance=self.instance, partition_key=key, **options)
+
+    def materialize(
+        self, asset: dg.AssetsDefinition, first: str | None = None, last: str | None = None, **options: Any
+    ) -> dg.ExecuteInProcessResult:
+        """Materializes one asset alone, of one partition or of all from `first` to `last`."""
+        tags = {RANGE_START_TAG: first, RANGE_END_TAG: last} if first and last else {}
+        resources = {"parts": self.parts}
+        options = {"raise_on_error": False} | options
+        return dg.materialize(
+            [asset],
+            instance=self.instance,
+            partition_key=None if last else first,
+            tags=tags,
+            resources=resources,
+            **options,
+        )
+
+    def tick(self, sensor: str) -> dg.SensorResult | dg.RunRequest | dg.SkipReason:
+        """What a sensor says; the partitions that it asks for are brought into being, as the daemon does."""
+        with dg.build_sensor_context(instance=self.instance, resources={"parts": self.parts}) as context:
+            result = self.defs.resolve_sensor_def(sensor)(context)
+        if isinstance(result, dg.SensorResult):
+            for request in result.dynamic_partitions_requests or []:
+                self.instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
+        return result  # type: ignore[return-value]
+
+    def requested(self, sensor: str) -> list[str]:
+        """The partition keys that a tick of `sensor` asks for."""
+        result = self.tick(sensor)
+        assert isinstance(result, dg.SensorResult), result
+        return [str(request.partition_key) for request in result.run_requests or []]
+
+    def skipped(self, sensor: str) -> str:
+        """Why a tick of `sensor` asks for nothing."""
+        result = self.tick(sensor)
+        reason = result.skip_reason if isinstance(result, dg.SensorResult) else result
+        assert isinstance(reason, dg.SkipReason), result
+        return str(reason.skip_message)
+
+    def marked(self, asset: str) -> list[str]:
+        """The key of every materialization of `asset`, in order of the keys."""
+        records = self.instance.fetch_materializations(dg.AssetKey(asset), limit=5_000).records
+        return sorted(str(record.partition_key) for record in records)
+
+    def metadata(self, asset: str, key: str | None = None) -> dict[str, Any]:
+        """The metadata of the newest materialization of one partition."""
+        for record in self.instance.fetch_materializations(dg.AssetKey(asset), limit=5_000).records:
+            if record.partition_key == key and record.asset_materialization:
+                return {name: value.value for name, value in record.asset_materialization.metadata.items()}
+        raise KeyError((asset, key))
+
+    def crawled(self, shards: int = 1) -> None:
+        """Crawls and dumps everything, without Dagster."""
+        crawl_full(self.crawler)
+        full_dump(self.parts.catalog, self.parts.storage, shards)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[ServedIndex]:
+    with served_index(tmp_path / "served") as served:
+        served.wheel("alpha", "1.0", requires_dist=["beta>=1"])
+        served.sdist("alpha", "1.0")
+        served.wheel("beta", "1.0")
+        served.wheel("gamma", "2.0")
+        yield served
+
+
+def settings_for(url: str, home: Path, **options: object) -> Settings:
+    """Settings without pauses, so that tests need not wait."""
+    quick = {"requests_per_second": 10_000, "request_attempts": 1, "retry_pause_s": 0.01, "retry_deadline_s": 0.05}
+    return load_settings(index_url=url, home=home, **(quick | options))
+
+
+@pytest.fixture
+def pipeline(index: ServedIndex, tmp_path: Path) -> Iterator[Pipeline]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        made = Pipeline(settings_for(index.url, tmp_path / "home"), instance)
+        yield made
+        made.parts.close()
+        made.parts.catalog.close()
+
+
+def failure_text(result: dg.ExecuteInProcessResult) -> str:
+    """What the failed step says to people."""
+    (event,) = [event for event in result.all_events if event.is_step_failure]
+    failure = event.step_failure_data
+    return str(failure.user_failure_data.description if failure.user_failure_data else failure.error)

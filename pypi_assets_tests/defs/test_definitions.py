@@ -1,0 +1,98 @@
+"""The code location loads whatever the settings say, and asks nobody while it does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pypi_assets.definitions import build_defs, defs
+from pypi_assets.defs.parts import Parts
+from pypi_assets.settings import ENV_PREFIX, SettingsError, load_settings
+from pypi_assets_tests.defs.conftest import failure_text
+
+_NOTHING_OPENED = """
+import socket, sqlite3
+def refuse(*args, **kwargs):
+    raise AssertionError("opened while loading")
+socket.socket.connect = socket.create_connection = sqlite3.connect = refuse
+import pypi_assets.definitions
+import dagster
+dagster.Definitions.validate_loadable(pypi_assets.definitions.defs)
+print("loaded")
+"""
+
+
+def test_definitions_are_loadable() -> None:
+    dg.Definitions.validate_loadable(defs)
+    graph = defs.resolve_asset_graph()
+    assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {
+        "project_listing",
+        "crawled_projects",
+        "crawled_distribution_data",
+        "changelog",
+        "changed_distributions",
+        "changed_distribution_data",
+        "full_dump",
+        "incremental_dump",
+        "modules_leveldb",
+        "depgraph_leveldb",
+    }
+    assert graph.get(dg.AssetKey("modules_leveldb")).parent_keys == {
+        dg.AssetKey("full_dump"),
+        dg.AssetKey("incremental_dump"),
+    }
+    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 5
+    assert all(
+        sensor.default_status == dg.DefaultSensorStatus.STOPPED for sensor in defs.get_repository_def().sensor_defs
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("DATABASE_URL", "mysql://wrong"), ("CONTACT", ""), ("SENSOR_INTERVAL_S", "soon")]
+)
+def test_loading_opens_nothing_and_survives_wrong_settings(tmp_path: Path, name: str, value: str) -> None:
+    home = tmp_path / "home"
+    environment = os.environ | {ENV_PREFIX + "HOME": str(home), ENV_PREFIX + name: value}
+    loaded = subprocess.run(
+        [sys.executable, "-c", _NOTHING_OPENED], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert loaded.stdout == "loaded\n", loaded.stderr
+    assert not home.exists()
+
+
+def test_a_run_tells_of_a_missing_contact(tmp_path: Path) -> None:
+    settings = load_settings(index_url="https://index.example.org/simple/", home=tmp_path)
+    result = _list_with(Parts(settings))
+    assert "PYPI_ASSETS_CONTACT is not set" in failure_text(result)
+
+
+def test_a_run_tells_of_wrong_settings_and_of_a_wrong_database(tmp_path: Path) -> None:
+    assert failure_text(_list_with(Parts(SettingsError("PYPI_ASSETS_HOME: wrong")))) == "PYPI_ASSETS_HOME: wrong"
+    settings = load_settings(
+        index_url="http://127.0.0.1:9/simple/", database_url="postgresql://127.0.0.1:9/none", home=tmp_path
+    )
+    assert "check PYPI_ASSETS_DATABASE_URL" in failure_text(_list_with(Parts(settings)))
+
+
+def test_a_tick_tells_of_a_missing_contact(tmp_path: Path) -> None:
+    settings = load_settings(index_url="https://index.example.org/simple/", home=tmp_path, database_url="")
+    wrong = Parts(SettingsError("PYPI_ASSETS_HOME: wrong"))
+    for sensor in build_defs(settings).get_repository_def().sensor_defs:
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(instance=instance, resources={"parts": wrong}) as context,
+            pytest.raises(dg.Failure, match="PYPI_ASSETS_HOME: wrong"),
+        ):
+            sensor(context)
+
+
+def _list_with(parts: Parts) -> dg.ExecuteInProcessResult:
+    from pypi_assets.defs.assets.crawl import project_listing
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize([project_listing], instance=instance, resources={"parts": parts}, raise_on_error=False)
+    assert not result.success
+    return result

@@ -1,0 +1,196 @@
+"""Following the index as the sensors do: ranges, dumps, LevelDB versions, and what goes wrong on the way."""
+
+import dagster as dg
+
+from pypi_assets.catalog.dumps import DumpKind, committed_dumps
+from pypi_assets.catalog.leveldbs import asked_versions
+from pypi_assets.crawl.full import crawl_full, list_index
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.defs.assets.changes import changed_distributions, changelog
+from pypi_assets.defs.assets.leveldbs import modules_leveldb
+from pypi_assets.defs.attempts import FIRST_PAUSE_S
+from pypi_assets.defs.checks import (
+    CHECKS,
+    incremental_dump_rows_match_catalog,
+    ranges_without_gap_or_overlap,
+)
+from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from pypi_assets.dumps.writer import full_dump, write_missing_ranges
+from pypi_assets.leveldbs.layout import input_list_path
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.served_index import ServedIndex, live
+
+
+def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.wheel("newcomer", "3.0")
+    index.history.remove_project("gamma")
+    (key,) = pipeline.requested("new_serial_range")
+    result = pipeline.run("incremental_crawl", key)
+    assert result.success
+    assert all(check.passed for check in result.get_asset_check_evaluations())
+    assert len(result.get_asset_check_evaluations()) == 2
+    assert live(pipeline.parts.catalog) == index.shown()
+    for asset in ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump"):
+        assert pipeline.marked(asset) == [key]
+    assert pipeline.metadata("changed_distributions", key)["projects"] == 2
+    assert pipeline.metadata("incremental_dump", key)["dagster/partition_row_count"] == 2
+    assert "nothing is new" in pipeline.skipped("new_serial_range")
+
+    assert pipeline.requested("new_leveldb_version") == ["00001"]
+    built = pipeline.run("update_leveldbs", "00001")
+    assert built.success
+    assert [check.passed for check in built.get_asset_check_evaluations()] == [True, True]
+    assert pipeline.marked("modules_leveldb") == pipeline.marked("depgraph_leveldb") == ["00001"]
+    assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
+    with open_latest("modules", pipeline.parts.storage) as reader:
+        assert [found["project"] for found in reader.module("newcomer_module").results] == ["newcomer"]
+        assert reader.module("gamma_module").results == ()
+
+
+def test_the_range_sensor_waits_for_a_full_crawl_and_says_so(pipeline: Pipeline) -> None:
+    assert pipeline.skipped("new_serial_range") == "no full crawl is complete yet: run the job full_crawl first"
+    assert pipeline.skipped("first_full_dump") == "no full crawl is complete yet: run the job full_crawl first"
+    assert "run the job full_dump" in pipeline.skipped("new_leveldb_version")
+    list_index(pipeline.crawler)
+    assert "is not complete yet: run the job full_crawl to go on with it" in pipeline.skipped("new_serial_range")
+
+
+def test_a_full_dump_is_asked_for_after_the_first_full_crawl(index: ServedIndex, pipeline: Pipeline) -> None:
+    crawl_full(pipeline.crawler)
+    request = pipeline.tick("first_full_dump")
+    assert isinstance(request, dg.RunRequest)
+    assert request.run_key == f"{index.serial}:1"
+    assert request.tags == {RANGE_START_TAG: "000", RANGE_END_TAG: "255"}
+    full_dump(pipeline.parts.catalog, pipeline.parts.storage, 1)
+    assert pipeline.skipped("first_full_dump") == "there is a full dump"
+
+
+def test_a_range_is_asked_for_again_until_a_run_of_it_is_there(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.wheel("newcomer", "1.0")
+    first = pipeline.tick("new_serial_range")
+    again = pipeline.tick("new_serial_range")  # the daemon was killed between the tick and the run
+    assert isinstance(first, dg.SensorResult)
+    assert isinstance(again, dg.SensorResult)
+    assert [request.run_key for request in first.run_requests or []] == [
+        request.run_key for request in again.run_requests or []
+    ]
+    job = pipeline.defs.resolve_job_def("incremental_crawl")
+    (request,) = first.run_requests or []
+    pipeline.instance.create_run_for_job(
+        job, tags={PARTITION_TAG: str(request.partition_key)}, status=dg.DagsterRunStatus.STARTED
+    )
+    assert "its run is under way" in pipeline.skipped("new_serial_range")
+
+
+def test_a_failed_range_is_asked_for_again_after_a_growing_pause(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.wheel("newcomer", "1.0")
+    (key,) = pipeline.requested("new_serial_range")
+    engine = pipeline.parts.catalog.engine
+    with engine.connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE kept AS SELECT * FROM catalog_state")
+        connection.exec_driver_sql("DELETE FROM catalog_state")
+        connection.commit()
+    failed = pipeline.run("incremental_crawl", key, raise_on_error=False)
+    assert "the catalog is empty" in failure_text(failed)
+    pipeline.run("incremental_crawl", key, raise_on_error=False)
+    with engine.connect() as connection:
+        connection.exec_driver_sql("INSERT INTO catalog_state SELECT * FROM kept")
+        connection.commit()
+    assert f"{key}: 2 runs of it ended without success" in pipeline.skipped("new_serial_range")
+    pipeline.ahead_s = FIRST_PAUSE_S + 5
+    assert f"{key}: 2 runs of it ended without success" in pipeline.skipped("new_serial_range")
+    pipeline.ahead_s = 2 * FIRST_PAUSE_S + 5
+    result = pipeline.tick("new_serial_range")
+    assert isinstance(result, dg.SensorResult)
+    (request,) = result.run_requests or []
+    assert (request.partition_key, request.run_key) == (key, f"{key}:3")
+    assert pipeline.run("incremental_crawl", key).success
+    assert "nothing is new" in pipeline.skipped("new_serial_range")
+
+
+def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.wheel("newcomer", "1.0")
+    (result,) = crawl_incremental(pipeline.crawler)
+    # crawled already, and its dump is missing
+    assert pipeline.requested("new_serial_range") == [result.serials.key]
+    list(write_missing_ranges(pipeline.parts.catalog, pipeline.parts.storage))
+    assert "nothing is new" in pipeline.skipped("new_serial_range")
+    assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [result.serials.key]
+
+
+def test_unknown_ranges_and_versions_are_refused(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    pipeline.instance.add_dynamic_partitions("serial_ranges", ["7-9", "nonsense"])
+    pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
+    assert "7-9 is not a range of the ledger" in failure_text(pipeline.materialize(changelog, "7-9"))
+    assert "not the key of a serial range" in failure_text(pipeline.materialize(changelog, "nonsense"))
+    assert "version 00007 was never handed out" in failure_text(pipeline.materialize(modules_leveldb, "00007"))
+    assert pipeline.marked("changelog") == pipeline.marked("modules_leveldb") == []
+
+
+def test_an_unknown_range_keeps_those_before_it_marked(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.wheel("newcomer", "1.0")
+    (key,) = pipeline.requested("new_serial_range")
+    unknown = f"{index.serial}-{index.serial + 5}"
+    pipeline.instance.add_dynamic_partitions("serial_ranges", [unknown])
+    result = pipeline.materialize(changed_distributions, key, unknown)
+    assert f"{unknown} is not a range of the ledger" in failure_text(result)
+    assert pipeline.marked("changed_distributions") == [key]
+
+
+def test_no_second_version_is_asked_for_while_one_is_being_built(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    assert pipeline.requested("new_leveldb_version") == ["00001"]
+    assert pipeline.requested("new_leveldb_version") == ["00001"]  # the tick before came to no run
+    job = pipeline.defs.resolve_job_def("update_leveldbs")
+    pipeline.instance.create_run_for_job(job, tags={PARTITION_TAG: "00001"}, status=dg.DagsterRunStatus.STARTED)
+    assert "version 00001 is being built" in pipeline.skipped("new_leveldb_version")
+    assert len(asked_versions(pipeline.parts.catalog)) == 1
+
+
+def test_the_check_of_the_ledger_fails_on_a_gap(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    assert ranges_without_gap_or_overlap(parts=pipeline.parts).passed
+    with pipeline.parts.catalog.engine.connect() as connection:
+        connection.exec_driver_sql("UPDATE serial_ranges SET start = 3")
+        connection.commit()
+    check = ranges_without_gap_or_overlap(parts=pipeline.parts)
+    assert not check.passed
+    assert "gap: no range holds the serials 1 to 3" in str(check.description)
+
+
+def test_the_check_of_range_dumps_fails_where_the_catalog_counts_otherwise(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    pipeline.crawled()
+    index.wheel("newcomer", "1.0")
+    crawl_incremental(pipeline.crawler)
+    list(write_missing_ranges(pipeline.parts.catalog, pipeline.parts.storage))
+    assert incremental_dump_rows_match_catalog(parts=pipeline.parts).passed
+    (dump,) = [one for one in committed_dumps(pipeline.parts.catalog) if one.kind == DumpKind.INCREMENTAL]
+    with pipeline.parts.catalog.engine.connect() as connection:
+        connection.exec_driver_sql(f"DELETE FROM changes WHERE logged_serial > {dump.serials.start}")
+        connection.commit()
+    check = incremental_dump_rows_match_catalog(parts=pipeline.parts)
+    assert not check.passed
+    assert "has 1 rows, and the catalog counts 0" in str(check.description)
+
+
+def test_the_check_of_a_leveldb_fails_where_its_input_list_names_other_files(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    (name,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", name).success
+    storage = pipeline.parts.storage
+    check = next(one for one in CHECKS if "modules_matches_input_list" in str(one.check_keys))
+    assert check(parts=pipeline.parts).passed
+    path = input_list_path("modules", 1)
+    storage.put(path, storage.get(path).replace(b"# serial: ", b"# serial: 9"))
+    broken = check(parts=pipeline.parts)
+    assert not broken.passed
+    assert "serial differ" in str(broken.description)

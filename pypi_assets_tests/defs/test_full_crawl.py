@@ -1,0 +1,142 @@
+"""The full crawl and the full dump as Dagster runs them: all shards in one run, some alone, and one that fails."""
+
+import pytest
+from starlette.requests import Request
+
+from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.catalog.dumps import committed_dumps
+from pypi_assets.catalog.projects import project_shard
+from pypi_assets.crawl.full import crawl_full, list_index
+from pypi_assets.defs.assets.crawl import crawled_distribution_data, crawled_projects
+from pypi_assets.defs.assets.dumps import full_dump
+from pypi_assets.defs.checks import full_dump_rows_match_catalog
+from pypi_assets.dumps.layout import file_path, shard_of
+from pypi_assets.dumps.manifest import read_manifest
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.served_index import ServedIndex, live
+
+ALL_SHARDS = [f"{shard:03d}" for shard in range(1_000)]
+
+
+def test_one_run_takes_all_shards_and_marks_each_once(index: ServedIndex, pipeline: Pipeline) -> None:
+    assert pipeline.run("full_crawl").success
+    assert live(pipeline.parts.catalog) == index.shown()
+    for asset in ("crawled_projects", "crawled_distribution_data"):
+        assert pipeline.marked(asset) == ALL_SHARDS
+    alpha = f"{project_shard('alpha'):03d}"
+    assert pipeline.metadata("crawled_projects", alpha)["projects"] == 1
+    data = pipeline.metadata("crawled_distribution_data", alpha)
+    assert (data["read"], data["failed"], data["dagster/partition_row_count"]) == (2, 0, 2)
+    assert data["bytes_fetched"] > 0
+    assert pipeline.metadata("project_listing")["projects"] == 3
+
+
+def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    result = pipeline.run("full_dump")
+    assert result.success
+    assert pipeline.marked("full_dump") == ALL_SHARDS[:256]
+    assert pipeline.metadata("full_dump", f"{shard_of('alpha', 256):03d}")["dagster/partition_row_count"] == 2
+    (check,) = result.get_asset_check_evaluations()
+    assert check.passed
+    assert check.metadata["rows"].value == 4
+    assert len(committed_dumps(pipeline.parts.catalog)) == 2
+
+
+def test_shards_of_an_open_crawl_join_it_and_the_last_one_completes_it(pipeline: Pipeline) -> None:
+    list_index(pipeline.crawler)
+    for done, name in enumerate(("alpha", "beta", "gamma"), 1):
+        for asset in (crawled_projects, crawled_distribution_data):
+            assert pipeline.materialize(asset, f"{project_shard(name):03d}").success
+        with pipeline.parts.catalog.read() as connection:
+            assert (find_open_crawl(connection) is None) == (done == 3)
+
+
+def test_a_failure_in_the_middle_keeps_the_finished_shards_marked(
+    index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pypi_assets.crawl.shards._GROUP_PROJECTS", 1)  # each shard that has projects by itself
+    names: dict[int, str] = {}
+    for number in range(10_000):
+        name = f"near-{number}"
+        if 500 <= project_shard(name) < 520 and len(names) < 3 and project_shard(name) not in names:
+            names[project_shard(name)] = name
+            index.wheel(name, "1.0")
+    list_index(pipeline.crawler)
+    first, second, _ = sorted(names)
+    engine = pipeline.parts.catalog.engine
+
+    def break_catalog(request: Request) -> None:
+        if names[second] in request.url.path:
+            with engine.connect() as connection:
+                connection.exec_driver_sql("CREATE TABLE kept AS SELECT * FROM catalog_state")
+                connection.exec_driver_sql("DELETE FROM catalog_state")
+                connection.commit()
+
+    index.faults = break_catalog
+    result = pipeline.materialize(crawled_projects, "500", "519")
+    index.faults = None
+    assert "the catalog is empty" in failure_text(result)
+    assert pipeline.marked("crawled_projects") == ALL_SHARDS[500 : first + 1]
+    with engine.connect() as connection:
+        connection.exec_driver_sql("INSERT INTO catalog_state SELECT * FROM kept")
+        connection.commit()
+    assert pipeline.materialize(crawled_projects, "500", "519").success
+    assert sorted(set(pipeline.marked("crawled_projects"))) == ALL_SHARDS[500:520]
+
+
+def test_a_shard_run_while_no_crawl_is_open_visits_its_projects_again(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    with pipeline.parts.catalog.read() as connection:
+        before = last_completed_crawl(connection)
+    asked: list[str] = []
+
+    def listen(request: Request) -> None:
+        asked.append(request.url.path)
+
+    index.faults = listen
+    key = f"{project_shard('alpha'):03d}"
+    assert pipeline.materialize(crawled_projects, key).success
+    assert pipeline.materialize(crawled_distribution_data, key).success
+    assert "/simple/alpha/" in asked
+    assert not {"/simple/beta/", "/simple/gamma/"} & set(asked)
+    with pipeline.parts.catalog.read() as connection:
+        assert last_completed_crawl(connection) == before
+    assert live(pipeline.parts.catalog) == index.shown()
+
+
+def test_shards_are_refused_where_nothing_was_ever_listed(pipeline: Pipeline) -> None:
+    result = pipeline.materialize(crawled_projects, "007")
+    assert "no full crawl is complete yet" in failure_text(result)
+    assert pipeline.marked("crawled_projects") == []
+
+
+def test_some_dump_shards_alone_open_nothing(pipeline: Pipeline) -> None:
+    crawl_full(pipeline.crawler)
+    result = pipeline.materialize(full_dump, "003")
+    assert "some shards alone open none" in failure_text(result)
+    assert committed_dumps(pipeline.parts.catalog) == []
+
+
+def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> None:
+    pipeline.crawled(shards=256)
+    catalog, storage = pipeline.parts.catalog, pipeline.parts.storage
+    (dump,) = committed_dumps(catalog)
+    shard = shard_of("alpha", 256)
+    assert pipeline.materialize(full_dump, f"{shard:03d}").success
+    assert pipeline.metadata("full_dump", f"{shard:03d}")["written"] is False
+    file = read_manifest(storage, dump.directory).files[shard]
+    storage.put(file_path(dump.directory, file.name), b"damaged")
+    assert "is damaged" in failure_text(pipeline.materialize(full_dump, f"{shard:03d}"))
+    assert [one.directory for one in committed_dumps(catalog)] == [dump.directory]
+
+
+def test_the_check_of_a_full_dump_fails_where_the_catalog_counts_otherwise(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    assert full_dump_rows_match_catalog(parts=pipeline.parts).passed
+    with pipeline.parts.catalog.engine.connect() as connection:
+        connection.exec_driver_sql("DELETE FROM live_intervals WHERE distribution_id = 1")
+        connection.commit()
+    check = full_dump_rows_match_catalog(parts=pipeline.parts)
+    assert not check.passed
+    assert "has 4 rows, and the catalog counts 3" in str(check.description)
