@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import socket
 from pathlib import Path
 
@@ -53,3 +54,15 @@ def environment(port: int) -> dict[str, str]:
         "PYPI_ASSETS_REQUESTS_PER_SECOND": "1000",
         "PYTHONWARNINGS": "ignore",
     }
+
+
+if __name__ == "__main__":  # what demo/env evaluates
+    port = remembered_port()
+    if port is None:
+        raise SystemExit("run `make demo` first")
+    settings = {
+        name: value for name, value in environment(port).items() if name.startswith(("PYPI_ASSETS_", "DAGSTER_"))
+    }
+    for name, value in settings.items():
+        print(f"export {name}={shlex.quote(value)}")
+    print(f"export PATH={shlex.quote(str(ROOT / '.venv' / 'bin'))}:$PATH")

@@ -1,0 +1,103 @@
+"""The demo's hand on the pipeline: runs the jobs and ticks the sensors that the UI offers, and reads the answers."""
+
+from collections.abc import Mapping
+from typing import Self
+
+import dagster as dg
+
+from pypi_assets.assembly import catalog_from, storage_from
+from pypi_assets.catalog.answers import catalog_status
+from pypi_assets.catalog.dumps import committed_dumps
+from pypi_assets.definitions import build_defs
+from pypi_assets.dumps.manifest import read_manifest
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.settings import load_settings
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+class Pipeline:
+    """Dagster's instance and definitions with the settings of the environment."""
+
+    def __enter__(self) -> Self:
+        settings = load_settings()
+        self._defs = build_defs(settings)
+        self._parts = self._defs.resources["parts"]
+        self._catalog = catalog_from(settings)
+        self._storage = storage_from(settings)
+        self._instance = dg.DagsterInstance.get()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._catalog.close()
+        self._instance.dispose()
+
+    def full_crawl(self) -> None:
+        self._run("full_crawl")
+
+    def full_dump(self) -> None:
+        self._run("full_dump")
+
+    def leveldb_version(self) -> str:
+        return self._tick("new_leveldb_version", "update_leveldbs")
+
+    def next_range(self) -> str:
+        return self._tick("new_serial_range", "incremental_crawl")
+
+    def describe_catalog(self) -> str:
+        status = catalog_status(self._catalog)
+        return (
+            f"complete serial {status.complete_serial}: {status.live_distributions} distributions are live,"
+            f" {status.outcomes['data']} read, {status.outcomes['error'] + status.outcomes['gave up']} failed"
+        )
+
+    def describe_dumps(self) -> str:
+        manifest = read_manifest(self._storage, committed_dumps(self._catalog)[-1].directory)
+        return (
+            f"dump {manifest.directory}: {manifest.rows} rows in {len(manifest.files)} files, {manifest.size:,} bytes"
+        )
+
+    def describe_versions(self) -> str:
+        with open_latest("modules", self._storage) as modules, open_latest("depgraph", self._storage) as depgraph:
+            return (
+                f"modules and depgraph are at version {modules.version} and {depgraph.version}, serial {modules.serial}"
+            )
+
+    def providers(self, module: str) -> str:
+        """The projects that provide `module`, with their versions, in words."""
+        with open_latest("modules", self._storage) as reader:
+            answers = reader.module(module).results
+        return "; ".join(f"{answer['project']} {', '.join(answer['versions'])}" for answer in answers)
+
+    def requirements(self, project: str) -> str:
+        """The versions of `project`, each with how many requirements it has."""
+        with open_latest("depgraph", self._storage) as reader:
+            found = {row["version"]: row["requires_dist"] for row in reader.project(project).results}
+        return ", ".join(f"{version} ({len(requires or ())})" for version, requires in found.items())
+
+    def yanked(self, project: str) -> list[str]:
+        with open_latest("depgraph", self._storage) as reader:
+            return [str(row["filename"]) for row in reader.project(project).results if row["yanked"]]
+
+    def _tick(self, sensor: str, job: str) -> str:
+        """One tick of a sensor and the run that it asks for, as the daemon would do it; returns the partition's key."""
+        context = dg.build_sensor_context(instance=self._instance, resources={"parts": self._parts})
+        asked = self._defs.get_sensor_def(sensor)(context)
+        if not isinstance(asked, dg.SensorResult) or not asked.run_requests:
+            raise SystemExit(f"sensor {sensor} asks for no run: {getattr(asked, 'skip_message', asked)}")
+        for added in asked.dynamic_partitions_requests or ():
+            self._instance.add_dynamic_partitions(added.partitions_def_name, list(added.partition_keys))
+        [request] = asked.run_requests
+        self._run(job, request.partition_key, request.tags)
+        return str(request.partition_key)
+
+    def _run(self, job: str, partition_key: str | None = None, tags: Mapping[str, str] | None = None) -> None:
+        result = self._defs.resolve_job_def(job).execute_in_process(
+            instance=self._instance, partition_key=partition_key, tags=tags, run_config=QUIET, raise_on_error=False
+        )
+        failures = [event.message for event in result.all_events if event.is_step_failure]
+        if not result.success:
+            raise SystemExit(f"job {job} failed: {'; '.join(failures)}")
+        checks = [check for check in result.get_asset_check_evaluations() if not check.passed]
+        if checks:
+            raise SystemExit(f"job {job}: checks failed: {', '.join(check.check_name for check in checks)}")

@@ -1,0 +1,219 @@
+"""The whole way on real distributions: `make demo`.
+
+It downloads about 25 named projects with pip, serves them as a small package index on this machine, and runs the
+Dagster jobs that the UI offers, in this process: a full crawl, a full dump, LevelDB versions, answers. Then the index
+changes, and the sensors and jobs follow it to new answers. Everything lies in .demo/; each run begins anew but for the
+downloads.
+"""
+
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from folders import DAGSTER_HOME, DATA, DEMO, DOWNLOADS, INDEX, ROOT, environment, free_port, remember_port
+from rich.console import Console
+from rich.table import Table
+
+LATER = ("attrs-25.3.0", "toolz-1.0.0")
+"""What is uploaded only after the first crawl."""
+
+LISTS = {
+    "wheels.txt": ["--only-binary", ":all:"],
+    "older_wheels.txt": ["--only-binary", ":all:"],
+    "sdists.txt": [f"--no-binary={name}" for name in ("attrs", "certifi", "click", "idna", "python-dateutil", "six")],
+}
+
+MODULES = ("yaml", "dateutil", "attr", "bs4", "google.auth", "markupsafe._speedups", "toolz", "text_unidecode", "click")
+"""The modules that the demo asks for."""
+
+console = Console()
+
+
+def step(number: int, title: str, text: str) -> None:
+    console.print(f"\n[bold]{number}. {title}[/bold]\n   [dim]{text}[/dim]")
+
+
+def tell(text: str) -> None:
+    console.print(f"   {text}", highlight=False)
+
+
+def download() -> list[Path]:
+    """The files of the demo, downloaded once by pip."""
+    for name, options in LISTS.items():
+        wanted = ROOT / "demo" / name
+        folder = DOWNLOADS / name.removesuffix(".txt")
+        done = folder / f".{hashlib.sha256(wanted.read_bytes()).hexdigest()[:16]}"
+        if done.exists():
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        tell(f"downloading {name.removesuffix('.txt').replace('_', ' ')} with pip ...")
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*pip, *options, "--dest", str(folder), "--requirement", str(wanted)], check=True)
+        done.touch()
+    return sorted(path for path in DOWNLOADS.glob("*/*") if not path.name.startswith("."))
+
+
+def main() -> int:
+    started = time.monotonic()
+    console.print("[bold]pypi-assets: the whole way, from a package index to answers[/bold]")
+    step(1, "Real distributions", "About 25 projects, wheels and sdists, some of them in two versions.")
+    files = download()
+    tell(f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB")
+    downloaded = time.monotonic()
+
+    for folder in (INDEX, DATA, DAGSTER_HOME):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    shutil.copy(ROOT / "dagster.yaml", DAGSTER_HOME)
+    port = free_port()
+    remember_port(port)
+    os.environ.clear()
+    os.environ.update(BEFORE | environment(port))
+
+    story(files, port)
+    console.print(
+        f"\nThat took {time.monotonic() - downloaded:.0f} s"
+        f" ({downloaded - started:.0f} s before that for downloads). Everything lies in .demo/."
+    )
+    return 0
+
+
+def story(files: list[Path], port: int) -> None:
+    from pipeline import Pipeline
+
+    from pypi_assets.devindex.history import History
+    from pypi_assets.devindex.server import running
+
+    step(2, "A package index", "It speaks PyPI's protocol: a changelog by XML-RPC, pages in JSON, files with ranges.")
+    history = History(INDEX)
+    for path in files:
+        if not path.name.startswith(LATER):
+            history.add(path)
+    with running(INDEX, port) as url, Pipeline() as pipeline:
+        tell(f"{url} has {len(history.state().projects)} projects, its last serial is {history.state().last_serial}")
+
+        step(3, "Full crawl", "Job full_crawl: pin a serial, list the projects, visit their pages, read every file.")
+        timed(pipeline.full_crawl)
+        tell(pipeline.describe_catalog())
+
+        step(4, "Full dump", "Job full_dump: what is live at that serial, as gzipped JSON in 256 shards.")
+        timed(pipeline.full_dump)
+        tell(pipeline.describe_dumps())
+
+        step(5, "LevelDB versions", "Sensor new_leveldb_version, job update_leveldbs: `modules` and `depgraph`.")
+        timed(pipeline.leveldb_version)
+        tell(pipeline.describe_versions())
+        before = {module: pipeline.providers(module) for module in MODULES}
+        requires_before = pipeline.requirements("attrs")
+
+        step(6, "The index changes", "Uploads, a yank, a removed release, a removed project.")
+        for path in files:
+            if path.name.startswith(LATER):
+                history.add(path)
+                tell(f"uploaded {path.name}")
+        history.yank("requests", "2.31.0", "shown in the demo")
+        tell("yanked requests 2.31.0")
+        history.remove_release("click", "8.1.7")
+        tell("removed the release click 8.1.7 (one event, no event per file)")
+        history.remove_project("text-unidecode")
+        tell("removed the project text-unidecode (one event, no event per file)")
+
+        step(
+            7,
+            "Following",
+            "Sensor new_serial_range ticks; job incremental_crawl: events, pages, files, a dump of the range.",
+        )
+        key = timed(pipeline.next_range)
+        tell(f"serial range {key}")
+        tell(pipeline.describe_catalog())
+
+        step(8, "New LevelDB versions", "Built on the ones before: only what changed is applied.")
+        timed(pipeline.leveldb_version)
+        tell(pipeline.describe_versions())
+
+        show(before, {module: pipeline.providers(module) for module in MODULES})
+        tell(f"attrs, versions and their requirements before: {requires_before}")
+        tell(f"                                        after:  {pipeline.requirements('attrs')}")
+        yanked = pipeline.yanked("requests")
+        tell(f"yanked files of requests: {', '.join(yanked)}")
+        check(before, pipeline.providers, yanked)
+    what_next()
+
+
+def timed(work: Callable[[], object]) -> object:
+    started = time.monotonic()
+    with console.status("working ..."):
+        result = work()
+    tell(f"done in {time.monotonic() - started:.1f} s")
+    return result
+
+
+def show(before: dict[str, str], after: dict[str, str]) -> None:
+    table = Table(title="Which projects provide this module?", title_justify="left", title_style="bold")
+    table.add_column("import")
+    table.add_column("before")
+    table.add_column("after the changes")
+    for module in MODULES:
+        changed = before[module] != after[module]
+        table.add_row(
+            module, before[module] or "-", f"[bold]{after[module] or '-'}[/bold]" if changed else after[module]
+        )
+    console.print()
+    console.print(table)
+
+
+def check(before: dict[str, str], providers: Callable[[str], str], yanked: list[str]) -> None:
+    """The demo fails where an answer is wrong."""
+    expected = {
+        ("yaml", before["yaml"]): "PyYAML 6.0.3",
+        ("dateutil", before["dateutil"]): "python-dateutil 2.9.0.post0",
+        ("attr", before["attr"]): "attrs 24.3.0",
+        ("text_unidecode", before["text_unidecode"]): "text-unidecode 1.3",
+        ("toolz", before["toolz"]): "",
+        ("click", before["click"]): "click 8.1.7, 8.2.1",
+        ("attr", providers("attr")): "attrs 24.3.0, 25.3.0",
+        ("text_unidecode", providers("text_unidecode")): "",
+        ("toolz", providers("toolz")): "toolz 1.0.0",
+        ("click", providers("click")): "click 8.2.1",
+        ("yanked", ", ".join(yanked)): "requests-2.31.0-py3-none-any.whl",
+    }
+    wrong = [f"{what}: {found!r}, expected {right!r}" for (what, found), right in expected.items() if found != right]
+    if wrong:
+        raise SystemExit("the answers are wrong: " + "; ".join(wrong))
+
+
+def what_next() -> None:
+    table = Table(title="What to try next", title_justify="left", title_style="bold", show_header=False, box=None)
+    for command, text in (
+        ("make ui", "Dagster's UI over this data, with the index running and the sensors on"),
+        (". demo/env", "then the commands below know the demo's data"),
+        ("pypi-assets status", "how things stand"),
+        ("pypi-assets lookup module google.auth", "which projects provide a module"),
+        ("pypi-assets lookup project requests", "what each of its files requires"),
+        ("pypi-assets files --project click --at-serial N", "what was true at an earlier serial"),
+        ("pypi-assets inspect .demo/downloads/sdists/six-1.17.0.tar.gz", "read one file"),
+    ):
+        table.add_row(f"  [bold]{command}[/bold]", text)
+    console.print()
+    console.print(table)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    logging.getLogger("dagster").setLevel(logging.ERROR)
+    BEFORE = {name: value for name, value in os.environ.items() if not name.startswith("PYPI_ASSETS_")}
+    DEMO.mkdir(exist_ok=True)
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        console.print("\nstopped; `make demo` begins anew")
+        sys.exit(130)
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"pip could not download the files (exit code {error.returncode}); its message is above")

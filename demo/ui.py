@@ -1,0 +1,134 @@
+"""Dagster's UI over the demo's data: `make ui`.
+
+Serves the demo's index and Dagster's webserver and daemon until Ctrl-C. The sensors are on and look every 10 seconds,
+so a new upload is followed by itself.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from folders import DEMO, INDEX, ROOT, environment, free_port, index_url, is_free, remembered_port
+from rich.console import Console
+
+UI_PORT = 3000
+STOP_WITHIN_S = 20
+
+console = Console()
+
+
+def main() -> int:
+    port = remembered_port()
+    if port is None or not INDEX.is_dir():
+        console.print("There is no data yet: run `make demo` first.")
+        return 1
+    if not is_free(port):
+        console.print(
+            f"The demo's index has the port {port}, which is in use; stop `make ui`, or run `make demo` again."
+        )
+        return 1
+    wheel = new_wheel(DEMO / "uploads")
+    ui_port = UI_PORT if is_free(UI_PORT) else free_port()
+    settings = environment(port) | {"PYPI_ASSETS_SENSOR_INTERVAL_S": "10", "PYPI_ASSETS_SENSORS_ON": "true"}
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    commands = {
+        "devindex": [f"{sys.prefix}/bin/pypi-assets", "devindex", "serve", str(INDEX), "--port", str(port)],
+        "dagster": [
+            *(f"{sys.prefix}/bin/dagster", "dev", "--workspace", str(ROOT / "workspace.yaml")),
+            *("--host", "127.0.0.1", "--port", str(ui_port), "--log-level", "warning"),
+        ],
+    }
+    with started(commands, settings) as processes:
+        console.print("starting ...")
+        url = f"http://127.0.0.1:{ui_port}"
+        while not stop.wait(0.5) and not answers(url):
+            if ended := [name for name, process in processes.items() if process.poll() is not None]:
+                console.print(f"{', '.join(ended)} ended; its messages are above")
+                return 1
+        if not stop.is_set():
+            welcome(url, port, wheel)
+        while not stop.wait(1):
+            if ended := [name for name, process in processes.items() if process.poll() is not None]:
+                console.print(f"{', '.join(ended)} ended; stopping the rest")
+                return 1
+    console.print("stopped")
+    return 0
+
+
+@contextmanager
+def started(commands: dict[str, list[str]], settings: dict[str, str]) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Runs the commands, each in a process group of its own, and ends them all however the block is left."""
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name, command in commands.items():
+            processes[name] = subprocess.Popen(command, cwd=ROOT, env=settings, start_new_session=True)
+        yield processes
+    finally:
+        for process in reversed(processes.values()):
+            signal_group(process, signal.SIGINT)
+        for process in processes.values():
+            try:
+                process.wait(STOP_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                signal_group(process, signal.SIGKILL)
+                process.wait()
+
+
+def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    """Sends the signal to the process and all that it started."""
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/server_info", timeout=2) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def new_wheel(folder: Path) -> Path:
+    """A small wheel that is not on the index yet, to be uploaded by hand."""
+    folder.mkdir(parents=True, exist_ok=True)
+    version = 1 + sum(1 for _ in folder.glob("*.whl"))
+    path = folder / f"hello_assets-{version}.0-py3-none-any.whl"
+    info = f"hello_assets-{version}.0.dist-info"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("hello_assets/__init__.py", "")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: hello-assets\nVersion: {version}.0\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: demo\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def welcome(url: str, port: int, wheel: Path) -> None:
+    console.print(
+        f"\n[bold]Dagster's UI:[/bold] {url}   (assets: {url}/asset-groups)"
+        f"\n[bold]The index:[/bold]    {index_url(port)}"
+        "\n\nUpload one more wheel from another terminal, and ask for it a minute later:\n"
+        "\n  . demo/env"
+        f"\n  pypi-assets devindex add .demo/index {wheel.relative_to(ROOT)}"
+        "\n  pypi-assets lookup module hello_assets"
+        "\n\nCtrl-C stops all.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
