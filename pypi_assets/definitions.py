@@ -42,11 +42,14 @@ def build_defs(
     storage: Storage | None = None,
 ) -> dg.Definitions:
     """The definitions for `settings`; an index, a catalog or a storage that is given is used in place of theirs."""
+    interval_s, on = (
+        (settings.sensor_interval_s, settings.sensors_on) if isinstance(settings, Settings) else (60, False)
+    )
     return dg.Definitions(
         assets=ASSETS,
         asset_checks=CHECKS,
         jobs=JOBS,
-        sensors=build_sensors(settings.sensor_interval_s if isinstance(settings, Settings) else 60),
+        sensors=build_sensors(interval_s, on=on),
         schedules=SCHEDULES,
         resources={"parts": Parts(settings, index=index, catalog=catalog, storage=storage)},
         executor=dg.in_process_executor,

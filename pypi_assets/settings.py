@@ -101,6 +101,9 @@ class Settings(BaseSettings):
     max_inflated_bytes: Annotated[int, Field(ge=1, description="the most bytes inflated from one archive")] = (
         8 * 1024**3
     )
+    sensors_on: Annotated[
+        bool, Field(description="true or false: whether sensors are on until somebody turns them on or off in the UI")
+    ] = False
     sensor_interval_s: Annotated[
         int, Field(ge=5, description="seconds between two looks for new serials and new dumps, 5 or more")
     ] = 60

@@ -30,11 +30,12 @@ RUNS_A_TICK = 20
 KEYS_A_TICK = 20_000  # Dagster takes 25,000
 
 
-def new_serial_range_sensor(interval_s: int) -> dg.SensorDefinition:
+def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     @dg.sensor(
         name="new_serial_range",
         job=incremental_crawl_job,
         minimum_interval_seconds=interval_s,
+        default_status=status,
         description="Asks for the serial range up to the index's last serial, and again for those that failed.",
     )
     def new_serial_range(
@@ -66,11 +67,12 @@ def new_serial_range_sensor(interval_s: int) -> dg.SensorDefinition:
     return new_serial_range
 
 
-def first_full_dump_sensor(interval_s: int) -> dg.SensorDefinition:
+def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     @dg.sensor(
         name="first_full_dump",
         job=full_dump_job,
         minimum_interval_seconds=interval_s,
+        default_status=status,
         description="Asks for a full dump once a full crawl is complete and there is none.",
     )
     def first_full_dump(
@@ -95,11 +97,12 @@ def first_full_dump_sensor(interval_s: int) -> dg.SensorDefinition:
     return first_full_dump
 
 
-def new_leveldb_version_sensor(interval_s: int) -> dg.SensorDefinition:
+def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     @dg.sensor(
         name="new_leveldb_version",
         job=update_leveldbs_job,
         minimum_interval_seconds=interval_s,
+        default_status=status,
         description="Asks for a LevelDB version once the dumps reach further than the newest one.",
     )
     def new_leveldb_version(
@@ -188,10 +191,11 @@ def _requests(
     return requests, waiting
 
 
-def build_sensors(interval_s: int) -> list[dg.SensorDefinition]:
-    """All sensors, each looking every `interval_s` seconds once a person turns it on."""
+def build_sensors(interval_s: int, *, on: bool) -> list[dg.SensorDefinition]:
+    """All sensors, each looking every `interval_s` seconds; `on` from the start, or once a person turns it on."""
+    status = dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED
     return [
-        new_serial_range_sensor(interval_s),
-        first_full_dump_sensor(interval_s),
-        new_leveldb_version_sensor(interval_s),
+        new_serial_range_sensor(interval_s, status),
+        first_full_dump_sensor(interval_s, status),
+        new_leveldb_version_sensor(interval_s, status),
     ]
