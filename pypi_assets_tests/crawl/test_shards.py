@@ -1,0 +1,68 @@
+"""Shards of a full crawl: worked on in groups, joined, and visited again where none is open."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.catalog.database import CatalogError, open_catalog
+from pypi_assets.catalog.projects import project_shard
+from pypi_assets.catalog.reads import Outcome
+from pypi_assets.crawl.full import crawl_full, list_index
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.shards import read_each_shard, visit_each_shard
+from pypi_assets_tests.served_index import ServedIndex, live
+
+
+@pytest.mark.parametrize("group_projects", [1, 500])
+def test_each_shard_is_yielded_with_its_own_numbers(
+    index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_projects: int
+) -> None:
+    monkeypatch.setattr("pypi_assets.crawl.shards._GROUP_PROJECTS", group_projects)
+    index.wheel("alpha", "1.0")
+    index.sdist("alpha", "1.0")
+    index.raw("beta-1.0.tar.gz", b"no archive")
+    crawler = index.crawler(open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}"))
+    list_index(crawler)
+    shards = list(range(1_000))
+    visited = list(visit_each_shard(crawler, shards))
+    assert [finished.shard for finished in visited] == shards
+    assert [finished.shard for finished in visited if finished.visits.total] == sorted(
+        [project_shard("alpha"), project_shard("beta")]
+    )
+    read = {finished.shard: finished.reads for finished in read_each_shard(crawler, shards)}
+    assert read[project_shard("alpha")].outcomes == {Outcome.DATA: 2}
+    assert read[project_shard("beta")].outcomes == {Outcome.ERROR: 1}
+    assert sum(sum(reads.outcomes.values()) for reads in read.values()) == 3
+    assert read[project_shard("alpha")].bytes_fetched > 0
+    with crawler.catalog.read() as connection:
+        assert last_completed_crawl(connection) is not None
+
+
+def test_shards_need_a_full_crawl(index: ServedIndex, tmp_path: Path) -> None:
+    crawler = index.crawler(open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}"))
+    with pytest.raises(CatalogError, match="no full crawl is complete yet"):
+        list(visit_each_shard(crawler, [7]))
+
+
+def test_without_an_open_crawl_also_later_projects_are_visited_again(index: ServedIndex, tmp_path: Path) -> None:
+    index.wheel("alpha", "1.0")
+    crawler = index.crawler(open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}"))
+    crawl_full(crawler)
+    index.wheel("newcomer", "1.0")
+    crawl_incremental(crawler)
+    index.wheel("newcomer", "2.0")  # not followed yet
+    shard = project_shard("newcomer")
+    (finished,) = visit_each_shard(crawler, [shard])
+    assert (finished.visits.done, finished.visits.todo) == (1, 0)
+    (read,) = read_each_shard(crawler, [shard])
+    assert read.reads.outcomes == {Outcome.DATA: 2}
+    with crawler.catalog.read() as connection:
+        assert find_open_crawl(connection) is None
+    # the complete serial stays, and at it the catalog still says what the index said then
+    assert {filename for filename, _ in live(crawler.catalog)} == {
+        "alpha-1.0-py3-none-any.whl",
+        "newcomer-1.0-py3-none-any.whl",
+    }
+    crawl_incremental(crawler)
+    assert live(crawler.catalog) == index.shown()
