@@ -52,14 +52,12 @@ def main() -> int:
         console.print("starting ...")
         url = f"http://127.0.0.1:{ui_port}"
         while not stop.wait(0.5) and not answers(url):
-            if ended := [name for name, process in processes.items() if process.poll() is not None]:
-                console.print(f"{', '.join(ended)} ended; its messages are above")
+            if has_ended(processes):
                 return 1
         if not stop.is_set():
             welcome(url, port, wheel)
         while not stop.wait(1):
-            if ended := [name for name, process in processes.items() if process.poll() is not None]:
-                console.print(f"{', '.join(ended)} ended; stopping the rest")
+            if has_ended(processes):
                 return 1
     console.print("stopped")
     return 0
@@ -71,7 +69,10 @@ def started(commands: dict[str, list[str]], settings: dict[str, str]) -> Iterato
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name, command in commands.items():
-            processes[name] = subprocess.Popen(command, cwd=ROOT, env=settings, start_new_session=True)
+            with log_of(name).open("wb") as log:
+                processes[name] = subprocess.Popen(
+                    command, cwd=ROOT, env=settings, start_new_session=True, stdout=log, stderr=subprocess.STDOUT
+                )
         yield processes
     finally:
         for process in reversed(processes.values()):
@@ -82,6 +83,21 @@ def started(commands: dict[str, list[str]], settings: dict[str, str]) -> Iterato
             except subprocess.TimeoutExpired:
                 signal_group(process, signal.SIGKILL)
                 process.wait()
+
+
+def log_of(name: str) -> Path:
+    """Where the messages of a process go."""
+    return DEMO / f"{name}.log"
+
+
+def has_ended(processes: dict[str, subprocess.Popen[bytes]]) -> bool:
+    """Whether one of the processes has ended by itself; shows its last messages."""
+    for name, process in processes.items():
+        if process.poll() is not None:
+            lines = log_of(name).read_text(errors="replace").splitlines()[-15:]
+            console.print(f"{name} ended (exit code {process.returncode}); its last messages:", *lines, sep="\n")
+            return True
+    return False
 
 
 def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
@@ -124,7 +140,7 @@ def welcome(url: str, port: int, wheel: Path) -> None:
         "\n  . demo/env"
         f"\n  pypi-assets devindex add .demo/index {wheel.relative_to(ROOT)}"
         "\n  pypi-assets lookup module hello_assets"
-        "\n\nCtrl-C stops all.",
+        "\n\nWhat they log is in .demo/dagster.log and .demo/devindex.log. Ctrl-C stops all.",
         highlight=False,
         soft_wrap=True,
     )
