@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, exists, func, insert, select, update
 
-from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
 from pypi_assets.catalog.ledger import ask_range, complete_range, last_asked_serial, lock_state
 from pypi_assets.catalog.projects import Selection, enter_projects, project_ids
-from pypi_assets.catalog.queue import crawl_scope, queue_visits, scope_progress
+from pypi_assets.catalog.queue import crawl_scope, next_visit_due, queue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.reads import count_pending_reads
+from pypi_assets.catalog.reads import is_read_pending
 from pypi_assets.catalog.tables import (
     catalog_state,
     distributions,
     full_crawls,
     live_intervals,
     projects,
+    visit_queue,
     visit_statuses,
     visits,
 )
@@ -58,29 +59,26 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
     """
     now = catalog.clock()
     with catalog.write() as connection:
+        first_state = {
+            "id": 1,
+            "index_url": index_url,
+            "events_since": since,
+            "events_through": since,
+            "exact_from": 0,
+            "next_dump_sequence": 1,
+        }
+        is_first = insert_missing(connection, catalog_state, [first_state]) == 1
+        lock_state(connection, exclusive=True)  # of two that open one at the same time, the second joins
+        _require_same_index(connection, index_url)
         joined = _crawl_where(connection, full_crawls.c.open == 1)
         if joined is not None:
             _require_same_selection(joined.selection, selection, "the open full crawl")
-            _require_same_index(connection, index_url)
             return joined
-        known = connection.execute(select(catalog_state)).first()
-        if known is None:
-            connection.execute(
-                insert(catalog_state).values(
-                    id=1,
-                    index_url=index_url,
-                    events_since=since,
-                    events_through=since,
-                    exact_from=0,
-                    next_dump_sequence=1,
-                )
-            )
+        if is_first:
             if serial > 0:
                 ask_range(connection, serial, now)
         else:
-            _require_same_index(connection, index_url)
             _require_none_dropped(connection, selection)
-            lock_state(connection, exclusive=True)
             if serial < last_asked_serial(connection):
                 raise CatalogError(
                     f"the index is at serial {serial}, but the catalog already follows it up to"
@@ -134,7 +132,8 @@ def list_projects(catalog: Catalog, crawl: FullCrawl, listed: Iterable[ListedPro
                     distributions.c.project_id == projects.c.id,
                     live_intervals.c.distribution_id == distributions.c.id,
                     live_intervals.c.end.is_(None),
-                )
+                ),
+                ~exists().where(visit_queue.c.scope == crawl.scope, visit_queue.c.project_id == projects.c.id),
             )
         )
         queue_visits(connection, crawl.scope, [(row.id, row.shard, 0) for row in unlisted])
@@ -171,8 +170,7 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
             return False
         if current.completed_at is not None:
             return True
-        left = scope_progress(connection, crawl.scope).todo + count_pending_reads(connection, crawl.scope, None)
-        if left:
+        if next_visit_due(connection, crawl.scope, None) is not None or is_read_pending(connection, crawl.scope):
             return False
         greatest_page_serial = connection.scalar(
             select(func.max(visit_statuses.c.page_serial))

@@ -156,6 +156,11 @@ def _migrate(catalog: Catalog) -> None:
         command.upgrade(config, "head")
 
 
+def storable(text: str) -> str:
+    """`text` without the characters that a database cannot hold: NUL, and halves of surrogate pairs."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
 def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
     """Inserts those of `rows` that break no unique constraint; returns how many came in."""
     inserted = 0

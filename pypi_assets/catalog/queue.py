@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
-from pypi_assets.catalog.database import insert_missing
+from pypi_assets.catalog.database import insert_missing, storable
 from pypi_assets.catalog.projects import Project
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.reads import Failure
@@ -62,7 +62,7 @@ def queue_visits(connection: Connection, scope: str, tasks: Iterable[tuple[int, 
         visit_queue,
         [
             {"scope": scope, "project_id": project_id, "shard": shard, "min_serial": serial, "state": TaskState.TODO}
-            for project_id, shard, serial in tasks
+            for project_id, shard, serial in sorted(tasks)  # in one order, so that no two wait for each other
         ],
     )
 
@@ -107,7 +107,8 @@ def next_visit_due(connection: Connection, scope: str, shards: Sequence[int] | N
 
 
 def finish_visit(connection: Connection, task: VisitTask, state: TaskState, error_text: str | None = None) -> None:
-    _update(connection, task, state=state, error_text=error_text, attempts=visit_queue.c.attempts + 1)
+    text = None if error_text is None else storable(error_text)
+    _update(connection, task, state=state, error_text=text, attempts=visit_queue.c.attempts + 1)
 
 
 def postpone_visit(connection: Connection, task: VisitTask, now: float, due_at: float, error_text: str) -> None:
@@ -118,7 +119,7 @@ def postpone_visit(connection: Connection, task: VisitTask, now: float, due_at: 
         attempts=visit_queue.c.attempts + 1,
         first_failed_at=func.coalesce(visit_queue.c.first_failed_at, now),
         due_at=due_at,
-        error_text=error_text,
+        error_text=storable(error_text),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, update
 
-from pypi_assets.catalog.database import insert_missing
+from pypi_assets.catalog.database import insert_missing, storable
 from pypi_assets.catalog.ledger import lock_state, sealed_end
 from pypi_assets.catalog.lists import store_lists
 from pypi_assets.catalog.tables import (
@@ -134,6 +134,12 @@ def count_pending_reads(connection: Connection, scope: str | None, shards: Seque
     return int(connection.scalar(_pending_query(func.count(), scope, shards)) or 0)
 
 
+def is_read_pending(connection: Connection, scope: str) -> bool:
+    """Whether anything is left to read in the projects that `scope` visits."""
+    query = _pending_query(distribution_data.c.distribution_id, scope, None).limit(1)
+    return connection.scalar(query) is not None
+
+
 def next_read_due(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> float | None:
     """When the next pending read is due (unix seconds), None where none is pending."""
     due: float | None = connection.scalar(_pending_query(func.min(distribution_data.c.due_at), scope, shards))
@@ -176,8 +182,8 @@ def _is_pending(scope: str | None, shards: Sequence[int] | None) -> ColumnElemen
     if scope is None:
         return pending
     visited = select(visit_queue.c.project_id).where(visit_queue.c.scope == scope)
-    if shards is not None:
-        visited = visited.where(visit_queue.c.shard.in_(shards))
+    if shards is not None:  # a shard of a full crawl holds few of the projects that the crawl visits
+        visited = visited.join(projects, projects.c.id == visit_queue.c.project_id).where(projects.c.shard.in_(shards))
     return and_(pending, distributions.c.project_id.in_(visited))
 
 
@@ -192,7 +198,7 @@ def store_reads(connection: Connection, finished: Sequence[FinishedRead], now: f
         columns: dict[str, Any] = {
             "outcome": read.outcome,
             "error_kind": read.error_kind,
-            "error_text": read.error_text,
+            "error_text": None if read.error_text is None else storable(read.error_text),
             "attempts": distribution_data.c.attempts + 1,
             "due_at": read.due_at,
             "bytes_fetched": distribution_data.c.bytes_fetched + read.bytes_fetched,

@@ -63,7 +63,7 @@ projects = Table(
     Column("shard", SmallInteger, nullable=False, comment="sha256 of the normalized name modulo 1,000"),
     Column("known_since", Serial, nullable=False, comment="events above this serial are all stored"),
     Column("page_serial", Serial, comment="greatest serial of a page that was seen"),
-    Column("status", Short, comment="project-status of that page"),
+    Column("status", Text, comment="project-status of that page"),
     Index(None, "shard", "id"),
     Index(None, "bucket", "normalized"),
 )
@@ -102,7 +102,7 @@ distributions = Table(
     Column("url", Text, comment="null: known from an event alone"),
     Column("sha256", Short),
     Column("size", BigInteger),
-    Column("uploaded_at", Short),
+    Column("uploaded_at", Text),
     Column("requires_python", Text),
     Column("yanked_reason", Text),
     Column("core_metadata", Boolean, nullable=False, server_default=false()),
@@ -162,7 +162,7 @@ distribution_data = Table(
     Column("due_at", Time, nullable=False, server_default=text("0")),
     Column("read_at", Time),
     Column("extractor_version", Integer),
-    Column("metadata_version", Short),
+    Column("metadata_version", Text),
     Column("requires_python", Text),
     Column("requires_dist_id", ForeignKey("name_lists.id")),
     Column("modules_id", ForeignKey("name_lists.id")),
@@ -247,6 +247,7 @@ visit_queue = Table(
     Column("due_at", Time, nullable=False, server_default=text("0")),
     Column("error_text", Text),
     Index(None, "scope", "state", "shard", "due_at"),
+    Index("ix_visit_queue_due", "scope", "state", "due_at", "project_id"),
 )
 
 dumps = Table(

@@ -6,14 +6,14 @@ A visit is never updated: statuses are appended to it, and the latest one tells 
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
-from pypi_assets.catalog.database import insert_missing, upsert
+from pypi_assets.catalog.database import insert_missing, storable, upsert
 from pypi_assets.catalog.events import project_events
 from pypi_assets.catalog.ledger import lock_state, logged_serials
 from pypi_assets.catalog.projects import Project
@@ -107,7 +107,12 @@ def end_visit(
     """Appends the visit's outcome."""
     connection.execute(
         insert(visit_statuses).values(
-            visit_id=visit_id, at=now, status=status, page_serial=page_serial, snapshot_id=snapshot_id, text=text
+            visit_id=visit_id,
+            at=now,
+            status=status,
+            page_serial=page_serial,
+            snapshot_id=snapshot_id,
+            text=None if text is None else storable(text),
         )
     )
 
@@ -117,16 +122,16 @@ def record_page(connection: Connection, visit_id: int, project: Project, page: P
     _lock_projects(connection, [project.id])
     snapshot_id = _store_snapshot(connection, [(file.filename, file.sha256, file.yanked) for file in page.files])
     end_visit(connection, visit_id, VisitStatus.FULL, now, page_serial=page.last_serial, snapshot_id=snapshot_id)
-    _store_files(connection, project, page)
+    told_anew = _store_files(connection, project, page)
     connection.execute(
         update(projects)
         .where(
             projects.c.id == project.id,
             or_(projects.c.page_serial.is_(None), projects.c.page_serial <= page.last_serial),
         )
-        .values(page_serial=page.last_serial, status=page.status)
+        .values(page_serial=page.last_serial, status=storable(page.status))
     )
-    return recompute(connection, project)
+    return recompute(connection, project, told_anew)
 
 
 def record_absence(connection: Connection, visit_id: int, project: Project, serial: int, now: float) -> VisitResult:
@@ -155,7 +160,7 @@ def record_failure(
                 )
             ),
         )
-        .values(outcome=Outcome.GAVE_UP, error_kind="no page", error_text=text)
+        .values(outcome=Outcome.GAVE_UP, error_kind="no page", error_text=storable(text))
     )
     return result
 
@@ -174,8 +179,11 @@ def _store_snapshot(connection: Connection, shown: Iterable[tuple[str, str | Non
     return int(connection.execute(select(snapshots.c.id).where(snapshots.c.sha256 == sha256)).scalar_one())
 
 
-def _store_files(connection: Connection, project: Project, page: ProjectPage) -> None:
-    """Takes over what the page says of its files, unless a newer page has spoken; other bytes are to be read anew."""
+def _store_files(connection: Connection, project: Project, page: ProjectPage) -> dict[int, int]:
+    """Takes over what the page says of its files, unless a newer page has spoken; other bytes are to be read anew.
+
+    Returns the files of which it says something new, each with the page's serial.
+    """
     known = {
         row.filename: row
         for row in connection.execute(select(distributions).where(distributions.c.project_id == project.id))
@@ -186,17 +194,22 @@ def _store_files(connection: Connection, project: Project, page: ProjectPage) ->
         {_version_of(file.filename, project) for file in page.files if file.filename not in known},
     )
     new: list[dict[str, Any]] = []
+    confirmed: list[int] = []
+    told_anew: dict[int, int] = {}
     for file in page.files:
         row = known.get(file.filename)
         if row is None:
             release_id = release_ids[_version_of(file.filename, project)]
-            new.append(_new_distribution(project, release_id, file.filename) | _page_columns(file, page))
+            columns = _page_columns(file) | {"page_serial": page.last_serial}
+            new.append(_new_distribution(project, release_id, file.filename) | columns)
             continue
         if row.page_serial is not None and row.page_serial > page.last_serial:
             continue
-        columns = _page_columns(file, page)
+        columns = _page_columns(file)
+        confirmed.append(row.id)
         if any(getattr(row, name) != value for name, value in columns.items()):
             connection.execute(update(distributions).where(distributions.c.id == row.id).values(**columns))
+            told_anew[row.id] = page.last_serial
         if row.url is None or (row.sha256 is not None and row.sha256 != file.sha256):
             connection.execute(
                 update(distribution_data)
@@ -210,11 +223,18 @@ def _store_files(connection: Connection, project: Project, page: ProjectPage) ->
                     error_text=None,
                 )
             )
+    for start in range(0, len(confirmed), 1_000):
+        connection.execute(
+            update(distributions)
+            .where(distributions.c.id.in_(confirmed[start : start + 1_000]))
+            .values(page_serial=page.last_serial)
+        )
     _insert_distributions(connection, new)
+    return told_anew
 
 
-def _page_columns(file: IndexFile, page: ProjectPage) -> dict[str, Any]:
-    return {
+def _page_columns(file: IndexFile) -> dict[str, Any]:
+    columns = {
         "url": file.url,
         "sha256": file.sha256,
         "size": file.size,
@@ -223,8 +243,8 @@ def _page_columns(file: IndexFile, page: ProjectPage) -> dict[str, Any]:
         "yanked_reason": file.yanked_reason,
         "core_metadata": file.core_metadata,
         "core_metadata_sha256": file.core_metadata_sha256,
-        "page_serial": page.last_serial,
     }
+    return {name: storable(value) if isinstance(value, str) else value for name, value in columns.items()}
 
 
 def _new_distribution(project: Project, release_id: int, filename: str) -> dict[str, Any]:
@@ -257,32 +277,48 @@ def _release_ids(connection: Connection, project: Project, versions: Iterable[st
     }
 
 
-def _seen_pages(connection: Connection, project: Project) -> list[SeenPage]:
-    """Every page of the project that was ever judged, in the order in which they were seen."""
+def _seen_pages(connection: Connection, project: Project, event_serials: Container[int]) -> list[SeenPage]:
+    """Every page of the project that was ever judged, in the order in which they were seen.
+
+    A 404 that no event explains was placed at the changelog's end, where it would outweigh the project's own pages: it
+    counts for as long as no page has been seen after it.
+    """
     rows = connection.execute(
-        select(visit_statuses.c.page_serial, snapshots.c.content)
+        select(visit_statuses.c.status, visit_statuses.c.page_serial, snapshots.c.content)
         .join(visits, visits.c.id == visit_statuses.c.visit_id)
         .join(snapshots, snapshots.c.id == visit_statuses.c.snapshot_id)
         .where(visits.c.project_id == project.id)
         .order_by(visit_statuses.c.id)
     )
-    return [
-        SeenPage(serial, {filename: yanked for filename, _, yanked in json.loads(zlib.decompress(content))})
-        for serial, content in rows
+    seen = [
+        (
+            status == VisitStatus.NOT_FOUND and serial not in event_serials,
+            SeenPage(serial, {filename: yanked for filename, _, yanked in json.loads(zlib.decompress(content))}),
+        )
+        for status, serial, content in rows
     ]
+    last_page = max((position for position, (unexplained, _) in enumerate(seen) if not unexplained), default=-1)
+    return [page for position, (unexplained, page) in enumerate(seen) if not unexplained or position > last_page]
 
 
-def recompute(connection: Connection, project: Project) -> VisitResult:
-    """Brings the project's rows in line with what follows from all its events and pages, and logs what changed."""
-    pages = _seen_pages(connection, project)
+def recompute(connection: Connection, project: Project, told_anew: Mapping[int, int] | None = None) -> VisitResult:
+    """Brings the project's rows in line with what follows from all its events and pages, and logs what changed.
+
+    `told_anew` are the files of which a page says something new besides, each with the page's serial.
+    """
+    events = project_events(connection, project.id)
+    pages = _seen_pages(connection, project, {event.serial for event in events})
     histories = file_histories(
-        project_events(connection, project.id),
+        events,
         pages,
         known_since=project.known_since,
         version_of=lambda filename: _version_of(filename, project),
     )
     release_ids = _release_ids(connection, project, {history.version for history in histories.values()})
     known = _known_files(connection, project)
+    for filename, file in known.items():  # shown by a page that another one of the same serial has replaced
+        if filename not in histories:
+            histories[filename] = FileHistory(filename, file.version, (), (), ())
     _insert_distributions(
         connection,
         [
@@ -306,6 +342,10 @@ def recompute(connection: Connection, project: Project) -> VisitResult:
                 .where(distributions.c.id == file.id)
                 .values(release_id=release_ids[history.version])
             )
+            if history.changes:
+                log.correct(file.id, history.changes[-1].serial)
+        elif told_anew and file.id in told_anew:
+            log.correct(file.id, told_anew[file.id])
         was_live, was_yanked = live.get(file.id, ()), yanked.get(file.id, ())
         _replace_intervals(connection, live_intervals, file.id, was_live, history.live)
         _replace_intervals(connection, yanked_intervals, file.id, was_yanked, history.yanked)
@@ -325,9 +365,11 @@ def _known_files(connection: Connection, project: Project) -> dict[str, Any]:
             distributions.c.id,
             distributions.c.filename,
             distributions.c.release_id,
+            releases.c.version,
             distributions.c.url,
             distribution_data.c.outcome,
         )
+        .join(releases, releases.c.id == distributions.c.release_id)
         .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
         .where(distributions.c.project_id == project.id)
     )
@@ -382,6 +424,7 @@ class _ChangeLog:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._rows: list[dict[str, Any]] = []
+        self._logged_serials: dict[int, list[int]] = {}
         lock_state(connection, exclusive=False)
 
     def record(
@@ -391,15 +434,19 @@ class _ChangeLog:
         causes = {change.serial: change.cause for change in history.changes}
         differing = _boundaries(*was) ^ _boundaries(history.live, history.yanked)
         for serial in sorted({serial for _, _, serial in differing}):
-            for logged_serial in logged_serials(self._connection, max(serial, 1)):
-                self._rows.append(
-                    {
-                        "distribution_id": distribution_id,
-                        "serial": serial,
-                        "cause": causes.get(serial, CORRECTED),
-                        "logged_serial": logged_serial,
-                    }
-                )
+            self._log(distribution_id, serial, causes.get(serial, CORRECTED))
+
+    def correct(self, distribution_id: int, serial: int) -> None:
+        """Logs that the file's row reads otherwise than before, live as it was."""
+        self._log(distribution_id, serial, CORRECTED)
+
+    def _log(self, distribution_id: int, serial: int, cause: str) -> None:
+        if serial not in self._logged_serials:  # the files of a project change at few serials
+            self._logged_serials[serial] = logged_serials(self._connection, max(serial, 1))
+        for logged_serial in self._logged_serials[serial]:
+            self._rows.append(
+                {"distribution_id": distribution_id, "serial": serial, "cause": cause, "logged_serial": logged_serial}
+            )
 
     def write(self) -> None:
         insert_missing(self._connection, changes, self._rows)

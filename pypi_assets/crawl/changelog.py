@@ -12,14 +12,18 @@ def catch_up(crawler: Crawler, until: int) -> int:
     """
     with crawler.catalog.read() as connection:
         through = start = events_through(connection)
-    for page in crawler.index.changelog(through, until):
-        last = page[-1].serial
-        store_events(crawler.catalog, page, through, last, crawler.selection)
-        through = last
-        crawler.report(Progress("changelog", min(through, until) - start, until - start))
-    if through < until:  # the last serials of a range may have no event of their own
-        if (last := crawler.index.last_serial()) < until:
+    reached = False
+    while through < until:
+        before = through
+        for page in crawler.index.changelog(through, until):
+            last = page[-1].serial
+            store_events(crawler.catalog, page, through, last, crawler.selection)
+            through = last
+            crawler.report(Progress("changelog", min(through, until) - start, until - start))
+        if reached and through == before:  # it reaches `until`, and the last serials have no event of their own
+            store_events(crawler.catalog, [], through, until, crawler.selection)
+            return until
+        if through < until and (last := crawler.index.last_serial()) < until:
             raise StaleError(f"the changelog ends at serial {last}, before {until}", crawler.index.changelog_url)
-        store_events(crawler.catalog, [], through, until, crawler.selection)
-        through = until
+        reached = True  # what came in before that was told may not have been on the pages: they are asked for again
     return through

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pypi_assets.catalog.crawls import require_followable
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.events import RangeEvents, changed_projects, count_events
+from pypi_assets.catalog.events import RangeEvents, changed_projects, count_events, events_through
 from pypi_assets.catalog.ledger import (
     LedgerRange,
     RangeState,
@@ -16,7 +16,7 @@ from pypi_assets.catalog.ledger import (
 )
 from pypi_assets.catalog.queue import ScopeProgress, queue_visits, range_scope, requeue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.reads import count_pending_reads
+from pypi_assets.catalog.reads import is_read_pending
 from pypi_assets.crawl.changelog import catch_up
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.reading import ReadCounts, read_scope
@@ -68,6 +68,7 @@ def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
 def visit_range(crawler: Crawler, serials: SerialRange) -> ScopeProgress:
     """Visits every project of which an event in the range changes files; those of a complete range once more."""
     entry, scope = _require(crawler, serials), range_scope(serials)
+    catch_up(crawler, serials.end)  # a range may be visited by itself, and what its events change is to be known
     with crawler.catalog.write() as connection:
         queue_visits(connection, scope, changed_projects(connection, serials))
         if entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:
@@ -76,12 +77,22 @@ def visit_range(crawler: Crawler, serials: SerialRange) -> ScopeProgress:
 
 
 def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
-    """Reads what the range's projects have pending, and completes the range if nothing of it is left."""
+    """Reads what the range's projects have pending, and completes the range if nothing of it is left.
+
+    Raises CatalogError where its projects have not been visited.
+    """
     _require(crawler, serials)
     scope, catalog = range_scope(serials), crawler.catalog
+    with catalog.write() as connection:
+        through = events_through(connection)
+        if through < serials.end or queue_visits(connection, scope, changed_projects(connection, serials)):
+            raise CatalogError(
+                f"the projects that changed in {serials} have not been visited: visit them first"
+                " (changed_distributions, or `pypi-assets crawl incremental`)"
+            )
     counts = read_scope(crawler, scope)
     with catalog.write() as connection:
-        if not scope_progress(connection, scope).todo and not count_pending_reads(connection, scope, None):
+        if not scope_progress(connection, scope).todo and not is_read_pending(connection, scope):
             complete_range(connection, serials, catalog.clock())
     return counts
 

@@ -2,12 +2,15 @@
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from sqlalchemy import Connection
+
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.queue import shards_with_projects
 from pypi_assets.catalog.reads import (
     FinishedRead,
     Outcome,
@@ -26,6 +29,7 @@ from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.index.errors import ContentError, GoneError, PackageIndexError, TooLargeError, TransientError
 
 _BATCH = 200
+_GROUP_PROJECTS = 500
 _COMMIT_EVERY = 50
 _SPOOLED_BYTES = 16 * 1024**2
 
@@ -48,29 +52,32 @@ def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None
     catalog = crawler.catalog
     started = time.monotonic()
     counts = dict.fromkeys(Outcome, 0)
-    fetched = 0
+    fetched = done = 0
     with ThreadPoolExecutor(crawler.connections, thread_name_prefix="read") as pool:
         while True:
             with catalog.read() as connection:
-                reads = pending_reads(connection, scope, shards, catalog.clock(), _BATCH)
                 due_at = next_read_due(connection, scope, shards)
-                left = count_pending_reads(connection, scope, shards)
-            done = sum(counts[outcome] for outcome in Outcome if outcome != Outcome.PENDING)
-            crawler.report(Progress("reads", done, done + left, counts[Outcome.ERROR] + counts[Outcome.GAVE_UP]))
+                total = done + count_pending_reads(connection, scope, shards)
+                groups = [shards] if scope is None else _shard_groups(connection, scope, shards)
+            crawler.report(Progress("reads", done, total, counts[Outcome.ERROR] + counts[Outcome.GAVE_UP]))
             if due_at is None:
                 break
-            if not reads:
+            if due_at > catalog.clock():
                 crawler.wait_until(due_at)
                 continue
-            unsaved: list[FinishedRead] = []
-            for _, finished in in_threads(pool, lambda read: _read(crawler, read), reads):
-                counts[finished.outcome] += 1
-                fetched += finished.bytes_fetched
-                unsaved.append(finished)
-                if len(unsaved) >= _COMMIT_EVERY:
-                    _save(catalog, unsaved)
-                    unsaved = []
-            _save(catalog, unsaved)
+            for reads in _due_reads(catalog, scope, groups):
+                unsaved: list[FinishedRead] = []
+                for _, finished in in_threads(pool, lambda read: _read(crawler, read), reads):
+                    counts[finished.outcome] += 1
+                    fetched += finished.bytes_fetched
+                    unsaved.append(finished)
+                    if len(unsaved) >= _COMMIT_EVERY:
+                        _save(catalog, unsaved)
+                        unsaved = []
+                _save(catalog, unsaved)
+                done = sum(counts[outcome] for outcome in Outcome if outcome != Outcome.PENDING)
+                failed = counts[Outcome.ERROR] + counts[Outcome.GAVE_UP]
+                crawler.report(Progress("reads", done, max(total, done), failed))
     return ReadCounts(
         data=counts[Outcome.DATA],
         errors=counts[Outcome.ERROR],
@@ -80,6 +87,36 @@ def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None
         bytes_fetched=fetched,
         seconds=time.monotonic() - started,
     )
+
+
+def _shard_groups(connection: Connection, scope: str, shards: Sequence[int] | None) -> list[Sequence[int] | None]:
+    """The shards of `scope` in groups of a few hundred projects: what is due is looked for in one group at a time,
+    since a full crawl can have millions of reads pending."""
+    sizes = shards_with_projects(connection, scope)
+    if shards is None and sum(sizes.values()) <= _GROUP_PROJECTS:
+        return [None]
+    groups: list[list[int]] = [[]]
+    projects = 0
+    for shard in sorted(sizes if shards is None else sizes.keys() & set(shards)):
+        if projects >= _GROUP_PROJECTS:
+            groups.append([])
+            projects = 0
+        groups[-1].append(shard)
+        projects += sizes[shard]
+    return [group for group in groups if group]
+
+
+def _due_reads(
+    catalog: Catalog, scope: str | None, groups: Sequence[Sequence[int] | None]
+) -> Iterator[list[PendingRead]]:
+    """What is due, in batches, group by group."""
+    for group in groups:
+        while True:
+            with catalog.read() as connection:
+                reads = pending_reads(connection, scope, group, catalog.clock(), _BATCH)
+            if not reads:
+                break
+            yield reads
 
 
 def _save(catalog: Catalog, finished: Sequence[FinishedRead]) -> None:

@@ -97,6 +97,8 @@ def _judge(crawler: Crawler, visit: _Visit, page: ProjectPage | NotModified | Pa
             _judge_page(crawler, visit, page)
         elif isinstance(page, PackageIndexError):
             _fail(crawler, visit, page)
+        else:  # nobody asked whether it was modified
+            _fail(crawler, visit, TransientError("304 to an unconditional request", crawler.index.index_url))
     except PackageIndexError as error:  # the changelog could not be brought up to the page
         _fail(crawler, visit, error)
 

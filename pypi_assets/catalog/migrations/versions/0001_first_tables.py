@@ -99,7 +99,7 @@ def upgrade() -> None:
         sa.Column("shard", sa.SmallInteger(), nullable=False, comment="sha256 of the normalized name modulo 1,000"),
         sa.Column("known_since", sa.BigInteger(), nullable=False, comment="events above this serial are all stored"),
         sa.Column("page_serial", sa.BigInteger(), nullable=True, comment="greatest serial of a page that was seen"),
-        sa.Column("status", Short, nullable=True, comment="project-status of that page"),
+        sa.Column("status", Text, nullable=True, comment="project-status of that page"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
         sa.UniqueConstraint("normalized", name=op.f("uq_projects_normalized")),
     )
@@ -214,6 +214,7 @@ def upgrade() -> None:
         ["scope", "state", "shard", "due_at"],
         unique=False,
     )
+    op.create_index("ix_visit_queue_due", "visit_queue", ["scope", "state", "due_at", "project_id"], unique=False)
     op.create_table(
         "visits",
         sa.Column("id", Key, nullable=False),
@@ -236,7 +237,7 @@ def upgrade() -> None:
         sa.Column("url", Text, nullable=True, comment="null: known from an event alone"),
         sa.Column("sha256", Short, nullable=True),
         sa.Column("size", sa.BigInteger(), nullable=True),
-        sa.Column("uploaded_at", Short, nullable=True),
+        sa.Column("uploaded_at", Text, nullable=True),
         sa.Column("requires_python", Text, nullable=True),
         sa.Column("yanked_reason", Text, nullable=True),
         sa.Column("core_metadata", sa.Boolean(), server_default=sa.false(), nullable=False),
@@ -300,7 +301,7 @@ def upgrade() -> None:
         sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
         sa.Column("read_at", sa.Float(), nullable=True),
         sa.Column("extractor_version", sa.Integer(), nullable=True),
-        sa.Column("metadata_version", Short, nullable=True),
+        sa.Column("metadata_version", Text, nullable=True),
         sa.Column("requires_python", Text, nullable=True),
         sa.Column("requires_dist_id", Key, nullable=True),
         sa.Column("modules_id", Key, nullable=True),

@@ -1,0 +1,148 @@
+"""What no event tells: a later full crawl, or a later visit, finds it, and the dumps still to come say so."""
+
+import json
+
+import pytest
+import requests
+from starlette.responses import PlainTextResponse, Response
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dumps import full_dump_rows, open_full_dump, open_range_dump, range_dump_rows
+from pypi_assets.catalog.ledger import complete_serial
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets_tests.served_index import ServedIndex, live
+
+JSON = "application/vnd.pypi.simple.v1+json"
+
+
+def change_page(index: ServedIndex, project: str, **changes: object) -> None:
+    """From now on the page of `project` shows its files with `changes`, at the serial it has; None hides a file."""
+    url = f"{index.url}{project}/"
+    with requests.get(url, headers={"Accept": JSON}, timeout=10) as response:
+        page = json.loads(response.content)
+    changed = [(file, changes.get(file["filename"], {})) for file in page["files"]]
+    page["files"] = [file | change for file, change in changed if change is not None]
+    body = json.dumps(page)
+    index.faults = lambda request: (
+        Response(body, media_type=JSON) if request.url.path == f"/simple/{project}/" else None
+    )
+
+
+def dumped(catalog: Catalog) -> dict[str, dict[str, object]]:
+    """Opens and reads a full dump: its rows by filename."""
+    dump = open_full_dump(catalog, 1)
+    return {str(row["filename"]): row for row in full_dump_rows(catalog, dump, 0)}
+
+
+def dumped_next(index: ServedIndex, catalog: Catalog) -> dict[str, dict[str, object]]:
+    """Follows the index over one more event, and reads the dump of that range: its rows by filename."""
+    index.wheel("unrelated", f"1.{index.serial}")
+    [result] = crawl_incremental(index.crawler(catalog))
+    return {str(row["filename"]): row for row in range_dump_rows(catalog, open_range_dump(catalog, result.serials))}
+
+
+def test_a_file_that_is_gone_without_an_event_goes_and_the_next_dump_says_so(index: ServedIndex, catalog: Catalog):
+    kept, gone = index.wheel("one", "1.0"), index.wheel("one", "2.0")
+    index.wheel("two", "1.0")
+    crawl_full(index.crawler(catalog))
+    assert gone in dumped(catalog)
+    change_page(index, "one", **{gone: None})
+    crawl_full(index.crawler(catalog))
+    assert {name for name, _ in live(catalog)} == {kept, "two-1.0-py3-none-any.whl"}
+    assert dumped_next(index, catalog)[gone]["tombstone"]
+
+
+def test_a_404_that_was_believed_wrongly_is_put_right_by_the_next_page(index: ServedIndex, catalog: Catalog):
+    wheel = index.wheel("one", "1.0")
+    index.wheel("two", "1.0")
+    crawl_full(index.crawler(catalog))
+    dumped(catalog)
+    before = live(catalog)
+    index.faults = lambda request: PlainTextResponse("", 404) if "/simple/one/" in request.url.path else None
+    crawl_full(index.crawler(catalog))
+    assert wheel not in {name for name, _ in live(catalog, index.serial)}
+    assert dumped_next(index, catalog)[wheel]["tombstone"]
+    index.faults = None
+    crawl_full(index.crawler(catalog))
+    assert before <= live(catalog)
+    row = dumped_next(index, catalog)[wheel]
+    assert not row["tombstone"]
+
+
+@pytest.mark.parametrize("column", ["requires-python", "url"])
+def test_what_a_page_says_anew_of_a_file_is_in_the_next_dump(index: ServedIndex, catalog: Catalog, column: str):
+    wheel, other = index.wheel("one", "1.0"), index.wheel("one", "2.0")
+    crawl_full(index.crawler(catalog))
+    assert wheel in dumped(catalog)
+    value = {"requires-python": ">=3.12", "url": f"{index.url}elsewhere/{wheel}"}[column]
+    change_page(index, "one", **{wheel: {column: value}})
+    crawl_full(index.crawler(catalog))
+    rows = dumped_next(index, catalog)
+    assert rows[wheel][column.replace("-", "_")] == value
+    assert other not in rows
+
+
+def test_a_second_full_crawl_changes_nothing_where_nothing_changed(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    index.history.yank("one", "1.0")
+    crawl_full(index.crawler(catalog))
+    dumped(catalog)
+    before = live(catalog)
+    crawl_full(index.crawler(catalog))
+    assert live(catalog) == before
+    assert {name.split("-")[0] for name in dumped_next(index, catalog)} == {"unrelated"}
+
+
+def test_texts_of_any_length_and_with_any_character_stop_nothing(index: ServedIndex, catalog: Catalog):
+    wheel = index.wheel("one", "1.0", metadata=f"Metadata-Version: {'2' * 100}\nName: one\nVersion: 1.0\n")
+    change_page(
+        index,
+        "one",
+        **{
+            wheel: {
+                "yanked": "bad\0reason",
+                "requires-python": ">=3\0",
+                "upload-time": f"2026-01-01T00:00:00.{'0' * 100}Z",
+            }
+        },
+    )
+    result = crawl_full(index.crawler(catalog))
+    assert result.reads.data + result.reads.errors == 1
+    assert live(catalog) == {(wheel, True)}
+
+
+def test_an_index_that_was_empty_at_the_first_full_crawl(index: ServedIndex, catalog: Catalog):
+    crawl_full(index.crawler(catalog))
+    with catalog.read() as connection:
+        assert complete_serial(connection) == 0
+    assert crawl_incremental(index.crawler(catalog)) == []
+    index.wheel("one", "1.0")
+    [result] = crawl_incremental(index.crawler(catalog))
+    assert result.serials.start == 0
+    assert live(catalog) == index.shown()
+    assert set(dumped(catalog)) == {name for name, _ in index.shown()}
+    index.history.remove_project("one")
+    index.wheel("two", "1.0")
+    crawl_full(index.crawler(catalog))
+    crawl_incremental(index.crawler(catalog))
+    assert live(catalog) == index.shown()
+
+
+def test_projects_that_the_first_listing_left_out(index: ServedIndex, catalog: Catalog):
+    """A quarantined project is not listed: its files come with the event that clears it."""
+    index.wheel("one", "1.0")
+    index.wheel("hidden", "1.0")
+    index.history.yank("hidden", "1.0")
+    index.wheel("hidden", "2.0")
+    index.history.quarantine("hidden")
+    crawl_full(index.crawler(catalog))
+    assert live(catalog) == index.shown()
+    assert len(dumped(catalog)) == 1
+    index.history.unquarantine("hidden")
+    crawl_full(index.crawler(catalog))
+    crawl_incremental(index.crawler(catalog))
+    assert live(catalog) == index.shown()
+    with catalog.read() as connection:
+        at = complete_serial(connection)
+    assert len(live(catalog, at)) == 3
