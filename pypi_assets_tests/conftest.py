@@ -4,6 +4,7 @@ import itertools
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -42,15 +43,28 @@ def _named(server_url: str, database: str) -> str:
     return server_url.replace("/postgres?", f"/{database}?").replace("postgresql://", "postgresql+psycopg://")
 
 
+@contextmanager
+def _database(server_url: str, template: str) -> Iterator[str]:
+    name = f"test_{next(_database_numbers)}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield _named(server_url, name)
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture
 def postgres_database_url(postgres_url: str) -> Iterator[str]:
-    """A database of its own on that server, with its tables made and nothing in it."""
-    name = f"test_{next(_database_numbers)}"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
-    yield _named(postgres_url, name)
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    """A database of its own on that server, with the catalog's tables made and nothing in it."""
+    with _database(postgres_url, "migrated") as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres_database_url(postgres_url: str) -> Iterator[str]:
+    """A database of its own on that server, without any table."""
+    with _database(postgres_url, "template1") as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
