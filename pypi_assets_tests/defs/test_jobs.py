@@ -1,0 +1,62 @@
+"""Trying again what was given up, the periodic work, and what a run says of its progress."""
+
+import dagster as dg
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.catalog.answers import catalog_status
+from pypi_assets.catalog.reads import Outcome
+from pypi_assets.crawl.crawler import Progress
+from pypi_assets.definitions import defs
+from pypi_assets.defs.marking import PROGRESS_EVERY_S, progress_log
+from pypi_assets_tests.defs.conftest import Pipeline
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_what_was_given_up_is_tried_again_and_broken_archives_only_if_asked_to(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    index.raw("broken-1.0.tar.gz", b"no archive")
+    asked: list[str] = []
+
+    def fail_beta(request: Request) -> Response | None:
+        return Response(status_code=503) if "beta-1.0" in request.url.path else None
+
+    def listen(request: Request) -> None:
+        asked.append(request.url.path.rpartition("/")[2])
+
+    index.faults = fail_beta
+    pipeline.crawled()
+    assert _outcomes(pipeline, Outcome.GAVE_UP, Outcome.ERROR) == [1, 1]
+    index.faults = listen
+    assert pipeline.run("retry_failures").success
+    assert _outcomes(pipeline, Outcome.GAVE_UP, Outcome.ERROR) == [0, 1]
+    assert [name for name in asked if name.endswith((".whl", ".gz"))] == ["beta-1.0-py3-none-any.whl"]
+    config = {"ops": {"retry_given_up": {"config": {"kinds": []}}}}
+    assert pipeline.run("retry_failures", run_config=config).success
+    assert "broken-1.0.tar.gz" in asked
+
+
+def test_schedules_are_off_until_turned_on() -> None:
+    schedules = {schedule.name: schedule for schedule in defs.get_repository_def().schedule_defs}
+    assert {name: (schedule.job_name, schedule.default_status) for name, schedule in schedules.items()} == {
+        "daily_retry": ("retry_failures", dg.DefaultScheduleStatus.STOPPED),
+        "weekly_full_dump": ("full_dump", dg.DefaultScheduleStatus.STOPPED),
+    }
+
+
+def test_progress_is_told_every_30_seconds_at_most() -> None:
+    now = 0.0
+    told: list[str] = []
+
+    with dg.build_op_context() as context:
+        context.log.info = told.append  # type: ignore[assignment]
+        report = progress_log(context, lambda: now)
+        for now in (0.0, 1.0, PROGRESS_EVERY_S, PROGRESS_EVERY_S + 1, 2 * PROGRESS_EVERY_S):
+            report(Progress("visits", int(now), 100, failed=1))
+    assert told == ["visits: 30 of 100, 1 failed", "visits: 60 of 100, 1 failed"]
+
+
+def _outcomes(pipeline: Pipeline, *outcomes: Outcome) -> list[int]:
+    counts = catalog_status(pipeline.parts.catalog).outcomes
+    return [counts[outcome] for outcome in outcomes]
