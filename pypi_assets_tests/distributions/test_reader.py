@@ -368,3 +368,24 @@ TEXT = st.text(max_size=60) | st.sampled_from(["", "[project]", "[[", "name = 1"
 def test_random_metadata_files_never_raise(files):
     content = tar_bytes({f"demo-1.0/{name}": text for name, text in files.items()}, format="tar")
     check(read_distribution(io.BytesIO(content), SDIST, limits=SMALL), content)
+
+
+@pytest.mark.parametrize("build", [make_wheel, make_sdist, make_egg])
+def test_nothing_of_a_distribution_is_run(build, tmp_path, monkeypatch):
+    """Rule 8: whatever its code, build settings or metadata would do, reading does none of it."""
+    monkeypatch.chdir(tmp_path)
+    tripwire = f"open({str(tmp_path / 'was-run')!r}, 'w').close()\nraise SystemExit(1)\n"
+    files = {
+        "demo/__init__.py": tripwire,
+        "setup.py": tripwire,
+        "conftest.py": tripwire,
+        "backend.py": tripwire,
+        "pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n",
+        "setup.cfg": "[metadata]\nversion = attr: demo.__version__\n",
+    }
+    path = build(tmp_path, "demo", "1.0", files=files)
+    before = sorted(tmp_path.iterdir())
+    record = read_path(path)
+    assert record.error is None
+    assert "demo" in (record.modules or ())
+    assert sorted(tmp_path.iterdir()) == before
