@@ -81,8 +81,9 @@ class Pipeline:
 
     def _tick(self, sensor: str, job: str) -> str:
         """One tick of a sensor and the run that it asks for, as the daemon would do it; returns the partition's key."""
-        context = dg.build_sensor_context(instance=self._instance, resources={"parts": self._parts})
-        asked = self._defs.get_sensor_def(sensor)(context)
+        resources = {"parts": self._parts}
+        with dg.build_sensor_context(instance=self._instance, resources=resources) as context:
+            asked = self._defs.resolve_sensor_def(sensor)(context)
         if not isinstance(asked, dg.SensorResult) or not asked.run_requests:
             raise SystemExit(f"sensor {sensor} asks for no run: {getattr(asked, 'skip_message', asked)}")
         for added in asked.dynamic_partitions_requests or ():

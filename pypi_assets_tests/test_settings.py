@@ -45,6 +45,7 @@ WRONG = {
     "max_metadata_bytes": ["0"],
     "max_members": ["0"],
     "max_inflated_bytes": ["0"],
+    "sensors_on": ["perhaps", "2"],
     "sensor_interval_s": ["4", "soon"],
     "leveldb_write_buffer_bytes": ["1000"],
 }
@@ -71,6 +72,7 @@ RIGHT = {
     "max_metadata_bytes": ("1", 1),
     "max_members": ("1", 1),
     "max_inflated_bytes": ("1", 1),
+    "sensors_on": ("true", True),
     "sensor_interval_s": ("5", 5),
     "leveldb_write_buffer_bytes": ("1048576", 1024**2),
 }
