@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pypi_assets.index.models import ChangelogEvent
+from pypi_assets.index.models import LONGEST_NAME, ChangelogEvent
 
 
 class Action(StrEnum):
@@ -32,7 +32,7 @@ class Action(StrEnum):
 NO_FILE_CHANGE = frozenset({Action.CREATE_PROJECT, Action.IGNORED, Action.UNKNOWN})
 
 # The Python version of an upload is free text: it can be empty or hold spaces.
-_ADD_FILE = re.compile(r"add (?:.*? )?file (?P<filename>.+)")
+_ADD_FILE = re.compile(rf"add (?:.*? )?file (?P<filename>.{{1,{LONGEST_NAME}}})")
 _REMOVE_FILE = re.compile(r"remove file (?P<filename>.+)")
 _EXACT = {
     "create": Action.CREATE_PROJECT,

@@ -10,7 +10,7 @@ from defusedxml.xmlrpc import DefusedExpatParser
 
 from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import ChangelogEvent
+from pypi_assets.index.models import LONGEST_NAME, ChangelogEvent
 
 MAX_FAULT_CHARACTERS = 300
 _RESET = re.compile(r"reset in (\d{1,6}) second")
@@ -84,7 +84,10 @@ def read_events(value: object, since: int, url: str) -> list[ChangelogEvent]:
 def _read_event(row: object) -> ChangelogEvent | None:
     match row:
         case [str(name), None | str() as version, int(timestamp), str(action), int(serial)] if (
-            name and not isinstance(timestamp, bool) and is_count(serial)
+            0 < len(name) <= LONGEST_NAME
+            and len(version or "") <= LONGEST_NAME
+            and not isinstance(timestamp, bool)
+            and is_count(serial)
         ):
             return ChangelogEvent(name, version, timestamp, action, serial)
     return None

@@ -6,7 +6,7 @@ from typing import BinaryIO
 import ijson
 
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import ListedProject
+from pypi_assets.index.models import LONGEST_NAME, ListedProject
 from pypi_assets.index.pages import read_meta_serial, read_serial
 
 
@@ -44,6 +44,8 @@ def _read_listed_project(entry: object, url: str) -> ListedProject:
     try:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
             raise ValueError("an entry without a name")
+        if len(entry["name"]) > LONGEST_NAME:
+            raise ValueError(f"the name {entry['name'][:40]!r}... is longer than {LONGEST_NAME} characters")
         return ListedProject(entry["name"], read_serial(entry.get("_last-serial")))
     except ValueError as error:
         raise RefusedError(f"the list of projects breaks the protocol: {error}", url) from error

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
+LONGEST_NAME = 512
+"""The most characters of a project's name, a version or a filename; databases cannot index names without end."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChangelogEvent:

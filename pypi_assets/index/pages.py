@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import IndexFile, ProjectPage
+from pypi_assets.index.models import LONGEST_NAME, IndexFile, ProjectPage
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -85,6 +85,8 @@ def _read_file(entry: dict[str, object], url: str) -> IndexFile:
     filename = _read_text(entry, "filename")
     if not filename.isprintable() or "/" in filename or "\\" in filename or filename in {".", ".."}:
         raise ValueError(f"{filename!r} is not a plain filename")
+    if len(filename) > LONGEST_NAME:
+        raise ValueError(f"{filename[:40]!r}... is longer than {LONGEST_NAME} characters")
     size = entry.get("size")
     if size is not None and not is_count(size):
         raise ValueError("size is not a number of bytes")

@@ -39,6 +39,7 @@ def test_an_added_file_is_found_whatever_its_python_version_says(python: str) ->
         ("release quarantined", None, FileChange(Action.UNKNOWN)),
         ("REMOVE PROJECT", None, FileChange(Action.UNKNOWN)),
         ("remove project now", None, FileChange(Action.UNKNOWN)),
+        (f"add py3 file {'a' * 513}", "1.0", FileChange(Action.UNKNOWN)),
         ("", None, FileChange(Action.UNKNOWN)),
     ],
 )

@@ -43,6 +43,8 @@ def test_an_answer_is_read_however_it_is_cut() -> None:
         ([ROW[:4]], "after serial 7 is no event"),
         ([[*ROW, 1]], "is no event"),
         ([["", *ROW[1:]]], "is no event"),
+        ([["a" * 513, *ROW[1:]]], "is no event"),
+        ([[ROW[0], "1" * 513, *ROW[2:]]], "is no event"),
         ([[None, *ROW[1:]]], "is no event"),
         ([["a", 1, *ROW[2:]]], "is no event"),
         ([["a", "1", 1.5, *ROW[3:]]], "is no event"),

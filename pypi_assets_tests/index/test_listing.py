@@ -36,11 +36,12 @@ def test_an_empty_index_lists_nothing() -> None:
         body(meta=META, projects=[7]),
         body(meta=META, projects=[{"_last-serial": 7}]),
         body(meta=META, projects=[{"name": ""}]),
+        body(meta=META, projects=[{"name": "a" * 513}]),
         body(meta=META, projects=[{"name": "a", "_last-serial": "7"}]),
         body(meta=META, projects=[{"name": "a", "_last-serial": 1.5}]),
         body(meta=META, projects=[{"name": "a", "_last-serial": 2**63}]),
     ],
-    ids=lambda listing: listing.getvalue().decode(),
+    ids=lambda listing: listing.getvalue().decode()[:60],
 )
 def test_what_is_no_list_of_projects_is_refused_instead_of_empty(listing: io.BytesIO) -> None:
     with pytest.raises(RefusedError, match="the list of projects breaks the protocol"):

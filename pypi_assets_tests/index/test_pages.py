@@ -98,6 +98,7 @@ def test_optional_fields_are_read() -> None:
         {"filename": "../../etc/passwd"},
         {"filename": "a\\b"},
         {"filename": ".."},
+        {"filename": "a" * 513},
         {"filename": "a\nb"},
         {"filename": "a\x00b"},
         {"filename": ""},
