@@ -33,7 +33,7 @@ LISTS = {
 MODULES = ("yaml", "dateutil", "attr", "bs4", "google.auth", "markupsafe._speedups", "toolz", "text_unidecode", "click")
 """The modules that the demo asks for."""
 
-console = Console()
+console = Console(width=None if sys.stdout.isatty() else 110)
 
 
 def step(number: int, title: str, text: str) -> None:
@@ -139,8 +139,9 @@ def story(files: list[Path], port: int) -> None:
         tell(pipeline.describe_versions())
 
         show(before, {module: pipeline.providers(module) for module in MODULES})
-        tell(f"attrs, versions and their requirements before: {requires_before}")
-        tell(f"                                        after:  {pipeline.requirements('attrs')}")
+        tell(
+            f"releases of attrs with their number of requirements: {requires_before}; now {pipeline.requirements('attrs')}"
+        )
         yanked = pipeline.yanked("requests")
         tell(f"yanked files of requests: {', '.join(yanked)}")
         check(before, pipeline.providers, yanked)
