@@ -139,9 +139,7 @@ def story(files: list[Path], port: int) -> None:
         tell(pipeline.describe_versions())
 
         show(before, {module: pipeline.providers(module) for module in MODULES})
-        tell(
-            f"releases of attrs with their number of requirements: {requires_before}; now {pipeline.requirements('attrs')}"
-        )
+        tell(f"releases of attrs (with so many requirements): {requires_before}; now {pipeline.requirements('attrs')}")
         yanked = pipeline.yanked("requests")
         tell(f"yanked files of requests: {', '.join(yanked)}")
         check(before, pipeline.providers, yanked)
