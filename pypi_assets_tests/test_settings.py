@@ -52,8 +52,8 @@ WRONG = {
 RIGHT = {
     "home": ("some/folder", Path("some/folder")),
     "index_url": (
-        "https://user:secret@index.example.org/root/simple",
-        "https://user:secret@index.example.org/root/simple/",
+        "https://user:secret@index.example.org/team/simple",
+        "https://user:secret@index.example.org/team/simple/",
     ),
     "changelog_url": ("https://index.example.org/xmlrpc", "https://index.example.org/xmlrpc"),
     "database_url": ("postgresql://user@host/catalog", "postgresql://user@host/catalog"),
@@ -147,7 +147,7 @@ def test_overrides_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) 
     [
         ("https://index.example.org/simple/", "https://index.example.org/pypi"),
         ("https://index.example.org/simple", "https://index.example.org/pypi"),
-        ("http://127.0.0.1:8137/root/simple//", "http://127.0.0.1:8137/root/pypi"),
+        ("http://127.0.0.1:8137/team/simple//", "http://127.0.0.1:8137/team/pypi"),
         ("https://me:pw@index.example.org/simple/", "https://me:pw@index.example.org/pypi"),
     ],
 )
