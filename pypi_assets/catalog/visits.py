@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import insert_missing, storable, upsert
 from pypi_assets.catalog.events import project_events
@@ -347,14 +347,15 @@ def recompute(connection: Connection, project: Project, told_anew: Mapping[int, 
         elif told_anew and file.id in told_anew:
             log.correct(file.id, told_anew[file.id])
         was_live, was_yanked = live.get(file.id, ()), yanked.get(file.id, ())
-        _replace_intervals(connection, live_intervals, file.id, was_live, history.live)
-        _replace_intervals(connection, yanked_intervals, file.id, was_yanked, history.yanked)
         log.record(file.id, history, (was_live, was_yanked))
         was_live_now = bool(was_live) and was_live[-1].end is None
         added += history.is_live_now and not was_live_now
         removed += was_live_now and not history.is_live_now
         unexplained += any(change.cause == UNEXPLAINED for change in history.changes)
         _settle_unseen(connection, file, history, newest_page)
+    now = {known[filename].id: history for filename, history in histories.items()}
+    _replace_intervals(connection, live_intervals, live, {id_: history.live for id_, history in now.items()})
+    _replace_intervals(connection, yanked_intervals, yanked, {id_: history.yanked for id_, history in now.items()})
     log.write()
     return VisitResult(len(histories), added, removed, unexplained)
 
@@ -376,7 +377,7 @@ def _known_files(connection: Connection, project: Project) -> dict[str, Any]:
     return {row.filename: row for row in rows}
 
 
-def _intervals(connection: Connection, table: Any, project: Project) -> dict[int, tuple[Interval, ...]]:
+def _intervals(connection: Connection, table: Table, project: Project) -> dict[int, tuple[Interval, ...]]:
     rows = connection.execute(
         select(table)
         .join(distributions, distributions.c.id == table.c.distribution_id)
@@ -390,20 +391,29 @@ def _intervals(connection: Connection, table: Any, project: Project) -> dict[int
 
 
 def _replace_intervals(
-    connection: Connection, table: Any, distribution_id: int, old: Sequence[Interval], new: Sequence[Interval]
+    connection: Connection,
+    table: Table,
+    old: Mapping[int, Sequence[Interval]],
+    new: Mapping[int, Sequence[Interval]],
 ) -> None:
-    gone = {interval.start for interval in old} - {interval.start for interval in new}
-    if gone:
-        connection.execute(
-            delete(table).where(table.c.distribution_id == distribution_id, table.c.start.in_(sorted(gone)))
-        )
-    rows = [
-        {"distribution_id": distribution_id, "start": interval.start, "end": interval.end}
-        for interval in new
-        if interval not in old
+    """Makes `new` of `old`, both by the id of the distribution, touching only the rows that differ."""
+    starts = {(id_, interval.start) for id_, intervals in new.items() for interval in intervals}
+    gone = [
+        {"gone_id": id_, "gone_start": interval.start}
+        for id_, intervals in old.items()
+        for interval in intervals
+        if (id_, interval.start) not in starts
     ]
-    if rows:
-        upsert(connection, table, rows, key=("distribution_id", "start"), update=("end",))
+    if gone:
+        matches = (table.c.distribution_id == bindparam("gone_id"), table.c.start == bindparam("gone_start"))
+        connection.execute(delete(table).where(*matches), gone)
+    rows = [
+        {"distribution_id": id_, "start": interval.start, "end": interval.end}
+        for id_, intervals in new.items()
+        for interval in intervals
+        if interval not in old.get(id_, ())
+    ]
+    upsert(connection, table, rows, key=("distribution_id", "start"), update=("end",))
 
 
 def _settle_unseen(connection: Connection, file: Any, history: FileHistory, newest_page: int | None) -> None:

@@ -43,6 +43,7 @@ _Answer = TypeVar("_Answer")
 class _Visit:
     task: VisitTask
     visit_id: int
+    events_through: int  # when the visit began; it only ever grows
 
 
 def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] | None = None) -> ScopeProgress:
@@ -54,6 +55,7 @@ def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] |
                 tasks = due_visits(connection, scope, shards, catalog.clock(), _BATCH)
                 due_at = next_visit_due(connection, scope, shards)
                 progress = scope_progress(connection, scope, shards)
+                through = events_through(connection)
             crawler.report(Progress("visits", progress.total - progress.todo, progress.total, progress.gave_up))
             if due_at is None:
                 return progress
@@ -62,7 +64,7 @@ def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] |
                 continue
             with catalog.write() as connection:
                 ids = begin_visits(connection, [task.project.id for task in tasks], kind, scope, catalog.clock())
-            visits = [_Visit(task, ids[task.project.id]) for task in tasks]
+            visits = [_Visit(task, ids[task.project.id], through) for task in tasks]
             for visit, page in in_threads(pool, lambda visit: _fetch(crawler, visit), visits):
                 _judge(crawler, visit, page)
 
@@ -105,7 +107,8 @@ def _judge(crawler: Crawler, visit: _Visit, page: ProjectPage | NotModified | Pa
 
 def _judge_page(crawler: Crawler, visit: _Visit, page: ProjectPage) -> None:
     catalog, task = crawler.catalog, visit.task
-    _store_events_through(crawler, page.last_serial)
+    if page.last_serial > visit.events_through:
+        catch_up(crawler, page.last_serial)
     if page.last_serial >= task.min_serial:
         with catalog.write() as connection:
             record_page(connection, visit.visit_id, task.project, page, catalog.clock())
@@ -150,10 +153,3 @@ def _fail(crawler: Crawler, visit: _Visit, error: PackageIndexError) -> None:
             return
         record_failure(connection, visit.visit_id, task.project, VisitStatus.FAILED, str(error), now)
         finish_visit(connection, task, TaskState.GAVE_UP, str(error))
-
-
-def _store_events_through(crawler: Crawler, serial: int) -> None:
-    with crawler.catalog.read() as connection:
-        through = events_through(connection)
-    if serial > through:
-        catch_up(crawler, serial)
