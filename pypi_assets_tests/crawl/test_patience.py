@@ -271,7 +271,7 @@ def test_a_selection_limits_listing_and_ranges(index: ServedIndex, catalog: Cata
         crawl_incremental(more)
     crawl_full(more)
     status = catalog_status(catalog)
-    assert status.exact_from == index.serial > (status.complete_serial or 0)
+    assert status.exact_from == index.serial
     crawl_incremental(more)
     assert live(catalog) == index.shown()
     index.wheel("two", "3.0")
