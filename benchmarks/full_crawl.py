@@ -20,7 +20,7 @@ from pypi_assets.assembly import catalog_from, crawler_from, index_from
 from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.devindex.history import History
-from pypi_assets.dumps.writer import full_dump
+from pypi_assets.dumps.full import full_dump
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.models import IndexFile, ProjectPage
 from pypi_assets.leveldbs.publish import build_version
