@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from alembic import command
 from alembic.config import Config
@@ -18,10 +18,15 @@ from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x70797069  # any constant: the name of an advisory lock
 _SQLITE_BUSY_TIMEOUT_S = 120
+_DEADLOCK = "40P01"
+_DEADLOCK_ATTEMPTS = 5
+
+_T = TypeVar("_T")
 
 
 class CatalogError(Exception):
@@ -47,6 +52,21 @@ class Catalog:
             with connection.begin():
                 yield connection
 
+    def transact(self, work: Callable[[Connection], _T]) -> _T:
+        """Runs `work` in a transaction that writes, and again where PostgreSQL ended it to resolve a deadlock."""
+        retrying = Retrying(
+            retry=retry_if_exception(_is_deadlock),
+            stop=stop_after_attempt(_DEADLOCK_ATTEMPTS),
+            wait=wait_random(0, 0.1),
+            reraise=True,
+        )
+        result: _T = retrying(self._write, work)
+        return result
+
+    def _write(self, work: Callable[[Connection], _T]) -> _T:
+        with self.write() as connection:
+            return work(connection)
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that reads one consistent state, however long it takes."""
@@ -58,6 +78,10 @@ class Catalog:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def _is_deadlock(error: BaseException) -> bool:
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) == _DEADLOCK
 
 
 def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:

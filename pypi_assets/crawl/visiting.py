@@ -9,6 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
+from sqlalchemy import Connection
+
 from pypi_assets.catalog.events import events_through, explains_absence
 from pypi_assets.catalog.queue import (
     ScopeProgress,
@@ -110,9 +112,12 @@ def _judge_page(crawler: Crawler, visit: _Visit, page: ProjectPage) -> None:
     if page.last_serial > visit.events_through:
         catch_up(crawler, page.last_serial)
     if page.last_serial >= task.min_serial:
-        with catalog.write() as connection:
+
+        def judge(connection: Connection) -> None:
             record_page(connection, visit.visit_id, task.project, page, catalog.clock())
             finish_visit(connection, task, TaskState.DONE)
+
+        catalog.transact(judge)
         return
     stale = StaleError(
         f"the page is of serial {page.last_serial}, older than the event at {task.min_serial}", crawler.index.index_url
@@ -120,10 +125,13 @@ def _judge_page(crawler: Crawler, visit: _Visit, page: ProjectPage) -> None:
     if crawler.next_try(task.attempts, task.first_failed_at) is not None:
         _fail(crawler, visit, stale)
         return
-    with catalog.write() as connection:  # true of its own serial; what came after is judged by events alone
+
+    def judge_by_events(connection: Connection) -> None:  # the page is true of its own serial, and older than the rest
         record_page(connection, visit.visit_id, task.project, page, catalog.clock())
         record_failure(connection, visit.visit_id, task.project, VisitStatus.PARTIAL, str(stale), catalog.clock())
         finish_visit(connection, task, TaskState.GAVE_UP, str(stale))
+
+    catalog.transact(judge_by_events)
 
 
 def _judge_absence(crawler: Crawler, visit: _Visit, gone: GoneError) -> None:
@@ -135,9 +143,12 @@ def _judge_absence(crawler: Crawler, visit: _Visit, gone: GoneError) -> None:
     if explained_at is None and crawler.next_try(task.attempts, task.first_failed_at) is not None:
         _fail(crawler, visit, gone)
         return
-    with catalog.write() as connection:
+
+    def believe(connection: Connection) -> None:
         record_absence(connection, visit.visit_id, task.project, explained_at or through, catalog.clock())
         finish_visit(connection, task, TaskState.DONE)
+
+    catalog.transact(believe)
 
 
 def _fail(crawler: Crawler, visit: _Visit, error: PackageIndexError) -> None:
@@ -146,10 +157,13 @@ def _fail(crawler: Crawler, visit: _Visit, error: PackageIndexError) -> None:
     may_pass = isinstance(error, TransientError | GoneError)
     next_try = crawler.next_try(task.attempts, task.first_failed_at) if may_pass else None
     now = catalog.clock()
-    with catalog.write() as connection:
+
+    def put_off_or_give_up(connection: Connection) -> None:
         if next_try is not None:
             end_visit(connection, visit.visit_id, VisitStatus.FAILED, now, text=str(error))
             postpone_visit(connection, task, now, next_try, str(error))
             return
         record_failure(connection, visit.visit_id, task.project, VisitStatus.FAILED, str(error), now)
         finish_visit(connection, task, TaskState.GAVE_UP, str(error))
+
+    catalog.transact(put_off_or_give_up)
