@@ -137,7 +137,7 @@ def _judge_page(crawler: Crawler, visit: _Visit, page: ProjectPage) -> None:
 def _judge_absence(crawler: Crawler, visit: _Visit, gone: GoneError) -> None:
     """A 404 carries no serial: it is believed where a stored event explains it, or at the deadline."""
     catalog, task = crawler.catalog, visit.task
-    through = catch_up(crawler, crawler.index.last_serial())
+    catch_up(crawler, crawler.index.last_serial())
     with catalog.read() as connection:
         explained_at = explains_absence(connection, task.project.id)
     if explained_at is None and crawler.next_try(task.attempts, task.first_failed_at) is not None:
@@ -145,7 +145,7 @@ def _judge_absence(crawler: Crawler, visit: _Visit, gone: GoneError) -> None:
         return
 
     def believe(connection: Connection) -> None:
-        record_absence(connection, visit.visit_id, task.project, explained_at or through, catalog.clock())
+        record_absence(connection, visit.visit_id, task.project, explained_at, catalog.clock())
         finish_visit(connection, task, TaskState.DONE)
 
     catalog.transact(believe)
