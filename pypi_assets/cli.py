@@ -37,9 +37,10 @@ from pypi_assets.devindex.commands import devindex
 from pypi_assets.distributions.models import DistributionRecord
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.records import record_to_json
+from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.manifest import Manifest
 from pypi_assets.dumps.rows import DumpDamagedError
-from pypi_assets.dumps.writer import full_dump, write_missing_ranges
+from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.index.urls import redact
 from pypi_assets.leveldbs.datasets import DATASETS

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.reader import iter_dump
-from pypi_assets.dumps.writer import full_dump, write_missing_ranges
+from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.leveldbs.publish import build_version
 from pypi_assets.leveldbs.verify import verify
 from pypi_assets.lookup.latest import open_latest

@@ -177,13 +177,13 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
             .join(visits, visits.c.id == visit_statuses.c.visit_id)
             .where(visits.c.scope == crawl.scope)
         )
-        first = _crawl_where(connection, full_crawls.c.completed_at.is_not(None)) is None
+        before = _crawl_where(connection, full_crawls.c.completed_at.is_not(None))
         now = catalog.clock()
         connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(completed_at=now, open=None))
-        if first:
+        if before is None or before.selection != crawl.selection:  # of projects new to the catalog, no more is known
             connection.execute(update(catalog_state).values(exact_from=max(crawl.serial, greatest_page_serial or 0)))
-            if crawl.serial > 0:
-                complete_range(connection, SerialRange(0, crawl.serial), now)
+        if before is None and crawl.serial > 0:
+            complete_range(connection, SerialRange(0, crawl.serial), now)
         return True
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from alembic import command
 from alembic.config import Config
@@ -18,12 +18,15 @@ from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x70797069  # any constant: the name of an advisory lock
 _SQLITE_BUSY_TIMEOUT_S = 120
-_MAX_PARAMETERS = 30_000  # PostgreSQL takes 65,535 in one statement, SQLite 32,766
+_DEADLOCK = "40P01"
+_DEADLOCK_ATTEMPTS = 5
+
+_T = TypeVar("_T")
 
 
 class CatalogError(Exception):
@@ -49,6 +52,21 @@ class Catalog:
             with connection.begin():
                 yield connection
 
+    def transact(self, work: Callable[[Connection], _T]) -> _T:
+        """Runs `work` in a transaction that writes, and again where PostgreSQL ended it to resolve a deadlock."""
+        retrying = Retrying(
+            retry=retry_if_exception(_is_deadlock),
+            stop=stop_after_attempt(_DEADLOCK_ATTEMPTS),
+            wait=wait_random(0, 0.1),
+            reraise=True,
+        )
+        result: _T = retrying(self._write, work)
+        return result
+
+    def _write(self, work: Callable[[Connection], _T]) -> _T:
+        with self.write() as connection:
+            return work(connection)
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that reads one consistent state, however long it takes."""
@@ -60,6 +78,10 @@ class Catalog:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def _is_deadlock(error: BaseException) -> bool:
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) == _DEADLOCK
 
 
 def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
@@ -103,9 +125,7 @@ def _sqlite_engine(url: str) -> Engine:
     if not path or path == ":memory:":
         raise CatalogError("an SQLite catalog needs a file: sqlite:////absolute/path or sqlite:///relative/path")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(
-        url, poolclass=NullPool, connect_args={"timeout": _SQLITE_BUSY_TIMEOUT_S, "check_same_thread": False}
-    )
+    engine = create_engine(url, connect_args={"timeout": _SQLITE_BUSY_TIMEOUT_S, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:
@@ -162,32 +182,26 @@ def storable(text: str) -> str:
 
 
 def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Inserts those of `rows` that break no unique constraint; returns how many came in."""
-    inserted = 0
-    for chunk in _chunks(rows, len(table.columns)):
-        statement = _insert(connection, table).values(list(chunk)).on_conflict_do_nothing()
-        inserted += connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount
-    return inserted
+    """Inserts those of `rows` that break no unique constraint; returns how many came in.
+
+    All rows have the same keys.
+    """
+    if not rows:
+        return 0
+    statement = _insert(connection, table).on_conflict_do_nothing()
+    return connection.execute(statement, list(rows), execution_options={"preserve_rowcount": True}).rowcount
 
 
 def upsert(
     connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], key: Iterable[str], update: Iterable[str]
 ) -> None:
     """Inserts `rows`; where one with the same `key` is there, its `update` columns take the new values."""
-    for chunk in _chunks(rows, len(table.columns)):
-        statement = _insert(connection, table).values(list(chunk))
-        connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=list(key), set_={name: statement.excluded[name] for name in update}
-            )
-        )
+    if not rows:
+        return
+    statement = _insert(connection, table)
+    excluded = {name: statement.excluded[name] for name in update}
+    connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=excluded), list(rows))
 
 
 def _insert(connection: Connection, table: Table) -> Any:
     return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
-
-
-def _chunks(rows: Sequence[Mapping[str, Any]], columns: int) -> Iterator[Sequence[Mapping[str, Any]]]:
-    size = max(1, _MAX_PARAMETERS // columns)
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]

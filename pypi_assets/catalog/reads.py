@@ -6,7 +6,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal,
+    null,
+    select,
+    update,
+)
 
 from pypi_assets.catalog.database import insert_missing, storable
 from pypi_assets.catalog.ledger import lock_state, sealed_end
@@ -33,6 +46,9 @@ class Outcome(StrEnum):
     VANISHED = "vanished"
     UNSUPPORTED = "unsupported"
     GAVE_UP = "gave up"
+
+
+_WAITING = frozenset({Outcome.PENDING, Outcome.GAVE_UP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,31 +210,49 @@ def store_reads(connection: Connection, finished: Sequence[FinishedRead], now: f
         connection,
         [names for record in records for names in (record.requires_dist, record.modules) if names is not None],
     )
-    for read in finished:
-        columns: dict[str, Any] = {
-            "outcome": read.outcome,
-            "error_kind": read.error_kind,
-            "error_text": None if read.error_text is None else storable(read.error_text),
-            "attempts": distribution_data.c.attempts + 1,
-            "due_at": read.due_at,
-            "bytes_fetched": distribution_data.c.bytes_fetched + read.bytes_fetched,
-            "seconds": distribution_data.c.seconds + read.seconds,
-        }
-        if read.outcome in {Outcome.PENDING, Outcome.GAVE_UP}:
-            columns["first_failed_at"] = func.coalesce(distribution_data.c.first_failed_at, now)
-        else:
-            columns |= {"first_failed_at": None, "read_at": now}
-        if read.record is not None:
-            columns |= _record_columns(read.record, lists)
-        connection.execute(
-            update(distribution_data)
-            .where(distribution_data.c.distribution_id == read.distribution_id)
-            .values(**columns)
-        )
+    for is_waiting in (True, False):
+        for has_record in (True, False):
+            rows = [
+                _read_parameters(read, lists)
+                for read in finished
+                if (read.outcome in _WAITING) == is_waiting and (read.record is not None) == has_record
+            ]
+            if rows:
+                connection.execute(_read_update(rows[0], is_waiting, now), rows)
     _log_late_reads(connection, [read.distribution_id for read in finished if read.outcome != Outcome.PENDING])
 
 
-def _record_columns(record: DistributionRecord, lists: dict[tuple[str, ...], int]) -> dict[str, Any]:
+def _read_update(parameters: Mapping[str, Any], is_waiting: bool, now: float) -> Update:
+    """The statement that stores reads of one shape: all that wait for another try or all that do not."""
+    data = distribution_data.c
+    added = {"attempts", "bytes_fetched", "seconds"}
+    columns = {
+        name: data[name] + bindparam(name, type_=data[name].type) if name in added else bindparam(name)
+        for name in parameters
+        if name != "read_id"
+    }
+    if is_waiting:
+        columns["first_failed_at"] = func.coalesce(data.first_failed_at, now)
+    else:
+        columns |= {"first_failed_at": null(), "read_at": literal(now)}
+    return update(distribution_data).where(data.distribution_id == bindparam("read_id")).values(columns)
+
+
+def _read_parameters(read: FinishedRead, lists: Mapping[tuple[str, ...], int]) -> dict[str, Any]:
+    parameters: dict[str, Any] = {
+        "read_id": read.distribution_id,
+        "outcome": read.outcome,
+        "error_kind": read.error_kind,
+        "error_text": None if read.error_text is None else storable(read.error_text),
+        "attempts": 1,
+        "due_at": read.due_at,
+        "bytes_fetched": read.bytes_fetched,
+        "seconds": read.seconds,
+    }
+    return parameters if read.record is None else parameters | _record_columns(read.record, lists)
+
+
+def _record_columns(record: DistributionRecord, lists: Mapping[tuple[str, ...], int]) -> dict[str, Any]:
     details = {
         "name": record.project,
         "version": record.version,

@@ -6,15 +6,16 @@ A visit is never updated: statuses are appended to it, and the latest one tells 
 import hashlib
 import json
 import zlib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import insert_missing, storable, upsert
-from pypi_assets.catalog.events import project_events
+from pypi_assets.catalog.events import events_through, project_events
 from pypi_assets.catalog.ledger import lock_state, logged_serials
 from pypi_assets.catalog.projects import Project
 from pypi_assets.catalog.reads import Outcome
@@ -32,7 +33,7 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.index.models import IndexFile, ProjectPage
+from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 
 CORRECTED = "corrected"
 
@@ -101,6 +102,7 @@ def end_visit(
     now: float,
     *,
     page_serial: int | None = None,
+    seen_through: int | None = None,
     snapshot_id: int | None = None,
     text: str | None = None,
 ) -> None:
@@ -111,6 +113,7 @@ def end_visit(
             at=now,
             status=status,
             page_serial=page_serial,
+            seen_through=seen_through,
             snapshot_id=snapshot_id,
             text=None if text is None else storable(text),
         )
@@ -121,7 +124,15 @@ def record_page(connection: Connection, visit_id: int, project: Project, page: P
     """Stores what `page` showed and recomputes the project. The events up to the page's serial are stored already."""
     _lock_projects(connection, [project.id])
     snapshot_id = _store_snapshot(connection, [(file.filename, file.sha256, file.yanked) for file in page.files])
-    end_visit(connection, visit_id, VisitStatus.FULL, now, page_serial=page.last_serial, snapshot_id=snapshot_id)
+    end_visit(
+        connection,
+        visit_id,
+        VisitStatus.FULL,
+        now,
+        page_serial=page.last_serial,
+        seen_through=events_through(connection),
+        snapshot_id=snapshot_id,
+    )
     told_anew = _store_files(connection, project, page)
     connection.execute(
         update(projects)
@@ -134,11 +145,21 @@ def record_page(connection: Connection, visit_id: int, project: Project, page: P
     return recompute(connection, project, told_anew)
 
 
-def record_absence(connection: Connection, visit_id: int, project: Project, serial: int, now: float) -> VisitResult:
-    """Stores that the project had no page at `serial`, and recomputes it."""
+def record_absence(
+    connection: Connection, visit_id: int, project: Project, explained_at: int | None, now: float
+) -> VisitResult:
+    """Stores that the project had no page, and recomputes it. `explained_at` is the event that explains it, if any."""
     _lock_projects(connection, [project.id])
     snapshot_id = _store_snapshot(connection, [])
-    end_visit(connection, visit_id, VisitStatus.NOT_FOUND, now, page_serial=serial, snapshot_id=snapshot_id)
+    end_visit(
+        connection,
+        visit_id,
+        VisitStatus.NOT_FOUND,
+        now,
+        page_serial=explained_at,
+        seen_through=events_through(connection),
+        snapshot_id=snapshot_id,
+    )
     return recompute(connection, project)
 
 
@@ -277,28 +298,32 @@ def _release_ids(connection: Connection, project: Project, versions: Iterable[st
     }
 
 
-def _seen_pages(connection: Connection, project: Project, event_serials: Container[int]) -> list[SeenPage]:
-    """Every page of the project that was ever judged, in the order in which they were seen.
+def _seen_pages(connection: Connection, project: Project, events: Sequence[ChangelogEvent]) -> list[SeenPage]:
+    """What the project's pages showed, and from which serial that is known, in the order in which they were seen.
 
-    A 404 that no event explains was placed at the changelog's end, where it would outweigh the project's own pages: it
-    counts for as long as no page has been seen after it.
+    A page is true of its own serial, and of all serials up to which events were stored when it was seen, if none of
+    them is of the project. So what changes without an event (drift, a 404 that nothing explains) counts from where it
+    was seen, and what an earlier page of the same serial showed stays true of the past.
     """
     rows = connection.execute(
-        select(visit_statuses.c.status, visit_statuses.c.page_serial, snapshots.c.content)
+        select(visit_statuses.c.page_serial, visit_statuses.c.seen_through, snapshots.c.content)
         .join(visits, visits.c.id == visit_statuses.c.visit_id)
         .join(snapshots, snapshots.c.id == visit_statuses.c.snapshot_id)
         .where(visits.c.project_id == project.id)
         .order_by(visit_statuses.c.id)
     )
-    seen = [
-        (
-            status == VisitStatus.NOT_FOUND and serial not in event_serials,
-            SeenPage(serial, {filename: yanked for filename, _, yanked in json.loads(zlib.decompress(content))}),
-        )
-        for status, serial, content in rows
-    ]
-    last_page = max((position for position, (unexplained, _) in enumerate(seen) if not unexplained), default=-1)
-    return [page for position, (unexplained, page) in enumerate(seen) if not unexplained or position > last_page]
+    serials = [event.serial for event in events]
+    seen: list[SeenPage] = []
+    known_pages: set[int] = set()
+    for page_serial, seen_through, content in rows:
+        shown = {filename: yanked for filename, _, yanked in json.loads(zlib.decompress(content))}
+        if page_serial is not None and page_serial not in known_pages:
+            known_pages.add(page_serial)
+            seen.append(SeenPage(page_serial, shown))
+        is_newest = page_serial is None or bisect_right(serials, page_serial) == bisect_right(serials, seen_through)
+        if is_newest:
+            seen.append(SeenPage(seen_through, shown))
+    return seen
 
 
 def recompute(connection: Connection, project: Project, told_anew: Mapping[int, int] | None = None) -> VisitResult:
@@ -307,7 +332,7 @@ def recompute(connection: Connection, project: Project, told_anew: Mapping[int, 
     `told_anew` are the files of which a page says something new besides, each with the page's serial.
     """
     events = project_events(connection, project.id)
-    pages = _seen_pages(connection, project, {event.serial for event in events})
+    pages = _seen_pages(connection, project, events)
     histories = file_histories(
         events,
         pages,
@@ -347,14 +372,15 @@ def recompute(connection: Connection, project: Project, told_anew: Mapping[int, 
         elif told_anew and file.id in told_anew:
             log.correct(file.id, told_anew[file.id])
         was_live, was_yanked = live.get(file.id, ()), yanked.get(file.id, ())
-        _replace_intervals(connection, live_intervals, file.id, was_live, history.live)
-        _replace_intervals(connection, yanked_intervals, file.id, was_yanked, history.yanked)
         log.record(file.id, history, (was_live, was_yanked))
         was_live_now = bool(was_live) and was_live[-1].end is None
         added += history.is_live_now and not was_live_now
         removed += was_live_now and not history.is_live_now
         unexplained += any(change.cause == UNEXPLAINED for change in history.changes)
         _settle_unseen(connection, file, history, newest_page)
+    now = {known[filename].id: history for filename, history in histories.items()}
+    _replace_intervals(connection, live_intervals, live, {id_: history.live for id_, history in now.items()})
+    _replace_intervals(connection, yanked_intervals, yanked, {id_: history.yanked for id_, history in now.items()})
     log.write()
     return VisitResult(len(histories), added, removed, unexplained)
 
@@ -376,7 +402,7 @@ def _known_files(connection: Connection, project: Project) -> dict[str, Any]:
     return {row.filename: row for row in rows}
 
 
-def _intervals(connection: Connection, table: Any, project: Project) -> dict[int, tuple[Interval, ...]]:
+def _intervals(connection: Connection, table: Table, project: Project) -> dict[int, tuple[Interval, ...]]:
     rows = connection.execute(
         select(table)
         .join(distributions, distributions.c.id == table.c.distribution_id)
@@ -390,20 +416,29 @@ def _intervals(connection: Connection, table: Any, project: Project) -> dict[int
 
 
 def _replace_intervals(
-    connection: Connection, table: Any, distribution_id: int, old: Sequence[Interval], new: Sequence[Interval]
+    connection: Connection,
+    table: Table,
+    old: Mapping[int, Sequence[Interval]],
+    new: Mapping[int, Sequence[Interval]],
 ) -> None:
-    gone = {interval.start for interval in old} - {interval.start for interval in new}
-    if gone:
-        connection.execute(
-            delete(table).where(table.c.distribution_id == distribution_id, table.c.start.in_(sorted(gone)))
-        )
-    rows = [
-        {"distribution_id": distribution_id, "start": interval.start, "end": interval.end}
-        for interval in new
-        if interval not in old
+    """Makes `new` of `old`, both by the id of the distribution, touching only the rows that differ."""
+    starts = {(id_, interval.start) for id_, intervals in new.items() for interval in intervals}
+    gone = [
+        {"gone_id": id_, "gone_start": interval.start}
+        for id_, intervals in old.items()
+        for interval in intervals
+        if (id_, interval.start) not in starts
     ]
-    if rows:
-        upsert(connection, table, rows, key=("distribution_id", "start"), update=("end",))
+    if gone:
+        matches = (table.c.distribution_id == bindparam("gone_id"), table.c.start == bindparam("gone_start"))
+        connection.execute(delete(table).where(*matches), gone)
+    rows = [
+        {"distribution_id": id_, "start": interval.start, "end": interval.end}
+        for id_, intervals in new.items()
+        for interval in intervals
+        if interval not in old.get(id_, ())
+    ]
+    upsert(connection, table, rows, key=("distribution_id", "start"), update=("end",))
 
 
 def _settle_unseen(connection: Connection, file: Any, history: FileHistory, newest_page: int | None) -> None:

@@ -120,8 +120,8 @@ def _due_reads(
 
 
 def _save(catalog: Catalog, finished: Sequence[FinishedRead]) -> None:
-    with catalog.write() as connection:
-        store_reads(connection, sorted(finished, key=lambda read: read.distribution_id), catalog.clock())
+    reads = sorted(finished, key=lambda read: read.distribution_id)
+    catalog.transact(lambda connection: store_reads(connection, reads, catalog.clock()))
 
 
 def _read(crawler: Crawler, read: PendingRead) -> FinishedRead:

@@ -9,6 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
+from sqlalchemy import Connection
+
 from pypi_assets.catalog.events import events_through, explains_absence
 from pypi_assets.catalog.queue import (
     ScopeProgress,
@@ -43,6 +45,7 @@ _Answer = TypeVar("_Answer")
 class _Visit:
     task: VisitTask
     visit_id: int
+    events_through: int  # when the visit began; it only ever grows
 
 
 def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] | None = None) -> ScopeProgress:
@@ -54,6 +57,7 @@ def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] |
                 tasks = due_visits(connection, scope, shards, catalog.clock(), _BATCH)
                 due_at = next_visit_due(connection, scope, shards)
                 progress = scope_progress(connection, scope, shards)
+                through = events_through(connection)
             crawler.report(Progress("visits", progress.total - progress.todo, progress.total, progress.gave_up))
             if due_at is None:
                 return progress
@@ -62,7 +66,7 @@ def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] |
                 continue
             with catalog.write() as connection:
                 ids = begin_visits(connection, [task.project.id for task in tasks], kind, scope, catalog.clock())
-            visits = [_Visit(task, ids[task.project.id]) for task in tasks]
+            visits = [_Visit(task, ids[task.project.id], through) for task in tasks]
             for visit, page in in_threads(pool, lambda visit: _fetch(crawler, visit), visits):
                 _judge(crawler, visit, page)
 
@@ -105,11 +109,15 @@ def _judge(crawler: Crawler, visit: _Visit, page: ProjectPage | NotModified | Pa
 
 def _judge_page(crawler: Crawler, visit: _Visit, page: ProjectPage) -> None:
     catalog, task = crawler.catalog, visit.task
-    _store_events_through(crawler, page.last_serial)
+    if page.last_serial > visit.events_through:
+        catch_up(crawler, page.last_serial)
     if page.last_serial >= task.min_serial:
-        with catalog.write() as connection:
+
+        def judge(connection: Connection) -> None:
             record_page(connection, visit.visit_id, task.project, page, catalog.clock())
             finish_visit(connection, task, TaskState.DONE)
+
+        catalog.transact(judge)
         return
     stale = StaleError(
         f"the page is of serial {page.last_serial}, older than the event at {task.min_serial}", crawler.index.index_url
@@ -117,24 +125,30 @@ def _judge_page(crawler: Crawler, visit: _Visit, page: ProjectPage) -> None:
     if crawler.next_try(task.attempts, task.first_failed_at) is not None:
         _fail(crawler, visit, stale)
         return
-    with catalog.write() as connection:  # true of its own serial; what came after is judged by events alone
+
+    def judge_by_events(connection: Connection) -> None:  # the page is true of its own serial, and older than the rest
         record_page(connection, visit.visit_id, task.project, page, catalog.clock())
         record_failure(connection, visit.visit_id, task.project, VisitStatus.PARTIAL, str(stale), catalog.clock())
         finish_visit(connection, task, TaskState.GAVE_UP, str(stale))
+
+    catalog.transact(judge_by_events)
 
 
 def _judge_absence(crawler: Crawler, visit: _Visit, gone: GoneError) -> None:
     """A 404 carries no serial: it is believed where a stored event explains it, or at the deadline."""
     catalog, task = crawler.catalog, visit.task
-    through = catch_up(crawler, crawler.index.last_serial())
+    catch_up(crawler, crawler.index.last_serial())
     with catalog.read() as connection:
         explained_at = explains_absence(connection, task.project.id)
     if explained_at is None and crawler.next_try(task.attempts, task.first_failed_at) is not None:
         _fail(crawler, visit, gone)
         return
-    with catalog.write() as connection:
-        record_absence(connection, visit.visit_id, task.project, explained_at or through, catalog.clock())
+
+    def believe(connection: Connection) -> None:
+        record_absence(connection, visit.visit_id, task.project, explained_at, catalog.clock())
         finish_visit(connection, task, TaskState.DONE)
+
+    catalog.transact(believe)
 
 
 def _fail(crawler: Crawler, visit: _Visit, error: PackageIndexError) -> None:
@@ -143,7 +157,8 @@ def _fail(crawler: Crawler, visit: _Visit, error: PackageIndexError) -> None:
     may_pass = isinstance(error, TransientError | GoneError)
     next_try = crawler.next_try(task.attempts, task.first_failed_at) if may_pass else None
     now = catalog.clock()
-    with catalog.write() as connection:
+
+    def put_off_or_give_up(connection: Connection) -> None:
         if next_try is not None:
             end_visit(connection, visit.visit_id, VisitStatus.FAILED, now, text=str(error))
             postpone_visit(connection, task, now, next_try, str(error))
@@ -151,9 +166,4 @@ def _fail(crawler: Crawler, visit: _Visit, error: PackageIndexError) -> None:
         record_failure(connection, visit.visit_id, task.project, VisitStatus.FAILED, str(error), now)
         finish_visit(connection, task, TaskState.GAVE_UP, str(error))
 
-
-def _store_events_through(crawler: Crawler, serial: int) -> None:
-    with crawler.catalog.read() as connection:
-        through = events_through(connection)
-    if serial > through:
-        catch_up(crawler, serial)
+    catalog.transact(put_off_or_give_up)

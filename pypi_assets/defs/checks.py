@@ -12,8 +12,8 @@ from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.parts import Parts
 from pypi_assets.dumps.audit import audit_dump
 from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.full import newest_dump
 from pypi_assets.dumps.rows import DumpDamagedError
-from pypi_assets.dumps.shards import newest_dump
 from pypi_assets.leveldbs.input_lists import published_versions
 from pypi_assets.leveldbs.verify import verify
 

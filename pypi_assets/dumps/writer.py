@@ -21,7 +21,6 @@ from pypi_assets.catalog.dumps import (
     full_dump_rows,
     hand_out_file_name,
     mark_committed,
-    open_full_dump,
     open_range_dump,
     range_dump_rows,
     record_file,
@@ -60,25 +59,6 @@ def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
     """The shards of an open dump that no whole file is recorded and stored for."""
     written = {file.shard for file in _whole_files(storage, dump, recorded_files(catalog, dump))}
     return [shard for shard in range(dump.shards) if shard not in written]
-
-
-def full_dump(
-    catalog: Catalog, storage: Storage, shards: int = 256, written: Callable[[int], None] | None = None
-) -> Manifest:
-    """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any.
-
-    `written` is told how many of its shards are.
-    """
-    for manifest in settle(catalog, storage):
-        if manifest.kind == DumpKind.FULL and manifest.shards == shards:
-            return manifest
-    dump = open_full_dump(catalog, shards)
-    missing = missing_shards(catalog, storage, dump)
-    for count, shard in enumerate(missing, shards - len(missing) + 1):
-        write_shard(catalog, storage, dump, shard)
-        if written:
-            written(count)
-    return commit(catalog, storage, dump)
 
 
 def write_range(catalog: Catalog, storage: Storage, serials: SerialRange, *, again: bool = False) -> Manifest:

@@ -48,8 +48,8 @@ class HostRule:
             raise RefusedError("not over https, though the index itself is", redact(url))
         if not {host, host + port} & self.hosts:
             raise RefusedError(
-                f"the host {host} is neither the index's own nor one of the allowed file hosts; add it to the settings"
-                " if you trust it",
+                f"the host {host} is neither the index's own nor one of the allowed file hosts; if you trust it, add it"
+                " to PYPI_ASSETS_ALLOWED_FILE_HOSTS and try again what failed",
                 redact(url),
             )
 

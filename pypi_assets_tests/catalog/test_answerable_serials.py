@@ -13,8 +13,8 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    made = small_catalog(tmp_path)
+def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
+    made = small_catalog(tmp_path, database_url)
     yield made
     made.catalog.close()
 

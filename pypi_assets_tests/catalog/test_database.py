@@ -1,11 +1,12 @@
 """How a catalog is opened: made, migrated, refused. The migrations lead to the very tables that the code uses."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import delete, insert, inspect, select, text
+from sqlalchemy import Connection, delete, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing, open_catalog, upsert
@@ -80,3 +81,41 @@ def test_inserts_say_how_many_were_new_and_upserts_replace(catalog: Catalog):
         upsert(connection, leases, [rows[0] | {"holder": "b"}], key=("name",), update=("holder",))
         assert connection.scalar(select(leases.c.holder).where(leases.c.name == "n0")) == "b"
         connection.execute(delete(leases))
+
+
+def test_a_transaction_that_loses_a_deadlock_is_done_again(catalog: Catalog):
+    rows = [{"name": name, "holder": "nobody", "expires_at": 0.0} for name in ("a", "b")]
+    with catalog.write() as connection:
+        insert_missing(connection, leases, rows)
+    both_hold_one = threading.Barrier(2, timeout=20)
+    tries: list[str] = []
+
+    def take(holder: str, *names: str) -> None:
+        def work(connection: Connection) -> None:
+            tries.append(holder)
+            for name in names:
+                connection.execute(update(leases).where(leases.c.name == name).values(holder=holder))
+                if len(tries) <= 2 and name == names[0] and not catalog.is_sqlite:
+                    both_hold_one.wait()
+
+        catalog.transact(work)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(take, "first", "a", "b"), pool.submit(take, "second", "b", "a")]:
+            done.result()
+    assert len(tries) == (2 if catalog.is_sqlite else 3)
+    with catalog.read() as connection:
+        [holder] = set(connection.scalars(select(leases.c.holder)))
+    assert holder in {"first", "second"}
+
+
+def test_other_errors_are_not_tried_again(catalog: Catalog):
+    tries = []
+
+    def work(connection: Connection) -> None:
+        tries.append(connection)
+        connection.execute(text("SELECT nonsense"))
+
+    with pytest.raises(DBAPIError):
+        catalog.transact(work)
+    assert len(tries) == 1

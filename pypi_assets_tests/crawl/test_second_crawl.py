@@ -9,6 +9,9 @@ from starlette.responses import PlainTextResponse, Response
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import full_dump_rows, open_full_dump, open_range_dump, range_dump_rows
 from pypi_assets.catalog.ledger import complete_serial
+from pypi_assets.catalog.projects import find_project
+from pypi_assets.catalog.state import UNEXPLAINED
+from pypi_assets.catalog.visits import last_changes
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets_tests.served_index import ServedIndex, live
@@ -51,6 +54,30 @@ def test_a_file_that_is_gone_without_an_event_goes_and_the_next_dump_says_so(ind
     crawl_full(index.crawler(catalog))
     assert {name for name, _ in live(catalog)} == {kept, "two-1.0-py3-none-any.whl"}
     assert dumped_next(index, catalog)[gone]["tombstone"]
+
+
+def test_what_changed_without_an_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog):
+    """What an earlier crawl saw at the same serial of the project stays true of the serials before."""
+    gone = index.wheel("one", "1.0")
+    crawl_full(index.crawler(catalog))
+    index.wheel("two", "1.0")
+    crawl_incremental(index.crawler(catalog))
+    seen_live = index.serial
+    index.wheel("two", "2.0")
+    change_page(index, "one", **{gone: None})
+    crawl_full(index.crawler(catalog))
+    crawl_incremental(index.crawler(catalog))
+    assert (gone, False) in live(catalog, seen_live)
+    assert (gone, False) not in live(catalog)
+    with catalog.read() as connection:
+        project = find_project(connection, "one")
+        assert project is not None
+        assert last_changes(connection, project.id)[-1][:3] == (gone, index.serial, UNEXPLAINED)
+    index.faults = None
+    index.wheel("two", "3.0")
+    crawl_full(index.crawler(catalog))
+    crawl_incremental(index.crawler(catalog))
+    assert live(catalog) == index.shown()
 
 
 def test_a_404_that_was_believed_wrongly_is_put_right_by_the_next_page(index: ServedIndex, catalog: Catalog):

@@ -15,7 +15,8 @@ from pypi_assets.defs.checks import (
     ranges_without_gap_or_overlap,
 )
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
-from pypi_assets.dumps.writer import full_dump, write_missing_ranges
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.leveldbs.layout import input_list_path
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text

@@ -18,7 +18,7 @@ import requests
 
 from pypi_assets.assembly import catalog_from, storage_from
 from pypi_assets.crawl.full import crawl_full
-from pypi_assets.dumps.writer import full_dump
+from pypi_assets.dumps.full import full_dump
 from pypi_assets.leveldbs.records import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import Settings, load_settings

@@ -8,7 +8,8 @@ import pytest
 from pypi_assets.catalog.dumps import DumpError
 from pypi_assets.catalog.ledger import ask_range
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.writer import full_dump, missing_ranges, write_missing_ranges, write_range
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.writer import missing_ranges, write_missing_ranges, write_range
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

@@ -20,12 +20,13 @@ from pypi_assets.catalog.dumps import (
 )
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.layout import file_path, manifest_path, shard_of
 from pypi_assets.dumps.manifest import committed_directories, read_manifest
 from pypi_assets.dumps.reader import iter_dump, iter_rows, read_rows_frame
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION, DumpDamagedError
-from pypi_assets.dumps.writer import commit, full_dump, missing_shards, settle, write_range, write_shard
+from pypi_assets.dumps.writer import commit, missing_shards, settle, write_range, write_shard
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

@@ -10,8 +10,8 @@ import pytest
 
 from pypi_assets.catalog.tables import leases
 from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.reader import iter_dump
-from pypi_assets.dumps.writer import full_dump
 from pypi_assets.leveldbs.input_lists import published_versions
 from pypi_assets.leveldbs.publish import build_version
 from pypi_assets.leveldbs.verify import verify
@@ -22,7 +22,7 @@ from pypi_assets_tests.small_catalog import small_catalog
 _STEPS = """
 import sys
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.dumps.writer import full_dump
+from pypi_assets.dumps.full import full_dump
 from pypi_assets.leveldbs.publish import build_version
 from pypi_assets.storage import store
 

@@ -9,9 +9,10 @@ import pytest
 from pypi_assets.catalog.dumps import committed_dumps
 from pypi_assets.catalog.leases import LeaseTakenError, lease
 from pypi_assets.catalog.leveldbs import UnknownVersionError, ask_version
+from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.layout import file_path
 from pypi_assets.dumps.rows import DumpDamagedError
-from pypi_assets.dumps.writer import full_dump, write_range
+from pypi_assets.dumps.writer import write_range
 from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import InputList, published_versions, read_input_list, write_input_list
 from pypi_assets.leveldbs.layout import input_list_path, leveldb_path

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.dumps.writer import full_dump, write_range
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.writer import write_range
 from pypi_assets.leveldbs.manifest import read_published
 from pypi_assets.leveldbs.publish import build_version
 from pypi_assets.leveldbs.records import LeveldbError

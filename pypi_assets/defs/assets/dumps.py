@@ -10,9 +10,9 @@ from pypi_assets.defs.assets.crawl import OWNERS, RETRIES, crawled_distribution_
 from pypi_assets.defs.marking import marking, row_log
 from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_ranges, parse_shards, serial_ranges
 from pypi_assets.defs.parts import Parts
+from pypi_assets.dumps.full import dump_each_shard
 from pypi_assets.dumps.layout import manifest_path
 from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION
-from pypi_assets.dumps.shards import dump_each_shard
 from pypi_assets.dumps.writer import write_range
 
 GROUP = "data_dumps"

@@ -254,7 +254,18 @@ def upgrade() -> None:
         sa.Column("visit_id", Key, nullable=False),
         sa.Column("at", sa.Float(), nullable=False),
         sa.Column("status", Short, nullable=False),
-        sa.Column("page_serial", sa.BigInteger(), nullable=True),
+        sa.Column(
+            "page_serial",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the page's own; null: none was seen, or a 404 that no event explains",
+        ),
+        sa.Column(
+            "seen_through",
+            sa.BigInteger(),
+            nullable=True,
+            comment="how far events were stored when the page was judged",
+        ),
         sa.Column("snapshot_id", Key, nullable=True),
         sa.Column("text", Text, nullable=True),
         sa.ForeignKeyConstraint(

@@ -11,8 +11,8 @@ from pypi_assets.catalog.leveldbs import UnknownVersionError, ask_version, requi
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.dumps.audit import audit_dump
+from pypi_assets.dumps.full import dump_each_shard, newest_dump
 from pypi_assets.dumps.rows import DumpDamagedError
-from pypi_assets.dumps.shards import dump_each_shard, newest_dump
 from pypi_assets.dumps.writer import write_missing_ranges, write_shard
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.served_index import ServedIndex, served_index

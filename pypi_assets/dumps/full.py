@@ -1,4 +1,7 @@
-"""Writes a full dump shard by shard; where none is open, some shards alone are verified, and nothing is published."""
+"""Full dumps, written shard by shard and committed with the last one.
+
+Where none is open, some shards alone are verified, and nothing is published.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ from pypi_assets.catalog.dumps import (
     open_full_dump,
     recorded_files,
 )
-from pypi_assets.dumps.manifest import read_manifest
+from pypi_assets.dumps.manifest import Manifest, read_manifest
 from pypi_assets.dumps.reader import iter_rows
 from pypi_assets.dumps.writer import commit, missing_shards, settle, write_shard
 from pypi_assets.storage.store import Storage
@@ -27,6 +30,21 @@ class FinishedFile:
     directory: str
     file: DumpFile
     written: bool
+
+
+def full_dump(
+    catalog: Catalog, storage: Storage, shards: int = 256, written: Callable[[int], None] | None = None
+) -> Manifest:
+    """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any.
+
+    `written` is told how many of its shards are.
+    """
+    directory = ""
+    for done, finished in enumerate(dump_each_shard(catalog, storage, range(shards), shards), start=1):
+        directory = finished.directory
+        if written:
+            written(done)
+    return read_manifest(storage, directory)
 
 
 def dump_each_shard(
