@@ -97,7 +97,8 @@ def story(files: list[Path], port: int) -> None:
         if not path.name.startswith(LATER):
             history.add(path)
     with running(INDEX, port) as url, Pipeline() as pipeline:
-        tell(f"{url} has {len(history.state().projects)} projects, its last serial is {history.state().last_serial}")
+        serial_before = history.state().last_serial
+        tell(f"{url} has {len(history.state().projects)} projects, its last serial is {serial_before}")
 
         step(3, "Full crawl", "Job full_crawl: pin a serial, list the projects, visit their pages, read every file.")
         timed(pipeline.full_crawl)
@@ -143,7 +144,7 @@ def story(files: list[Path], port: int) -> None:
         yanked = pipeline.yanked("requests")
         tell(f"yanked files of requests: {', '.join(yanked)}")
         check(before, pipeline.providers, yanked)
-    what_next()
+    what_next(serial_before)
 
 
 def timed(work: Callable[[], object]) -> object:
@@ -188,15 +189,17 @@ def check(before: dict[str, str], providers: Callable[[str], str], yanked: list[
         raise SystemExit("the answers are wrong: " + "; ".join(wrong))
 
 
-def what_next() -> None:
+def what_next(serial_before: int | None) -> None:
     table = Table(title="What to try next", title_justify="left", title_style="bold", show_header=False, box=None)
+    table.add_column(no_wrap=True)  # to be copied whole
+    table.add_column()
     for command, text in (
         ("make ui", "Dagster's UI over this data, with the index running and the sensors on"),
         (". demo/env", "then the commands below know the demo's data"),
         ("pypi-assets status", "how things stand"),
         ("pypi-assets lookup module google.auth", "which projects provide a module"),
         ("pypi-assets lookup project requests", "what each of its files requires"),
-        ("pypi-assets files --project click --at-serial N", "what was true at an earlier serial"),
+        (f"pypi-assets files --project click --at-serial {serial_before}", "what was true before the changes"),
         ("pypi-assets inspect .demo/downloads/sdists/six-1.17.0.tar.gz", "read one file"),
     ):
         table.add_row(f"  [bold]{command}[/bold]", text)
