@@ -56,6 +56,7 @@ def _do(folder: Path, done: str, operation: Callable[[History], int]) -> None:
 def serve_command(folder: Path, host: str, port: int, log_requests: bool) -> None:
     """Serve the index of FOLDER until interrupted; prints its URL once it answers."""
     with _refusals_told():
+        folder.mkdir(parents=True, exist_ok=True)
         serve(folder, host, port, ready=click.echo, log_requests=log_requests)
 
 

@@ -106,6 +106,13 @@ def test_requests_are_logged_where_asked_for(folder: Path) -> None:
     assert '"GET /simple/ HTTP/1.1" 200' in output
 
 
+def test_serve_on_a_folder_that_cannot_be_made_is_exit_code_1(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    result = run("serve", tmp_path / "file" / "index")
+    assert result.exit_code == 1
+    assert "Not a directory" in result.output
+
+
 def test_serve_on_a_taken_port_is_exit_code_1(folder: Path) -> None:
     command = [sys.executable, "-c", CODE, "serve", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
