@@ -1,6 +1,7 @@
 """What every test may use: a catalog on SQLite and on a real PostgreSQL, and a package index that is served."""
 
 import itertools
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,13 @@ hypothesis_settings.register_profile("suite", deadline=None, print_blob=True, da
 hypothesis_settings.load_profile("suite")
 
 _database_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sigint_is_heard() -> None:
+    """What a shell runs in the background ignores SIGINT, and so would all that the tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
