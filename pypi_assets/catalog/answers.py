@@ -10,7 +10,7 @@ from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger import RangeState, complete_serial, ledger
 from pypi_assets.catalog.queue import TaskState, scope_progress
-from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.reads import Outcome, count_pending_reads
 from pypi_assets.catalog.tables import (
     catalog_state,
     distribution_data,
@@ -116,16 +116,31 @@ def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:
         select(func.count(visit_queue.c.shard.distinct())).where(visit_queue.c.scope == crawl.scope)
     )
     done = progress.total - progress.todo
-    rate = done / max(now - crawl.opened_at, 1e-9)
+    seconds = max(now - crawl.opened_at, 1e-9)
+    read = connection.scalar(
+        select(func.count()).select_from(distribution_data).where(distribution_data.c.read_at >= crawl.opened_at)
+    )
+    pending = count_pending_reads(connection, crawl.scope, None)
     return OpenCrawl(
         serial=crawl.serial,
         shards_done=(shards or 0) - (todo_shards or 0),
         shards=shards or 0,
         projects_done=done,
         projects=progress.total,
-        projects_per_second=rate,
-        expected_end=now + progress.todo / rate if done else None,
+        projects_per_second=done / seconds,
+        expected_end=_expected_end(now, seconds, progress.todo, done, pending, read or 0),
     )
+
+
+def _expected_end(now: float, seconds: float, unvisited: int, visited: int, pending: int, read: int) -> float | None:
+    """When a full crawl will end if its requests, one a visit and one a read, go on as in the `seconds` so far.
+
+    Projects that are not visited yet are taken to have as many distributions to read as the others had.
+    """
+    if not visited:
+        return None
+    left = unvisited + pending + unvisited * (pending + read) / visited
+    return now + seconds * left / (visited + read)
 
 
 def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:

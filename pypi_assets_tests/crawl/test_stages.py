@@ -14,7 +14,7 @@ from pypi_assets.catalog.ledger import complete_serial, ledger
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.changelog import catch_up
-from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.full import crawl_full, list_index, visit_shards
 from pypi_assets.crawl.incremental import ask_next_range, crawl_incremental, read_range, store_changelog, visit_range
 from pypi_assets.index.errors import StaleError
 from pypi_assets_tests.served_index import ServedIndex, live
@@ -50,6 +50,19 @@ def test_a_range_can_be_visited_by_itself(index: ServedIndex, catalog: Catalog):
     serials = ask_next_range(crawler)
     assert serials is not None
     assert visit_range(crawler, serials).done == 1
+
+
+def test_the_expected_end_of_a_full_crawl_counts_what_is_left_to_read(index: ServedIndex, catalog: Catalog):
+    for version in range(1, 5):
+        index.wheel("one", f"{version}.0")
+    crawler = index.crawler(catalog)
+    crawl, _ = list_index(crawler)
+    visit_shards(crawler, crawl)
+    opened = catalog_status(catalog).open_crawl
+    assert opened is not None
+    assert opened.projects_done == opened.projects == 1
+    seconds = 1 / opened.projects_per_second
+    assert opened.expected_end == pytest.approx(crawl.opened_at + 5 * seconds)  # one visit is done, four reads are left
 
 
 def test_two_that_open_the_first_full_crawl_at_the_same_time_share_it(catalog: Catalog):
