@@ -39,6 +39,7 @@ from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.records import record_to_json
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.manifest import Manifest
+from pypi_assets.dumps.restore import restore_index
 from pypi_assets.dumps.rows import DumpDamagedError
 from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.index.errors import PackageIndexError
@@ -327,6 +328,23 @@ def dump_incremental_command(as_json: bool) -> None:
         say("every complete range is dumped")
 
 
+@_command(dump, "restore")
+@_JSON
+def dump_restore_command(as_json: bool) -> None:
+    """Enter into the catalog every committed dump that the storage holds, by its manifest."""
+    settings = load_settings()
+    with _opened_catalog(settings) as catalog:
+        found = restore_index(catalog, storage_from(settings, read_only=True))
+    if as_json:
+        print_json(asdict(found))
+    else:
+        click.echo(f"{len(found.restored)} committed dumps are in the catalog")
+    for problem in found.damaged:
+        say(problem)
+    if found.damaged:
+        raise click.exceptions.Exit(1)
+
+
 def _print_dumps(manifests: Sequence[Manifest], storage: Storage, as_json: bool) -> None:
     if as_json:
         print_json(
@@ -460,6 +478,8 @@ def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool,
 @_JSON
 def lookup_module_command(name: str, as_json: bool) -> None:
     """Which projects provide the module NAME, and in which versions."""
+    if not name.strip():
+        raise click.BadParameter("a module has a name, like google.auth", param_hint="NAME")
     settings = load_settings()
     storage = storage_from(settings, read_only=True)
     with open_latest("modules", storage, _private_folder(settings), check_hashes=False) as reader:
@@ -540,6 +560,8 @@ def failures_retry_command(kind: str | None, project: str | None, as_json: bool)
         click.echo(
             f"tried {result.retried_reads} reads and {result.retried_visits} visits again: {_told_reads(result.reads)}"
         )
+    if (kind or project) and not result.retried_reads and not result.retried_visits:
+        say("nothing of that has failed; see `pypi-assets failures list`")
     _tell_failed(result.reads, result.visits_given_up)
 
 

@@ -5,12 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.answers import live_files
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.projects import Selection
+from pypi_assets.catalog.tables import changes, distributions, projects
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
@@ -97,3 +100,16 @@ def served_index(folder: Path) -> Iterator[ServedIndex]:
 def live(catalog: Catalog, serial: int | None = None) -> set[tuple[str, bool]]:
     """What the catalog says is live: (filename, yanked)."""
     return {(file.filename, file.yanked) for file in live_files(catalog, serial)}
+
+
+def logged_changes(catalog: Catalog, project: str) -> list[tuple[str, int, str]]:
+    """The logged changes of a project: (filename, serial, cause), in order of serial."""
+    with catalog.read() as connection:
+        rows = connection.execute(
+            select(distributions.c.filename, changes.c.serial, changes.c.cause)
+            .join(distributions, distributions.c.id == changes.c.distribution_id)
+            .join(projects, projects.c.id == distributions.c.project_id)
+            .where(projects.c.normalized == canonicalize_name(project))
+            .order_by(changes.c.serial, distributions.c.filename, changes.c.logged_serial)
+        )
+        return [(row.filename, row.serial, row.cause) for row in rows]

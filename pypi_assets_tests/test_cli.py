@@ -4,11 +4,12 @@ import json
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,22 @@ def test_what_is_done_already_is_said_and_not_done_again(commands: Commands, ind
     assert commands.json("dump", "incremental") == []
 
 
+def test_dumps_that_the_catalog_has_forgotten_are_entered_again(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    commands.done("dump", "full", "--shards", "1")
+    with closing(sqlite3.connect(commands.home / "catalog.sqlite")) as database, database:
+        database.execute("DELETE FROM dump_files")
+        database.execute("DELETE FROM dumps")
+    assert "no full dump" in commands.refused("leveldb", "update")
+    assert commands.json("dump", "restore") == {"restored": [f"0-{index.serial}"], "damaged": []}
+    commands.done("leveldb", "update")
+    manifest = commands.home / "storage/data_dumps/python_distribution_data" / f"0-{index.serial}" / "_MANIFEST.json"
+    manifest.write_text("{}")
+    result = commands.run("dump", "restore")
+    assert (result.exit_code, f"0-{index.serial}" in result.stderr) == (1, True)
+
+
 def test_elsewhere_than_on_a_terminal_lines_are_plain(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0", requires_dist=["a", "b"])
     assert commands.done("crawl", "full").stderr == "listing: 1 of 1\nvisits: 1 of 1\nreads: 1 of 1\n"
@@ -271,7 +288,8 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
         ("demo", "gave up", "transient"),
         ("hidden", "gave up", "visit"),
     ]
-    assert commands.json("failures", "retry", "--kind", "gone")["retried_reads"] == 0
+    nothing = commands.done("failures", "retry", "--kind", "gone")
+    assert nothing.stderr.startswith("nothing of that has failed; see `pypi-assets failures list`")
     assert commands.json("failures", "retry", "--project", "Broken")["reads"]["errors"] == 1
     index.faults = None
     again = commands.json("failures", "retry")
@@ -382,6 +400,7 @@ def test_the_commands_are_these() -> None:
         "crawl incremental",
         "dump full",
         "dump incremental",
+        "dump restore",
         "leveldb update",
         "leveldb list",
         "leveldb verify",
@@ -528,6 +547,10 @@ def test_what_is_unknown_is_an_empty_answer_with_a_clear_sentence(commands: Comm
         result = commands.done(*arguments)
         assert (result.stdout, result.stderr) == ("", f"{sentence}\n")
         assert commands.json(*arguments) == []
+
+
+def test_a_module_without_a_name_is_wrong_usage(commands: Commands) -> None:
+    assert "NAME" in commands.refused("lookup", "module", " ", exit_code=2)
 
 
 @pytest.mark.parametrize("requirement", ["demo>=1", "demo==", "demo==1,<2", "-demo", "demo[extra]", ""])

@@ -495,14 +495,3 @@ def _boundaries(live: Sequence[Interval], yanked: Sequence[Interval]) -> set[tup
         for edge, serial in (("start", interval.start), ("end", interval.end))
         if serial is not None
     }
-
-
-def last_changes(connection: Connection, project_id: int) -> list[tuple[str, int, str, int]]:
-    """The logged changes of a project: (filename, serial, cause, logged serial), in order of serial."""
-    rows = connection.execute(
-        select(distributions.c.filename, changes.c.serial, changes.c.cause, changes.c.logged_serial)
-        .join(distributions, distributions.c.id == changes.c.distribution_id)
-        .where(distributions.c.project_id == project_id)
-        .order_by(changes.c.serial, distributions.c.filename)
-    )
-    return [(row.filename, row.serial, row.cause, row.logged_serial) for row in rows]

@@ -12,16 +12,15 @@ from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.catalog.crawls import find_open_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger import UnknownRangeError, complete_serial
-from pypi_assets.catalog.projects import Selection, find_project
+from pypi_assets.catalog.projects import Selection
 from pypi_assets.catalog.queue import list_failed_visits, retry_failed_visits
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.reads import list_failures, retry_failures
-from pypi_assets.catalog.visits import last_changes
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental, crawl_range
 from pypi_assets.crawl.reading import read_scope
 from pypi_assets.crawl.visiting import visit_scope
-from pypi_assets_tests.served_index import ServedIndex, live
+from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
 
 
 def fail(path: str, *, status: int = 503, times: int = 10**9):
@@ -193,11 +192,7 @@ def test_a_404_that_no_event_explains_is_believed_at_the_deadline(index: ServedI
     index.faults = fail("/simple/one/", status=404)
     crawl_incremental(crawler)
     assert live(catalog) == set()
-    with catalog.read() as connection:
-        project = find_project(connection, "one")
-        assert project is not None
-        causes = {(filename, cause) for filename, _, cause, _ in last_changes(connection, project.id)}
-    assert (wheel, "unexplained") in causes
+    assert (wheel, "unexplained") in {(filename, cause) for filename, _, cause in logged_changes(catalog, "one")}
 
 
 def test_unknown_actions_are_counted(index: ServedIndex, catalog: Catalog):

@@ -9,12 +9,10 @@ from starlette.responses import PlainTextResponse, Response
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import full_dump_rows, open_full_dump, open_range_dump, range_dump_rows
 from pypi_assets.catalog.ledger import complete_serial
-from pypi_assets.catalog.projects import find_project
 from pypi_assets.catalog.state import UNEXPLAINED
-from pypi_assets.catalog.visits import last_changes
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
-from pypi_assets_tests.served_index import ServedIndex, live
+from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
 
 JSON = "application/vnd.pypi.simple.v1+json"
 
@@ -69,10 +67,7 @@ def test_what_changed_without_an_event_counts_from_where_it_was_seen(index: Serv
     crawl_incremental(index.crawler(catalog))
     assert (gone, False) in live(catalog, seen_live)
     assert (gone, False) not in live(catalog)
-    with catalog.read() as connection:
-        project = find_project(connection, "one")
-        assert project is not None
-        assert last_changes(connection, project.id)[-1][:3] == (gone, index.serial, UNEXPLAINED)
+    assert logged_changes(catalog, "one")[-1] == (gone, index.serial, UNEXPLAINED)
     index.faults = None
     index.wheel("two", "3.0")
     crawl_full(index.crawler(catalog))
