@@ -1,6 +1,6 @@
 """The manifest of a dump: written last, it makes the dump exist, and says what its files must be."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import orjson
 
@@ -45,7 +45,7 @@ class Manifest:
             "shards": self.shards,
             "inputs": self.inputs,
             "columns_version": COLUMNS_VERSION,
-            "columns": COLUMNS,
+            "columns": {name: asdict(column) for name, column in COLUMNS.items()},
             "rows": self.rows,
             "bytes": self.size,
             "files": [

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import orjson
@@ -13,31 +14,41 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 COLUMNS_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a dump: its JSON type, and what it means."""
+
+    type: str
+    meaning: str
+
+
 TOMBSTONE_COLUMNS = {
-    "project": "the project's name as displayed",
-    "normalized": "the project's normalized name",
-    "version": "the release that the file belongs to",
-    "filename": "the file's name, unique within its project",
-    "tombstone": "true: the file is not live at the end of the range, and no further column is there",
+    "project": Column("string", "the project's name as displayed"),
+    "normalized": Column("string", "the project's normalized name"),
+    "version": Column("string", "the release that the file belongs to"),
+    "filename": Column("string", "the file's name, unique within its project"),
+    "tombstone": Column("boolean", "true: not live at the end of the range, and no further column is there"),
 }
 COLUMNS = TOMBSTONE_COLUMNS | {
-    "kind": "wheel, sdist, egg, or another kind that the filename tells",
-    "url": "where the index says the file is; null where only an event told of it",
-    "sha256": "of the file, in hex; null where the index does not say",
-    "size": "of the file, in bytes, or null",
-    "uploaded_at": "ISO 8601, UTC, or null",
-    "requires_python": "as the index shows it, else as the metadata says; or null",
-    "yanked": "whether the file is yanked at the end of the range",
-    "yanked_reason": "text, or null",
-    "core_metadata_sha256": "of the metadata beside the file, in hex, or null",
-    "live_since": "the serial since which the file is live without a break",
-    "outcome": "of reading the file: data, error, vanished, unsupported or gave up",
-    "error_kind": "why it could not be read, or null",
-    "extractor_version": "of the code that read the file, or null",
-    "metadata_version": "of its core metadata, or null",
-    "requires_dist": "list of requirements; null means unknown, an empty list none",
-    "provides_extra": "list of extras",
-    "modules": "list of dotted import names; null means unknown",
+    "kind": Column("string", "wheel, sdist, egg, or another kind that the filename tells"),
+    "url": Column("string or null", "where the index says the file is; null where only an event told of it"),
+    "sha256": Column("string or null", "of the file, in hex; null where the index does not say"),
+    "size": Column("integer or null", "of the file, in bytes"),
+    "uploaded_at": Column("string or null", "ISO 8601, UTC"),
+    "requires_python": Column("string or null", "as the index shows it, else as the metadata says"),
+    "yanked": Column("boolean", "whether the file is yanked at the end of the range"),
+    "yanked_reason": Column("string or null", "text"),
+    "core_metadata_sha256": Column("string or null", "of the metadata beside the file, in hex"),
+    "live_since": Column("integer", "the serial since which the file is live without a break"),
+    "outcome": Column("string", "of reading the file: data, error, vanished, unsupported, gave up or pending"),
+    "error_kind": Column("string or null", "why it could not be read"),
+    "extractor_version": Column("integer or null", "of the code that read the file"),
+    "metadata_version": Column("string or null", "of its core metadata"),
+    "requires_dist": Column("array of strings or null", "list of requirements; null: unknown, an empty list none"),
+    "provides_extra": Column("array of strings", "list of extras"),
+    "modules": Column("array of strings or null", "list of dotted import names; null: unknown"),
 }
 COMPRESSION_LEVEL = 3
 _PROGRESS_ROWS = 10_000

@@ -11,7 +11,8 @@ DOCUMENT = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encodin
 
 def test_every_column_is_documented_in_order() -> None:
     section = DOCUMENT.split(f"### The columns, version {COLUMNS_VERSION}\n")[1].split("\n### ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(COLUMNS)
+    described = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.MULTILINE)
+    assert described == [(name, column.type) for name, column in COLUMNS.items()]
 
 
 def test_every_field_of_a_distribution_is_documented() -> None:

@@ -96,10 +96,21 @@ def test_both_databases_give_the_same_bytes(
 def test_the_manifest_says_what_a_dump_is(small: SmallCatalog, storage: Storage) -> None:
     manifest = full_dump(small.catalog, storage, shards=1)
     fields = json.loads(storage.get(manifest_path("0-100")))
-    assert (fields["format"], fields["columns_version"], fields["columns"]) == (1, COLUMNS_VERSION, COLUMNS)
+    assert (fields["format"], fields["columns_version"], list(fields["columns"])) == (1, COLUMNS_VERSION, list(COLUMNS))
     assert (fields["kind"], fields["range"], fields["rows"]) == ("full", "0-100", 15)
     assert fields["files"][0]["name"] == "python_distribution_data0000.json.gz"
     assert read_manifest(storage, "0-100") == manifest
+
+
+JSON_TYPES = {"string": str, "integer": int, "boolean": bool, "array of strings": list, "null": type(None)}
+
+
+def test_rows_have_the_types_that_the_columns_promise(small: SmallCatalog, storage: Storage) -> None:
+    full_dump(small.catalog, storage, shards=1)
+    for row in iter_dump(storage, "0-100"):
+        for name, value in row.items():
+            assert type(value) in {JSON_TYPES[one] for one in COLUMNS[name].type.split(" or ")}, name
+            assert not isinstance(value, list) or all(isinstance(item, str) for item in value)
 
 
 def test_a_range_holds_rows_and_tombstones(small: SmallCatalog, storage: Storage) -> None:

@@ -24,7 +24,7 @@ where none is open, they are verified in the newest one, and nothing is publishe
 """
 _COLUMNS = {
     "dagster/column_schema": dg.TableSchema(
-        columns=[dg.TableColumn(name, description=text) for name, text in COLUMNS.items()]
+        columns=[dg.TableColumn(name, type=column.type, description=column.meaning) for name, column in COLUMNS.items()]
     )
 }
 
