@@ -1,6 +1,6 @@
 """How fast is a full crawl, end to end, beside a bare loop of the same client that fetches the same bytes?
 
-    python benchmarks/full_crawl.py [--files 2000] [--connections 8]
+    python -m benchmarks.full_crawl [--files 2000] [--connections 8]
 
 Serves generated wheels from a devindex in a process of its own, on loopback. The baseline fetches every page and every
 file with as many connections and does nothing with them; it is measured in the same run, before and after.
