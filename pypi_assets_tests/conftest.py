@@ -1,6 +1,7 @@
 """What every test may use: a catalog on SQLite and on a real PostgreSQL, and a package index that is served."""
 
 import itertools
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +14,10 @@ from hypothesis import settings as hypothesis_settings
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 
-hypothesis_settings.register_profile("suite", deadline=None, print_blob=True, database=None)
+# On CI the same examples each time, so that what fails there can be repeated; elsewhere new ones.
+hypothesis_settings.register_profile(
+    "suite", deadline=None, print_blob=True, database=None, derandomize="CI" in os.environ
+)
 hypothesis_settings.load_profile("suite")
 
 _database_numbers = itertools.count()
