@@ -63,9 +63,7 @@ def complete_serial(connection: Connection) -> int:
     open_start = connection.scalar(
         select(func.min(serial_ranges.c.start)).where(serial_ranges.c.state != RangeState.COMPLETE)
     )
-    if open_start is not None:
-        return int(open_start)
-    return int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
+    return last_asked_serial(connection) if open_start is None else int(open_start)
 
 
 def last_asked_serial(connection: Connection) -> int:

@@ -193,15 +193,10 @@ def list_failed_visits(connection: Connection) -> list[Failure]:
 
 def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
     """Makes visits that were given up due again; returns the scopes that they belong to."""
-    failed = (
-        select(visit_queue.c.project_id)
-        .join(projects, projects.c.id == visit_queue.c.project_id)
-        .where(visit_queue.c.state == TaskState.GAVE_UP)
-    )
+    given_up = visit_queue.c.state == TaskState.GAVE_UP
     if normalized is not None:
-        failed = failed.where(projects.c.normalized == normalized)
-    ids = list(connection.scalars(failed.distinct()))
-    given_up = and_(visit_queue.c.state == TaskState.GAVE_UP, visit_queue.c.project_id.in_(ids))
+        named = select(projects.c.id).where(projects.c.normalized == normalized)
+        given_up = and_(given_up, visit_queue.c.project_id.in_(named))
     scopes = list(connection.scalars(select(visit_queue.c.scope).where(given_up).distinct().order_by("scope")))
     connection.execute(
         update(visit_queue).where(given_up).values(state=TaskState.TODO, attempts=0, first_failed_at=None, due_at=0)

@@ -8,7 +8,6 @@ import json
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -19,7 +18,7 @@ from pypi_assets.catalog.events import events_through, project_events
 from pypi_assets.catalog.ledger import lock_state, logged_serials
 from pypi_assets.catalog.projects import Project
 from pypi_assets.catalog.reads import Outcome
-from pypi_assets.catalog.state import UNEXPLAINED, FileHistory, Interval, SeenPage, file_histories
+from pypi_assets.catalog.state import FileHistory, Interval, SeenPage, file_histories
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
@@ -47,16 +46,6 @@ class VisitStatus(StrEnum):
     PARTIAL = "partial"
     NOT_FOUND = "not_found"
     FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class VisitResult:
-    """What one visit changed; `unexplained` counts files whose state no event explains."""
-
-    files: int
-    added: int
-    removed: int
-    unexplained: int
 
 
 def begin_visits(
@@ -120,7 +109,7 @@ def end_visit(
     )
 
 
-def record_page(connection: Connection, visit_id: int, project: Project, page: ProjectPage, now: float) -> VisitResult:
+def record_page(connection: Connection, visit_id: int, project: Project, page: ProjectPage, now: float) -> None:
     """Stores what `page` showed and recomputes the project. The events up to the page's serial are stored already."""
     _lock_projects(connection, [project.id])
     snapshot_id = _store_snapshot(connection, [(file.filename, file.sha256, file.yanked) for file in page.files])
@@ -142,12 +131,12 @@ def record_page(connection: Connection, visit_id: int, project: Project, page: P
         )
         .values(page_serial=page.last_serial, status=storable(page.status))
     )
-    return recompute(connection, project, told_anew)
+    recompute(connection, project, told_anew)
 
 
 def record_absence(
     connection: Connection, visit_id: int, project: Project, explained_at: int | None, now: float
-) -> VisitResult:
+) -> None:
     """Stores that the project had no page, and recomputes it. `explained_at` is the event that explains it, if any."""
     _lock_projects(connection, [project.id])
     snapshot_id = _store_snapshot(connection, [])
@@ -160,17 +149,17 @@ def record_absence(
         seen_through=events_through(connection),
         snapshot_id=snapshot_id,
     )
-    return recompute(connection, project)
+    recompute(connection, project)
 
 
 def record_failure(
     connection: Connection, visit_id: int, project: Project, status: VisitStatus, text: str, now: float
-) -> VisitResult:
+) -> None:
     """Stores that no page new enough came. The project is judged by its events alone, and what only they tell of cannot
     be read until a page does."""
     _lock_projects(connection, [project.id])
     end_visit(connection, visit_id, status, now, text=text)
-    result = recompute(connection, project)
+    recompute(connection, project)
     connection.execute(
         update(distribution_data)
         .where(
@@ -183,7 +172,6 @@ def record_failure(
         )
         .values(outcome=Outcome.GAVE_UP, error_kind="no page", error_text=storable(text))
     )
-    return result
 
 
 def _lock_projects(connection: Connection, project_ids: Sequence[int]) -> None:
@@ -326,7 +314,7 @@ def _seen_pages(connection: Connection, project: Project, events: Sequence[Chang
     return seen
 
 
-def recompute(connection: Connection, project: Project, told_anew: Mapping[int, int] | None = None) -> VisitResult:
+def recompute(connection: Connection, project: Project, told_anew: Mapping[int, int] | None = None) -> None:
     """Brings the project's rows in line with what follows from all its events and pages, and logs what changed.
 
     `told_anew` are the files of which a page says something new besides, each with the page's serial.
@@ -358,7 +346,6 @@ def recompute(connection: Connection, project: Project, told_anew: Mapping[int, 
     yanked = _intervals(connection, yanked_intervals, project)
     newest_page = max((page.serial for page in pages), default=None)
     log = _ChangeLog(connection)
-    added = removed = unexplained = 0
     for filename, history in histories.items():
         file = known[filename]
         if file.release_id != release_ids[history.version]:
@@ -373,16 +360,11 @@ def recompute(connection: Connection, project: Project, told_anew: Mapping[int, 
             log.correct(file.id, told_anew[file.id])
         was_live, was_yanked = live.get(file.id, ()), yanked.get(file.id, ())
         log.record(file.id, history, (was_live, was_yanked))
-        was_live_now = bool(was_live) and was_live[-1].end is None
-        added += history.is_live_now and not was_live_now
-        removed += was_live_now and not history.is_live_now
-        unexplained += any(change.cause == UNEXPLAINED for change in history.changes)
         _settle_unseen(connection, file, history, newest_page)
     now = {known[filename].id: history for filename, history in histories.items()}
     _replace_intervals(connection, live_intervals, live, {id_: history.live for id_, history in now.items()})
     _replace_intervals(connection, yanked_intervals, yanked, {id_: history.yanked for id_, history in now.items()})
     log.write()
-    return VisitResult(len(histories), added, removed, unexplained)
 
 
 def _known_files(connection: Connection, project: Project) -> dict[str, Any]:

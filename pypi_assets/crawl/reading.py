@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import BinaryIO, cast
@@ -58,7 +58,7 @@ def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None
             with catalog.read() as connection:
                 due_at = next_read_due(connection, scope, shards)
                 total = done + count_pending_reads(connection, scope, shards)
-                groups = [shards] if scope is None else _shard_groups(connection, scope, shards)
+                groups = [shards] if scope is None else _groups_to_read(connection, scope, shards)
             crawler.report(Progress("reads", done, total, counts[Outcome.ERROR] + counts[Outcome.GAVE_UP]))
             if due_at is None:
                 break
@@ -89,21 +89,26 @@ def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None
     )
 
 
-def _shard_groups(connection: Connection, scope: str, shards: Sequence[int] | None) -> list[Sequence[int] | None]:
-    """The shards of `scope` in groups of a few hundred projects: what is due is looked for in one group at a time,
-    since a full crawl can have millions of reads pending."""
+def shard_groups(shards: Iterable[int], sizes: Mapping[int, int]) -> Iterator[list[int]]:
+    """`shards` in groups of a few hundred projects; `sizes` tells how many projects a shard has, if any."""
+    group: list[int] = []
+    projects = 0
+    for shard in shards:
+        group.append(shard)
+        projects += sizes.get(shard, 0)
+        if projects >= _GROUP_PROJECTS:
+            yield group
+            group, projects = [], 0
+    if group:
+        yield group
+
+
+def _groups_to_read(connection: Connection, scope: str, shards: Sequence[int] | None) -> list[Sequence[int] | None]:
+    """What is due is looked for in one group at a time, since a full crawl can have millions of reads pending."""
     sizes = shards_with_projects(connection, scope)
     if shards is None and sum(sizes.values()) <= _GROUP_PROJECTS:
         return [None]
-    groups: list[list[int]] = [[]]
-    projects = 0
-    for shard in sorted(sizes if shards is None else sizes.keys() & set(shards)):
-        if projects >= _GROUP_PROJECTS:
-            groups.append([])
-            projects = 0
-        groups[-1].append(shard)
-        projects += sizes[shard]
-    return [group for group in groups if group]
+    return list(shard_groups(sorted(sizes if shards is None else sizes.keys() & set(shards)), sizes))
 
 
 def _due_reads(

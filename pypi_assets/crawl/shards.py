@@ -20,9 +20,7 @@ from pypi_assets.catalog.queue import (
 from pypi_assets.catalog.reads import ShardReads, reads_by_shard
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full import require_open_crawl, visit_shards
-from pypi_assets.crawl.reading import read_scope
-
-_GROUP_PROJECTS = 500
+from pypi_assets.crawl.reading import read_scope, shard_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +77,7 @@ def _queue_again(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> N
 def _groups(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> Iterator[list[int]]:
     with crawler.catalog.read() as connection:
         sizes = shards_with_projects(connection, crawl.scope)
-    group: list[int] = []
-    projects = 0
-    for shard in shards:
-        group.append(shard)
-        projects += sizes.get(shard, 0)
-        if projects >= _GROUP_PROJECTS:
-            yield group
-            group, projects = [], 0
-    if group:
-        yield group
+    return shard_groups(shards, sizes)
 
 
 def _finished(crawler: Crawler, crawl: FullCrawl, group: Sequence[int], started: float) -> Iterator[FinishedShard]:
