@@ -50,7 +50,10 @@ def limits_from(settings: Settings) -> Limits:
         max_file_bytes=settings.max_file_bytes,
         max_metadata_bytes=settings.max_metadata_bytes,
         max_members=settings.max_members,
+        max_name_length=settings.max_name_length,
         max_inflated_bytes=settings.max_inflated_bytes,
+        max_expansion_ratio=settings.max_expansion_ratio,
+        seconds=settings.max_read_seconds,
     )
 
 

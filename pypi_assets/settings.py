@@ -96,11 +96,20 @@ class Settings(BaseSettings):
         float, Field(ge=0, description="seconds after which a project or file that keeps failing is given up")
     ] = 6 * 3600.0
     max_file_bytes: Annotated[int, Field(ge=1, description="the largest file that is read, in bytes")] = 2 * 1024**3
-    max_metadata_bytes: Annotated[int, Field(ge=1, description="the largest metadata file, in bytes")] = 16 * 1024**2
-    max_members: Annotated[int, Field(ge=1, description="the most members of one archive")] = 500_000
+    max_metadata_bytes: Annotated[int, Field(ge=1, description="the largest metadata file, in bytes")] = 8 * 1024**2
+    max_members: Annotated[int, Field(ge=1, description="the most members of one archive")] = 200_000
+    max_name_length: Annotated[
+        int, Field(ge=1, description="the longest name of a member of an archive, in characters")
+    ] = 4096
     max_inflated_bytes: Annotated[int, Field(ge=1, description="the most bytes inflated from one archive")] = (
         8 * 1024**3
     )
+    max_expansion_ratio: Annotated[
+        float, Field(gt=1, description="the most bytes that one compressed byte of an archive may inflate to, above 1")
+    ] = 200.0
+    max_read_seconds: Annotated[
+        float, Field(gt=0, le=3600, description="seconds of processor time for reading one file, above 0, at most 3600")
+    ] = 60.0
     sensors_on: Annotated[
         bool, Field(description="true or false: whether sensors are on until somebody turns them on or off in the UI")
     ] = False

@@ -146,7 +146,7 @@ def _read(crawler: Crawler, read: PendingRead) -> FinishedRead:
             return _failed(crawler, read, error, time.monotonic() - started)
         body.seek(0)
         try:
-            record = read_distribution(body, read.filename, project=read.project, limits=crawler.limits)
+            record = read_distribution(body, read.filename, project=read.project, limits=crawler.limits).record
         except Exception as error:  # noqa: BLE001 - whatever a file makes of the reader costs that file alone
             text = f"the reader failed: {type(error).__name__}: {error}"
             return FinishedRead(read.distribution_id, Outcome.ERROR, error_kind="reader failure", error_text=text)

@@ -1,6 +1,6 @@
 """What a zipped egg says: PKG-INFO, requires.txt, entry points and modules (setuptools' format, no PEP)."""
 
-from pypi_assets.distributions.archives import Extract
+from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     parse_entry_points,
@@ -49,6 +49,8 @@ def egg_record(parts: FilenameParts, project: str | None, extract: Extract) -> D
         provides_extra=unique((*metadata.provides_extra, *(extra for _, extras in listed for extra in extras))),
         entry_points=parse_entry_points(files.get(f"{_INFO}entry_points.txt", b"")),
         modules=modules.names if extract.members else None,
+        modules_by="archive",
+        requires_by="requires.txt" if listed else "PKG-INFO",
         declared=(*parse_top_level(files.get(f"{_INFO}top_level.txt", b"")), *metadata.import_names),
         notes=modules.notes,
     )

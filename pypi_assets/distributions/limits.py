@@ -11,20 +11,22 @@ class Limits:
     """What reading one file may cost. The defaults let every honest distribution through.
 
     `max_metadata_bytes` bounds one small file (METADATA, pyproject.toml ...), `max_kept_bytes` all of them together,
-    `max_directory_bytes` a zip's central directory and a tar's member names. The ratio of inflated to compressed bytes
-    is judged once `ratio_free_bytes` are inflated, since small files of zeros are honest. `seconds` are processor time
-    of the reading thread, so that a slow network or a busy machine does not condemn a file.
+    `max_directory_bytes` a zip's central directory and a tar's member names, `max_name_length` (in characters) one
+    name. The ratio of inflated to compressed bytes is judged once `ratio_free_bytes` are inflated, since small files of
+    zeros are honest. `seconds` are processor time of the reading thread, so that a slow network or a busy machine does
+    not condemn a file.
     """
 
     max_file_bytes: int = 2048 * MIB
-    max_metadata_bytes: int = 16 * MIB
-    max_kept_bytes: int = 64 * MIB
-    max_directory_bytes: int = 64 * MIB
-    max_members: int = 500_000
+    max_metadata_bytes: int = 8 * MIB
+    max_kept_bytes: int = 16 * MIB
+    max_directory_bytes: int = 32 * MIB
+    max_members: int = 200_000
+    max_name_length: int = 4096
     max_inflated_bytes: int = 8192 * MIB
     max_expansion_ratio: float = 200.0
     ratio_free_bytes: int = 256 * MIB
-    seconds: float = 300.0
+    seconds: float = 60.0
 
 
 class LimitExceededError(Exception):
@@ -53,6 +55,8 @@ class Budget:
     def count_member(self, name: str) -> None:
         self._members += 1
         self._name_chars += len(name)
+        if len(name) > self.limits.max_name_length:
+            raise LimitExceededError(f"a member's name is longer than {self.limits.max_name_length} characters")
         if self._name_chars > self.limits.max_directory_bytes:
             raise LimitExceededError(f"the members' names are longer than {self.limits.max_directory_bytes} together")
         if self._members > self.limits.max_members:

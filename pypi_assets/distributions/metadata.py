@@ -12,7 +12,7 @@ from email.parser import HeaderParser
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from pypi_assets.distributions.archives import printable
+from pypi_assets.distributions.extracts import printable
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,11 @@ class DistributionRecord:
     """What was read from one distribution.
 
     `requires_dist` None means unknown, an empty tuple means none. `modules` are dotted import names, sorted.
-    `declared` are top-level names as the project declares them (top_level.txt, Import-Name). `error` is None where
-    the file could be read; a partly read file keeps what was found, and `notes` tell what was odd.
+    `modules_by` and `requires_by` name the rule by which they are known (`archive`, `METADATA`, `find packages` ...),
+    None where they are unknown. `stubs` are the modules that its stub files describe, `left_out` counts module files
+    whose paths no import statement can name. `declared` are top-level names as the project declares them
+    (top_level.txt, Import-Name). `error` is None where the file could be read; a partly read file keeps what was
+    found, and `notes` tell what was odd.
     """
 
     filename: str
@@ -79,6 +82,10 @@ class DistributionRecord:
     provides_extra: tuple[str, ...] = ()
     entry_points: dict[str, dict[str, str]] = field(default_factory=dict)
     modules: tuple[str, ...] | None = None
+    modules_by: str | None = None
+    requires_by: str | None = None
+    stubs: tuple[str, ...] = ()
+    left_out: int = 0
     declared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     error: ReadError | None = None

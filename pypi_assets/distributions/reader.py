@@ -1,20 +1,29 @@
 """Reads one distribution, from a source of bytes or a path, into a record. Nothing of it is run or unpacked."""
 
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from pypi_assets.distributions import eggs, sdists, wheels
-from pypi_assets.distributions.archives import Extract, extract_tar, extract_zip
+from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
 from pypi_assets.distributions.metadata import CoreMetadata
 from pypi_assets.distributions.models import DistributionKind, DistributionRecord, ErrorKind
 from pypi_assets.distributions.records import build_record
-from pypi_assets.distributions.sources import CHUNK, SequentialSource, SourceError
+from pypi_assets.distributions.sources import (
+    CHUNK,
+    FileSource,
+    RangeSource,
+    SequentialSource,
+    SourceError,
+    is_range_source,
+)
+from pypi_assets.distributions.tars import extract_tar
+from pypi_assets.distributions.zips import extract_zip
 
-SPOOLED_BYTES = 64 * 1024**2
+SPOOLED_BYTES = 16 * 1024**2
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _UNREAD_COMPRESSIONS = {b"\x1f\x9d": "compress", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z", b"Rar!": "rar"}
 _READERS = {
@@ -24,32 +33,40 @@ _READERS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The record of a distribution, and the extract that it was made of."""
+
+    record: DistributionRecord
+    extract: Extract
+
+
 def read_distribution(
-    source: BinaryIO,
+    source: BinaryIO | RangeSource,
     filename: str,
     *,
     project: str | None = None,
     limits: Limits | None = None,
     hash_content: bool = True,
-) -> DistributionRecord:
-    """The record of the distribution in `source`, which is at its start; `filename` tells its kind.
+) -> Reading:
+    """Reads the distribution in `source`, which is at its start; `filename` tells its kind.
 
     Never raises at bad content: the record's `error` says what is wrong with it. What the source itself raises, comes
-    up. sha256 and size are of all bytes, and None where a limit stopped the reading before the end. A tar is read in
-    one pass, so its source need not be seekable; a zip from a source that is not seekable goes through a temporary
-    file. Without `hash_content` a seekable zip is only read where its directory and its metadata are (sha256 and size
-    stay None): for sources of which every byte costs.
+    up; so does MismatchError, where a range source is not what the index promised. sha256 and size are of all bytes,
+    and None where a limit stopped the reading before the end, or without `hash_content`. A tar is read in one pass, so
+    its source need not be seekable; a zip from a source that is not seekable goes through a temporary file. A range
+    source, and without `hash_content` any seekable zip, is only read where its directory and its metadata are.
     """
-    parts = parse_filename(filename, project)
     budget = Budget(limits or Limits())
-    sequential = SequentialSource(source, budget)
-    hashed = hash_content
+    parts = parse_filename(filename, project)
+    sequential = None if is_range_source(source) else SequentialSource(cast("BinaryIO", source), budget)
+    hashed = sequential is not None and hash_content
     try:
         try:
-            extract = _extract(parts.kind, source, sequential, budget, hash_content=hash_content)
+            extract = _extract(parts.kind, source, sequential, budget, hash_content=hashed)
         except LimitExceededError as error:
             extract = _failed(ErrorKind.LIMIT_EXCEEDED, str(error))
-        if hash_content:
+        if sequential is not None and hash_content:
             try:
                 sequential.drain()
             except LimitExceededError as error:
@@ -57,41 +74,61 @@ def read_distribution(
                 hashed = False
     except SourceError as error:
         raise error.error from None
+    record = make_record(extract, filename, project=project)
+    if sequential is not None and hashed:
+        record = replace(record, sha256=sequential.sha256, size=sequential.size)
+    return Reading(record, extract)
+
+
+def make_record(extract: Extract, filename: str, *, project: str | None = None) -> DistributionRecord:
+    """The record that `extract` stands for: a pure function, so that what was read once can be judged again.
+
+    sha256 and size are None. The extract is left as it is.
+    """
+    parts = parse_filename(filename, project)
+    extract = replace(extract)
     try:
-        record = _READERS[parts.kind][1](parts, project, extract) if parts.kind in _READERS else None
+        if parts.kind in _READERS:
+            return _READERS[parts.kind][1](parts, project, extract)
     except LimitExceededError as error:
         extract.fail(ErrorKind.LIMIT_EXCEEDED, str(error))
-        record = None
-    record = record or build_record(parts, project, extract, CoreMetadata())
-    return replace(record, sha256=sequential.sha256, size=sequential.size) if hashed else record
+    return build_record(parts, project, extract, CoreMetadata())
 
 
 def read_path(path: Path, *, project: str | None = None, limits: Limits | None = None) -> DistributionRecord:
     """The record of the file at `path`, whose name tells its kind. Raises OSError where it can't be read."""
     with path.open("rb") as source:
-        return read_distribution(source, path.name, project=project, limits=limits)
+        return read_distribution(source, path.name, project=project, limits=limits).record
 
 
 def _extract(
-    kind: DistributionKind, source: BinaryIO, sequential: SequentialSource, budget: Budget, *, hash_content: bool
+    kind: DistributionKind,
+    source: BinaryIO | RangeSource,
+    sequential: SequentialSource | None,
+    budget: Budget,
+    *,
+    hash_content: bool,
 ) -> Extract:
     if kind not in _READERS:
         return _failed(ErrorKind.UNSUPPORTED_KIND, f"files of kind {kind} are not read")
     is_wanted = _READERS[kind][0]
+    if sequential is None:
+        return extract_zip(cast("RangeSource", source), is_wanted, budget)
+    file = cast("BinaryIO", source)
     if kind == DistributionKind.SDIST:
         start = sequential.peek(4)
         if compression := _UNREAD_COMPRESSIONS.get(start) or _UNREAD_COMPRESSIONS.get(start[:2]):
             return _failed(ErrorKind.UNSUPPORTED_KIND, f"archives compressed by {compression} are not read")
         if start not in _ZIP_STARTS:
             return extract_tar(sequential, is_wanted, budget)
-    if source.seekable():
+    if file.seekable():
         if hash_content:
             sequential.drain()
-        return extract_zip(source, is_wanted, budget)
+        return extract_zip(FileSource(file), is_wanted, budget)
     with tempfile.SpooledTemporaryFile(SPOOLED_BYTES) as spool:
         while chunk := sequential.read(CHUNK):
             spool.write(chunk)
-        return extract_zip(cast("BinaryIO", spool), is_wanted, budget)
+        return extract_zip(FileSource(cast("BinaryIO", spool)), is_wanted, budget)
 
 
 def _failed(kind: ErrorKind, text: str) -> Extract:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from pypi_assets.distributions.archives import Extract, printable
+from pypi_assets.distributions.extracts import Extract, printable
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
 from pypi_assets.distributions.models import DistributionRecord, FilenameParts
 
@@ -21,6 +21,10 @@ def build_record(
     provides_extra: tuple[str, ...] = (),
     entry_points: dict[str, dict[str, str]] | None = None,
     modules: tuple[str, ...] | None = None,
+    modules_by: str | None = None,
+    requires_by: str | None = None,
+    stubs: tuple[str, ...] = (),
+    left_out: int = 0,
     declared: Iterable[str] = (),
     notes: Iterable[str] = (),
 ) -> DistributionRecord:
@@ -43,6 +47,10 @@ def build_record(
         provides_extra=provides_extra,
         entry_points=entry_points or {},
         modules=modules,
+        modules_by=None if modules is None else modules_by,
+        requires_by=None if requires_dist is None else requires_by,
+        stubs=stubs,
+        left_out=left_out,
         declared=tuple(sorted(set(declared))),
         notes=tuple(printable(note) for note in unique(all_notes)),
         error=extract.error,
@@ -89,6 +97,10 @@ def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[
         "provides_extra": list(record.provides_extra),
         "entry_points": record.entry_points,
         "modules": None if record.modules is None else list(record.modules),
+        "modules_by": record.modules_by,
+        "requires_by": record.requires_by,
+        "stubs": list(record.stubs),
+        "left_out": record.left_out,
         "declared": list(record.declared),
         "notes": list(record.notes),
         "error": None if record.error is None else {"kind": record.error.kind.value, "text": record.error.text},

@@ -10,7 +10,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.archives import Extract, printable
+from pypi_assets.distributions.extracts import Extract, printable
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     conditional,

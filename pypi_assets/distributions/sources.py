@@ -7,11 +7,55 @@ disk or the network, comes up as SourceError, so that nobody mistakes it for a p
 import hashlib
 import io
 import zipfile
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from pypi_assets.distributions.limits import Budget, LimitExceededError
 
 CHUNK = 256 * 1024
+
+
+class RangeSource(Protocol):
+    """A file that is read where it is asked for. Each call may be a request to an index, so few large ones are best.
+
+    `size` is in bytes. `metadata_sha256` is what the index says of a wheel's METADATA, in hex, None where it says
+    nothing.
+    """
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def metadata_sha256(self) -> str | None: ...
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """`size` bytes from `offset`, fewer only where the file ends. Raises SourceError."""
+
+    def sidecar(self) -> bytes | None:
+        """The METADATA that the index serves beside a wheel, its hash checked; None where there is none to trust."""
+
+
+def is_range_source(source: object) -> bool:
+    return hasattr(source, "read_at")
+
+
+class FileSource:
+    """A seekable file as a range source."""
+
+    metadata_sha256 = None
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self.size = raw.seek(0, io.SEEK_END)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        self._raw.seek(offset)
+        return _read(self._raw, size)
+
+    def sidecar(self) -> None:
+        """None: there is nothing beside a file."""
+
+
+class MismatchError(Exception):
+    """What came of a range source is not what the index promised of the file: only the whole file can tell."""
 
 
 class SourceError(Exception):

@@ -2,7 +2,7 @@
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.archives import Extract, printable
+from pypi_assets.distributions.extracts import Extract, printable
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     parse_entry_points,
@@ -46,6 +46,8 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         provides_extra=metadata.provides_extra,
         entry_points=parse_entry_points(extract.files.get(f"{dist_info}/entry_points.txt", b"")),
         modules=modules.names if extract.members else None,
+        modules_by="archive",
+        requires_by="METADATA",
         declared=(*parse_top_level(extract.files.get(f"{dist_info}/top_level.txt", b"")), *metadata.import_names),
         notes=(*notes, *modules.notes),
     )

@@ -25,7 +25,7 @@ PKG_INFO = core_metadata("demo", "1.0", requires_dist=["a"])
 
 
 def read(content, filename, **limits):
-    return read_distribution(io.BytesIO(content), filename, limits=Limits(**limits))
+    return read_distribution(io.BytesIO(content), filename, limits=Limits(**limits)).record
 
 
 def error_of(record: DistributionRecord) -> ReadError:
@@ -51,7 +51,7 @@ class OneWay(io.RawIOBase):
 @pytest.mark.parametrize("make", [make_wheel, make_sdist, make_egg])
 def test_a_source_that_is_not_seekable_gives_the_same_record(tmp_path, make):
     path = make(tmp_path, "demo", "1.0")
-    record = read_distribution(OneWay(path.read_bytes()), path.name)
+    record = read_distribution(OneWay(path.read_bytes()), path.name).record
     assert record.error is None
     assert record.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert record == read_path(path)
@@ -69,7 +69,7 @@ def test_a_zip_is_read_at_its_ends_only_where_no_hash_is_asked_for(tmp_path):
             Counting.count += len(chunk)
             return chunk
 
-    record = read_distribution(Counting(path.read_bytes()), path.name, hash_content=False)
+    record = read_distribution(Counting(path.read_bytes()), path.name, hash_content=False).record
     assert record == replace(read_path(path), sha256=None, size=None)
     assert Counting.count < 100_000 < path.stat().st_size
 
@@ -335,7 +335,7 @@ def test_mutated_archives_never_raise(originals, data):
         position = data.draw(st.integers(0, len(mutated) - 1))
         mutated[position] = data.draw(st.integers(0, 255))
     mutated = mutated[: data.draw(st.just(len(mutated)) | st.integers(0, len(mutated)))]
-    check(read_distribution(io.BytesIO(mutated), filename, limits=SMALL), bytes(mutated))
+    check(read_distribution(io.BytesIO(mutated), filename, limits=SMALL).record, bytes(mutated))
 
 
 @settings(max_examples=100, deadline=None)
@@ -344,7 +344,7 @@ def test_mutated_archives_never_raise(originals, data):
 @example(SDIST, b"\xfd7zXZ\0" + bytes(30))
 @example(SDIST, b"BZh9" + bytes(30))
 def test_random_bytes_never_raise(filename, content):
-    check(read_distribution(io.BytesIO(content), filename, limits=SMALL), content)
+    check(read_distribution(io.BytesIO(content), filename, limits=SMALL).record, content)
 
 
 TEXT = st.text(max_size=60) | st.sampled_from(["", "[project]", "[[", "name = 1", "a\n[:]\n;\n@", "]\n[x:y"])
@@ -367,7 +367,7 @@ TEXT = st.text(max_size=60) | st.sampled_from(["", "[project]", "[[", "name = 1"
 @example({"setup.cfg": "[options]\npackages = %(x)s\n  y\n[options\n", "PKG-INFO": "Metadata-Version: 2.x\n"})
 def test_random_metadata_files_never_raise(files):
     content = tar_bytes({f"demo-1.0/{name}": text for name, text in files.items()}, format="tar")
-    check(read_distribution(io.BytesIO(content), SDIST, limits=SMALL), content)
+    check(read_distribution(io.BytesIO(content), SDIST, limits=SMALL).record, content)
 
 
 @pytest.mark.parametrize("build", [make_wheel, make_sdist, make_egg])
