@@ -1,0 +1,1 @@
+"""Real distributions to read: which ones, and how to get them."""

@@ -1,0 +1,125 @@
+"""Downloads the real distributions that the reader is measured on, with pip, about 450 MB the first time.
+
+    python -m benchmarks.corpora.download [FOLDER]
+
+`FOLDER` (default .corpora) gets `closure/`, the wheels of this project's own pinned dependencies, and `pairs/`, an
+sdist and a wheel of each release in pairs.txt. pip asks a build backend for the metadata of an sdist before it keeps
+it; here every backend is replaced by one that copies the sdist's PKG-INFO, so that nothing of a distribution is run.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from packaging.utils import parse_sdist_filename, parse_wheel_filename
+
+ROOT = Path(__file__).parents[2]
+PAIRS = Path(__file__).with_name("pairs.txt")
+FOLDER = ROOT / ".corpora"
+
+BACKENDS = (
+    "flit.buildapi",
+    "flit_core.buildapi",
+    "hatchling.build",
+    "maturin",
+    "mesonpy",
+    "pdm.backend",
+    "pdm.pep517.api",
+    "poetry.core.masonry.api",
+    "poetry.masonry.api",
+    "scikit_build_core.build",
+    "setuptools.build_meta",
+    "uv_build",
+)
+COPY_PKG_INFO = """
+import pathlib
+from email.parser import BytesHeaderParser
+
+
+def prepare_metadata_for_build_wheel(folder, config_settings=None):
+    content = pathlib.Path("PKG-INFO").read_bytes()
+    fields = BytesHeaderParser().parsebytes(content)
+    info = pathlib.Path(folder, fields["Name"].replace("-", "_") + "-" + fields["Version"] + ".dist-info")
+    info.mkdir()
+    (info / "METADATA").write_bytes(content)
+    return info.name
+
+
+def build_wheel(*_, **__):
+    raise NotImplementedError("only metadata are copied here")
+
+
+class __legacy__:
+    prepare_metadata_for_build_wheel = staticmethod(prepare_metadata_for_build_wheel)
+    build_wheel = staticmethod(build_wheel)
+"""
+
+
+def releases(path: Path) -> list[str]:
+    """The `name==version` lines of a list."""
+    lines = (line.partition("#")[0].strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def pip_download(folder: Path, *options: str, backends: Path | None = None) -> None:
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    environment = os.environ | ({"PYTHONPATH": str(backends)} if backends else {})
+    subprocess.run([*pip, "--dest", str(folder), *options], env=environment, check=True)
+
+
+def write_backends(folder: Path) -> None:
+    for name in BACKENDS:
+        *packages, module = name.split(".")
+        package = folder
+        for part in packages:
+            package /= part
+            package.mkdir(exist_ok=True)
+            (package / "__init__.py").touch()
+        (package / f"{module}.py").write_text(COPY_PKG_INFO)
+
+
+def have_sdist(folder: Path) -> set[str]:
+    names = (parse_sdist_filename(path.name) for path in folder.glob("*.tar.gz"))
+    return {f"{name}=={version}" for name, version in names}
+
+
+def have_wheel(folder: Path) -> set[str]:
+    names = (parse_wheel_filename(path.name)[:2] for path in folder.glob("*.whl"))
+    return {f"{name}=={version}" for name, version in names}
+
+
+def canonical(release: str) -> str:
+    name, _, version = release.partition("==")
+    name, version = parse_sdist_filename(f"{name}-{version}.tar.gz")
+    return f"{name}=={version}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
+    folder = parser.parse_args().folder
+    closure, pairs = folder / "closure", folder / "pairs"
+    closure.mkdir(parents=True, exist_ok=True)
+    pairs.mkdir(exist_ok=True)
+    missing = [line for line in releases(ROOT / "constraints.txt") if canonical(line) not in have_wheel(closure)]
+    if missing:
+        pip_download(closure, "--only-binary", ":all:", *missing)
+    listed = releases(PAIRS)
+    if wheels := [line for line in listed if canonical(line) not in have_wheel(pairs)]:
+        pip_download(pairs, "--only-binary", ":all:", *wheels)
+    sdists = [line for line in listed if canonical(line) not in have_sdist(pairs)]
+    with tempfile.TemporaryDirectory() as backends, ThreadPoolExecutor(4) as pool:
+        write_backends(Path(backends))
+        options = ["--no-binary", ":all:", "--no-build-isolation", "--use-pep517"]
+        for _ in pool.map(lambda line: pip_download(pairs, *options, line, backends=Path(backends)), sdists):
+            pass
+    print(f"{len(have_wheel(closure))} wheels in {closure}")
+    print(f"{len(have_sdist(pairs) & have_wheel(pairs))} pairs in {pairs}")
+
+
+if __name__ == "__main__":
+    main()
