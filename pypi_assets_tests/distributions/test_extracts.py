@@ -1,0 +1,133 @@
+"""What is stored of a distribution comes back as it was, for ever, and what is damaged says so."""
+
+import random
+import struct
+import threading
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.distributions import extracts
+from pypi_assets.distributions.extracts import (
+    DICTIONARY_ID,
+    MAX_EXTRACT_BYTES,
+    Extract,
+    ExtractError,
+    decode_extract,
+    encode_extract,
+)
+from pypi_assets.distributions.models import ErrorKind, ReadError
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+EXTRACTS = st.builds(
+    Extract,
+    members=st.lists(NAMES, max_size=20),
+    files=st.dictionaries(NAMES, st.binary(max_size=200), max_size=5),
+    notes=st.lists(NAMES, max_size=3),
+    error=st.none() | st.builds(ReadError, st.sampled_from(ErrorKind), NAMES),
+)
+WHEEL = Extract(
+    members=["demo/__init__.py", "demo-1.0.dist-info/METADATA"],
+    files={"demo-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"},
+)
+
+
+def frame(packed: bytes) -> bytes:
+    return extracts._codecs.compressor().compress(packed)
+
+
+@given(EXTRACTS)
+def test_an_extract_comes_back_as_it_was(extract: Extract) -> None:
+    assert decode_extract(encode_extract(extract)) == extract
+
+
+@pytest.mark.parametrize("members", [[], [""], ["", ""], ["a\nb"], ["a\n", "b"], ["a", "b"], ["\0"]])
+def test_members_are_kept_apart_whatever_their_names(members: list[str]) -> None:
+    assert decode_extract(encode_extract(Extract(members))).members == members
+
+
+def test_the_same_extract_gives_the_same_bytes() -> None:
+    assert encode_extract(WHEEL) == encode_extract(decode_extract(encode_extract(WHEEL)))
+
+
+def test_a_frame_says_its_size_and_dictionary_and_has_a_checksum() -> None:
+    frame = zstandard.get_frame_parameters(encode_extract(WHEEL))
+
+    assert (frame.dict_id, frame.has_checksum) == (DICTIONARY_ID, True)
+    assert frame.content_size == len(extracts.pack(WHEEL))
+
+
+def test_a_wheel_of_two_files_takes_less_than_a_hundred_bytes() -> None:
+    assert len(encode_extract(WHEEL)) < 100
+
+
+def test_any_damage_is_found() -> None:
+    content = encode_extract(WHEEL)
+    random.seed(1)
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= random.randrange(1, 256)
+        try:
+            found = decode_extract(bytes(damaged))
+        except ExtractError:
+            continue
+        assert found == WHEEL  # a bit of the frame's header that says nothing
+
+
+@pytest.mark.parametrize("content", [b"", b"not a frame", encode_extract(WHEEL)[:-5], encode_extract(WHEEL) + b"more"])
+def test_what_is_not_one_whole_frame_is_refused(content: bytes) -> None:
+    with pytest.raises(ExtractError, match="damaged extract"):
+        decode_extract(content)
+
+
+def test_what_claims_to_be_huge_is_not_inflated() -> None:
+    header = struct.pack("<IB", 0xFD2FB528, 0b1110_0000) + struct.pack("<Q", MAX_EXTRACT_BYTES + 1)
+
+    with pytest.raises(ExtractError, match=f"an extract of {MAX_EXTRACT_BYTES + 1} bytes"):
+        decode_extract(header + b"\0" * 20)
+
+
+def test_a_frame_that_does_not_say_its_size_is_refused() -> None:
+    with pytest.raises(ExtractError, match="an extract of"):
+        decode_extract(zstandard.ZstdCompressor(write_content_size=False).compress(b"x" * 1000))
+
+
+def test_other_content_in_a_sound_frame_is_refused() -> None:
+    with pytest.raises(ExtractError, match="damaged extract"):
+        decode_extract(frame(b"\x93\x01\x02\x03"))
+
+
+def test_a_dictionary_or_a_format_of_a_newer_version_is_named() -> None:
+    content = bytearray(encode_extract(WHEEL))
+    offset = content.index(DICTIONARY_ID.to_bytes(2, "little"))
+    content[offset : offset + 2] = (DICTIONARY_ID + 9).to_bytes(2, "little")
+    with pytest.raises(ExtractError, match=f"dictionary {DICTIONARY_ID + 9}; a newer version"):
+        decode_extract(bytes(content))
+
+    packed = bytearray(extracts.pack(WHEEL))
+    packed[1] = 99
+    with pytest.raises(ExtractError, match="format 99; a newer version"):
+        decode_extract(frame(bytes(packed)))
+
+
+def test_half_a_surrogate_pair_cannot_be_stored() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        encode_extract(Extract(["\udc80"]))
+
+
+def test_threads_do_not_share_what_zstd_works_in() -> None:
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        made = Extract([f"{seed}/{number}" for number in range(500)])
+        wrong.extend(seed for _ in range(50) if decode_extract(encode_extract(made)) != made)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []
