@@ -1,0 +1,277 @@
+"""Files of an index, as a stream or in parts, checked against what their project's page promises of them."""
+
+import hashlib
+import io
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from shutil import copyfileobj
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
+from urllib.parse import urldefrag
+
+import requests
+
+from pypi_assets.index.errors import (
+    ContentError,
+    GoneError,
+    PackageIndexError,
+    RefusedError,
+    TooLargeError,
+    TransientError,
+)
+from pypi_assets.index.models import FetchedBytes
+from pypi_assets.index.transport import CHUNK_BYTES, Transport
+from pypi_assets.index.urls import redact
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+MAX_SIDECAR_BYTES = 8 * 1024**2
+SPOOLED_BYTES = 16 * 1024**2
+"""How much of a whole file is kept in memory; the rest goes to a temporary file."""
+
+# Servers that take a .tar.gz for a compressed .tar must not be asked to compress, nor must it be undone.
+_AS_STORED = {"Accept-Encoding": "identity"}
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedFile:
+    """A file, what its page says of it (None where it says nothing), and the most bytes that are wanted of it."""
+
+    url: str
+    sha256: str | None
+    size: int | None
+    max_bytes: int
+
+    def check_size(self) -> None:
+        """Raises TooLargeError where the file is larger than wanted."""
+        if self.size is not None and self.size > self.max_bytes:
+            raise TooLargeError(f"{self.size} bytes, and at most {self.max_bytes} are read", redact(self.url))
+
+
+class FileBody(io.RawIOBase):
+    """The body of an answer as a stream, to be read once. At its end it raises unless it was what was promised.
+
+    `failure` is what went wrong on the way: whatever a reader has made of the stream by then counts for nothing.
+    """
+
+    def __init__(self, transport: Transport, response: requests.Response, promised: PromisedFile) -> None:
+        self.failure: PackageIndexError | None = None
+        self.received = 0
+        self._promised = promised
+        self._is_length_known = "Content-Length" in response.headers or response.raw.chunked
+        limit = promised.max_bytes if promised.size is None else promised.size
+        self._chunks = transport.chunks(response, limit, promised.url, decode=False)
+        self._digest = hashlib.sha256()
+        self._unread = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        target = memoryview(buffer).cast("B")
+        self._unread = self._unread or memoryview(self._receive())
+        size = min(len(target), len(self._unread))
+        target[:size] = self._unread[:size]
+        self._unread = self._unread[size:]
+        return size
+
+    def drain(self) -> int:
+        """Receives what is left, and returns the size of the whole body in bytes."""
+        while self._receive():
+            pass
+        return self.received
+
+    def _receive(self) -> bytes:
+        """What comes next, nothing only at the end of what was promised."""
+        if self.failure is not None:
+            raise self.failure
+        try:
+            chunk = next(self._chunks, b"")
+            self.received += len(chunk)
+            self._digest.update(chunk)
+            if not chunk:
+                self._check()
+        except PackageIndexError as error:
+            self.failure = error
+            if isinstance(error, TooLargeError) and self._promised.size is not None:
+                text = f"more bytes than the {self._promised.size} that its page promises"
+                self.failure = ContentError(text, error.url)
+            raise self.failure from error.__cause__
+        return chunk
+
+    def _check(self) -> None:
+        url, size, sha256 = redact(self._promised.url), self._promised.size, self._promised.sha256
+        if size is not None and self.received != size:
+            if not self._is_length_known:  # the connection's end is the only sign of the body's end
+                raise TransientError(f"{self.received} bytes came, {size} are due", url)
+            raise ContentError(f"{self.received} bytes, and its page promises {size}", url)
+        if sha256 is not None and self._digest.hexdigest() != sha256.lower():
+            raise ContentError(f"its sha256 is {self._digest.hexdigest()}, and its page promises {sha256}", url)
+
+
+class _ConsumerError(Exception):
+    """Carries what a consumer raised past the retries, whatever it is."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def stream_file(
+    transport: Transport, promised: PromisedFile, consume: Callable[[BinaryIO], _T], asked: list[str]
+) -> tuple[_T, int]:
+    """What `consume` makes of the file, and the file's size; see `IndexClient.stream_file`.
+
+    Each URL asked for is appended to `asked`.
+    """
+    promised.check_size()
+
+    def attempt() -> tuple[_T, int]:
+        with transport.exchange("GET", promised.url, _AS_STORED, asked=asked) as response:
+            body = FileBody(transport, response, promised)
+            try:
+                result = consume(io.BufferedReader(body, CHUNK_BYTES))
+            except Exception as error:
+                if error is body.failure:
+                    raise
+                raise body.failure or _ConsumerError(error) from error
+            return result, body.drain()
+
+    try:
+        return transport.retry(attempt)
+    except _ConsumerError as carrier:
+        raise carrier.error from carrier.error.__cause__
+
+
+class RangedFile:
+    """A file that is read where it is asked for; for one thread at a time, and to be closed after use.
+
+    Each `read_at` is one request, and nothing is kept between them. Where a server knows no ranges, or answers one with
+    anything else than what was asked for, and where all of the file is asked for, the whole file is fetched, checked,
+    and read from then on. Raises TransientError, GoneError and RefusedError as the client's other methods do, and
+    TooLargeError where only the whole file would do and it is larger than `max_bytes`.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        url: str,
+        *,
+        sha256: str | None,
+        size: int,
+        max_bytes: int,
+        metadata_sha256: str | None,
+        has_sidecar: bool,
+    ) -> None:
+        self.size = size
+        self.metadata_sha256 = metadata_sha256
+        self._transport = transport
+        self._promised = PromisedFile(url, sha256, size, max_bytes)
+        self._may_have_sidecar = has_sidecar
+        self._sidecar: bytes | None = None
+        self._whole: BinaryIO | None = None
+        self._asked: list[str] = []
+        self._bytes = 0
+        self._seconds = 0.0
+
+    def __enter__(self) -> "RangedFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forgets the whole file, where it was fetched."""
+        if self._whole is not None:
+            self._whole.close()
+
+    @property
+    def fetched(self) -> FetchedBytes:
+        """What this file took until now: the bytes of all good answers, and every request, whatever came of it."""
+        return FetchedBytes(self._bytes, len(self._asked), self._seconds)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """`size` bytes from `offset`, fewer only where the file ends. Raises ValueError for a negative offset."""
+        if offset < 0:
+            raise ValueError(f"an offset before the start of the file: {offset}")
+        end = min(offset + size, self.size)
+        if end <= offset:
+            return b""
+        is_all = end - offset == self.size <= self._promised.max_bytes
+        if self._whole is None and not is_all:
+            part = self._timed(lambda: self._transport.retry(lambda: self._ask_range(offset, end)))
+            if part is not None:
+                return part
+        whole = self.whole()
+        whole.seek(offset)
+        return whole.read(end - offset)
+
+    def sidecar(self) -> bytes | None:
+        """The METADATA that the index serves beside a wheel (PEP 658), its hash checked where the page names one.
+
+        None where there is none that can be trusted. It is asked for once at most, unless TransientError comes up.
+        """
+        if self._may_have_sidecar:
+            url = f"{urldefrag(self._promised.url).url}.metadata"
+            promised = PromisedFile(url, self.metadata_sha256, None, MAX_SIDECAR_BYTES)
+            try:
+                self._sidecar = self._stream(promised, lambda stream: stream.read())
+            except (GoneError, RefusedError):
+                self._sidecar = None
+            self._may_have_sidecar = False
+        return self._sidecar
+
+    def whole(self) -> BinaryIO:
+        """The whole file from its start, checked and seekable; it is fetched once, and closed with this object."""
+        if self._whole is None:
+            self._whole = self._stream(self._promised, _spooled)
+        self._whole.seek(0)
+        return self._whole
+
+    def _stream(self, promised: PromisedFile, consume: Callable[[BinaryIO], _T]) -> _T:
+        result, received = self._timed(lambda: stream_file(self._transport, promised, consume, self._asked))
+        self._bytes += received
+        return result
+
+    def _ask_range(self, offset: int, end: int) -> bytes | None:
+        """The bytes from `offset` to `end`; None where they were not served, and only the whole file can tell."""
+        url = self._promised.url
+        headers = _AS_STORED | {"Range": f"bytes={offset}-{end - 1}"}
+        with self._transport.exchange("GET", url, headers, asked=self._asked) as response:
+            if response.status_code == requests.codes.ok:  # this server knows no ranges: here is the whole file
+                self._promised.check_size()
+                body = FileBody(self._transport, response, self._promised)
+                self._whole = _spooled(cast("BinaryIO", body))
+                self._bytes += body.received
+                return None
+            content_range = response.headers.get("Content-Range", "").strip().lower()
+            is_partial = response.status_code == requests.codes.partial_content
+            if not is_partial or content_range != f"bytes {offset}-{end - 1}/{self.size}":
+                return None
+            try:
+                part = b"".join(self._transport.chunks(response, end - offset, url, decode=False))
+            except TooLargeError:
+                return None
+        if len(part) < end - offset:
+            raise TransientError(f"{len(part)} bytes of a range came, {end - offset} are due", redact(url))
+        self._bytes += len(part)
+        return part
+
+    def _timed(self, ask: Callable[[], _T]) -> _T:
+        started = self._transport.clock()
+        try:
+            return ask()
+        finally:
+            self._seconds += self._transport.clock() - started
+
+
+def _spooled(stream: BinaryIO) -> BinaryIO:
+    """All of `stream` in a temporary file, the first SPOOLED_BYTES in memory."""
+    with ExitStack() as closed_on_failure:
+        spool = closed_on_failure.enter_context(tempfile.SpooledTemporaryFile(SPOOLED_BYTES))
+        copyfileobj(stream, spool, CHUNK_BYTES)
+        closed_on_failure.pop_all()
+    return cast("BinaryIO", spool)

@@ -1,0 +1,139 @@
+"""Files read as they come: the consumer's errors are its own, the network's are tried again."""
+
+import hashlib
+import io
+from typing import BinaryIO
+
+import pytest
+import requests
+
+from pypi_assets.index.errors import ContentError, TooLargeError, TransientError
+from pypi_assets_tests.index.loopback import Answer, answering
+from pypi_assets_tests.index.test_client import DATA, SHA256, client_of
+
+WHOLE = Answer(200, DATA)
+CUT = Answer(200, DATA[:500], {"Content-Length": str(len(DATA))}, is_last=True)
+PROMISED = {"sha256": SHA256, "size": len(DATA), "max_bytes": 10_000}
+
+
+def test_a_consumer_gets_the_bytes_as_they_come() -> None:
+    def consume(stream: BinaryIO) -> str:
+        assert (stream.readable(), stream.seekable(), stream.writable()) == (True, False, False)
+        digest = hashlib.sha256(stream.read(1) + stream.read(99))
+        while chunk := stream.read(64):
+            digest.update(chunk)
+        assert stream.read(1) == stream.read() == b""
+        return digest.hexdigest()
+
+    with answering(WHOLE) as loopback, client_of(loopback) as client:
+        digest, fetched = client.stream_file(f"{loopback.url}/f", consume, **PROMISED)
+    assert digest == SHA256
+    assert (fetched.bytes, fetched.requests) == (len(DATA), 1)
+
+
+def test_what_a_consumer_leaves_is_checked_too() -> None:
+    with answering(WHOLE, Answer(200, DATA[:-1] + b"!")) as loopback, client_of(loopback) as client:
+        taken, fetched = client.stream_file(f"{loopback.url}/f", lambda stream: stream.read(3), **PROMISED)
+        assert (taken, fetched.bytes) == (DATA[:3], len(DATA))
+        with pytest.raises(ContentError, match="sha256"):
+            client.stream_file(f"{loopback.url}/f", lambda stream: stream.read(3), **PROMISED)
+
+
+def test_each_try_is_consumed_from_the_start() -> None:
+    seen: list[bytes] = []
+
+    def consume(stream: BinaryIO) -> int:
+        seen.append(b"")
+        while chunk := stream.read(100):
+            seen[-1] += chunk
+        return len(seen)
+
+    with answering(CUT, Answer(503), CUT, WHOLE) as loopback, client_of(loopback) as client:
+        result, fetched = client.stream_file(f"{loopback.url}/f", consume, **PROMISED)
+    assert (result, fetched.requests) == (3, 4)
+    assert seen[-1] == DATA
+    assert all(DATA.startswith(part) and len(part) <= 500 for part in seen[:-1])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("no archive"),
+        OSError("disk full"),
+        requests.ConnectionError("another server"),
+        TransientError("another index", "https://index.example.org/"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_consumers_own_error_comes_up_as_it_is(error: Exception) -> None:
+    def consume(stream: BinaryIO) -> None:
+        stream.read(10)
+        raise error from KeyError("why")
+
+    with answering(WHOLE) as loopback, client_of(loopback) as client:
+        with pytest.raises(type(error)) as caught:
+            client.stream_file(f"{loopback.url}/f", consume, **PROMISED)
+        assert len(loopback.asked) == 1
+    assert caught.value is error
+    assert isinstance(error.__cause__, KeyError)
+
+
+def test_an_interrupted_stream_is_no_broken_archive() -> None:
+    """Readers of archives take OSError for broken bytes: what the network does must not look like it."""
+    with answering(CUT) as loopback, client_of(loopback, attempts=1) as client:
+
+        def consume(stream: BinaryIO) -> None:
+            with pytest.raises(TransientError) as first:
+                stream.read()
+            assert not isinstance(first.value, OSError)
+            with pytest.raises(TransientError) as again:
+                stream.read()
+            assert again.value is first.value
+
+        with pytest.raises(TransientError):
+            client.stream_file(f"{loopback.url}/f", consume, **PROMISED)
+
+
+def test_what_came_of_an_interrupted_stream_counts_for_nothing() -> None:
+    def swallow(stream: BinaryIO) -> str:
+        try:
+            return f"whole: {len(stream.read())}"
+        except TransientError:
+            return "cut short"
+
+    def disguise(stream: BinaryIO) -> str:
+        try:
+            return f"whole: {len(stream.read())}"
+        except TransientError as error:
+            raise ValueError("no archive") from error
+
+    for consume in (swallow, disguise):
+        with answering(CUT, WHOLE) as loopback, client_of(loopback) as client:
+            result, _ = client.stream_file(f"{loopback.url}/f", consume, **PROMISED)
+        assert result == f"whole: {len(DATA)}"
+
+
+def test_a_consumer_that_reads_to_the_end_meets_other_bytes_there() -> None:
+    finished: list[bytes] = []
+    with answering(Answer(200, DATA[:-1] + b"!")) as loopback, client_of(loopback) as client:
+        with pytest.raises(ContentError, match="sha256"):
+            client.stream_file(f"{loopback.url}/f", lambda stream: finished.append(stream.read()), **PROMISED)
+        assert len(loopback.asked) == 1
+    assert finished == []
+
+
+def test_a_stream_keeps_to_its_limit() -> None:
+    taken = io.BytesIO()
+    with answering(WHOLE) as loopback, client_of(loopback) as client:
+        with pytest.raises(TooLargeError, match="more than 1000 bytes"):
+            client.stream_file(
+                f"{loopback.url}/f",
+                lambda stream: taken.write(stream.read()),
+                sha256=None,
+                size=None,
+                max_bytes=1000,
+            )
+        with pytest.raises(TooLargeError, match="at most 1000"):
+            client.stream_file(f"{loopback.url}/f", taken.write, sha256=None, size=1001, max_bytes=1000)
+        assert len(loopback.asked) == 1
+    assert taken.getvalue() == b""
