@@ -9,12 +9,14 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Sequence
 from typing import cast
 
 from isal import igzip_lib
 
 from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.limits import Budget, LimitExceededError
+from pypi_assets.distributions.metadata import headers_of
 
 ARCHIVE_ERRORS: tuple[type[Exception], ...] = (
     zipfile.BadZipFile,  # no zip, a directory that lies, a wrong CRC
@@ -35,6 +37,10 @@ ARCHIVE_ERRORS: tuple[type[Exception], ...] = (
 )
 """All that zipfile, tarfile and the decompressors raise at broken bytes."""
 FAILURES: tuple[type[Exception], ...] = (LimitExceededError, *ARCHIVE_ERRORS)
+
+
+_ODD = ("//", "/.", "\n/", "\n.", "\n\n", "\0")
+"""What names that need no cleaning do not hold, between line feeds."""
 
 
 class Members:
@@ -64,8 +70,30 @@ class Members:
             self._extract.members.append(name)
         return name
 
+    def add_all(self, names: list[str]) -> Sequence[str | None]:
+        """What `add` gives for each of `names`, of which those that end in / are folders."""
+        lines = "\n".join(("", *names, ""))
+        if any(odd in lines for odd in _ODD) or not self._seen.isdisjoint(names) or len(set(names)) < len(names):
+            cut = (name.partition("\0")[0] for name in names)  # zipfile, and so an installer, ends a name at a NUL
+            return [self.add(name, is_file=not name.endswith("/")) for name in cut]
+        self._budget.count_members(names)
+        self._seen.update(names)
+        if "/\n" not in lines:
+            self._extract.members += names
+            return names.copy()
+        self._extract.members += [name for name in names if not name.endswith("/")]
+        return [None if name.endswith("/") else name for name in names]
+
     def finish(self) -> None:
         if self._unsafe:
             self._extract.notes.append(f"{self._unsafe} member names that lead out of the archive are ignored")
         if self._repeated:
             self._extract.notes.append(f"{self._repeated} member names occur again; the last one counts")
+        differing = len(set(map(str.casefold, self._extract.members)))
+        if colliding := len(self._extract.members) - differing:
+            self._extract.notes.append(f"{colliding} member names differ from another one by case alone")
+
+
+def trimmed(name: str, content: bytes) -> bytes:
+    """What is kept of a wanted file: of core metadata the headers, since nothing is made of the description."""
+    return headers_of(content) if name.rpartition("/")[2] in {"METADATA", "PKG-INFO"} else content

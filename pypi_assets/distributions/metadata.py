@@ -50,6 +50,19 @@ def decode_text(content: bytes, name: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(notes)
 
 
+_HEADERS = re.compile(
+    rb"(?:\xef\xbb\xbf)?+(?:(?:From |[!-9;-~]*+:|[\t ])[^\r\n]*+(?:\r\n|\r|\n|\Z))*+[^\r\n]*+(?:\r\n|\r|\n|\Z)"
+)
+"""Headers and the line that ends them, blank or not, in the eyes of email.feedparser."""
+
+
+def headers_of(content: bytes) -> bytes:
+    """The start of core metadata that `parse_metadata` makes the same of: the headers and the line that ends them."""
+    match = _HEADERS.match(content)
+    headers = match.group() if match else content
+    return content if b"\0" in headers else headers  # NULs are left out before the lines are told apart
+
+
 def parse_metadata(content: bytes, name: str) -> CoreMetadata:
     """The core metadata in `content`; `name` names the file in notes.
 
