@@ -33,6 +33,7 @@ class ErrorKind(StrEnum):
     BAD_METADATA = "bad metadata"
     LIMIT_EXCEEDED = "limit exceeded"
     UNSUPPORTED_KIND = "unsupported kind"
+    READER_FAILURE = "reader failure"
 
 
 @dataclass(frozen=True, slots=True)

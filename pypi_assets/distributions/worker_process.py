@@ -1,0 +1,307 @@
+"""What a reader process does, and the messages between it and its parent.
+
+Run as a program by `workers.py`, which owns the other end of the socket that is this process's stdin. All that it reads
+comes from there: it gets no address, opens no connection and no file but a temporary one, and what goes either way is
+msgpack of known types, since a hostile file may get the better of a decompressor.
+"""
+
+import faulthandler
+import math
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, BinaryIO, Generic, TypeVar, cast
+
+import msgspec
+
+from pypi_assets.distributions.extracts import decode_extract, encode_extract, printable
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
+from pypi_assets.distributions.reader import make_record, read_distribution
+from pypi_assets.distributions.sources import CHUNK, MismatchError
+
+MAX_MESSAGE_BYTES = 256 * MIB
+"""More than the longest honest message: kept files and member names are limited to far less."""
+_LENGTH_BYTES = 4
+
+Received = TypeVar("Received")
+Size = Annotated[int, msgspec.Meta(ge=0, le=MAX_MESSAGE_BYTES)]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExtract:
+    """An extract as `encode_extract` wrote it, and what it was read from."""
+
+    filename: str
+    project: str | None
+    content: bytes
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Base of all messages."""
+
+
+class Setup(Message, frozen=True):
+    """To the reader, once: what a read may cost, and what the process may take beside that."""
+
+    limits: Limits
+    processor_seconds: float
+    memory_bytes: int
+
+
+class ReadJob(Message, frozen=True):
+    """To the reader: read this file. `size` and `metadata_sha256` are a range source's; a stream has no size."""
+
+    filename: str
+    project: str | None
+    size: int | None = None
+    metadata_sha256: str | None = None
+
+
+class JudgeJob(Message, frozen=True):
+    """To the reader: make the records of these extracts, and send each one once it is made."""
+
+    extracts: list[StoredExtract]
+
+
+class Data(Message, frozen=True):
+    """To the reader: what it asked for; None where there is no sidecar."""
+
+    content: bytes | None
+
+
+class Abandon(Message, frozen=True):
+    """To the reader, instead of Data: the source failed, nobody wants the record any more."""
+
+
+class Ready(Message, frozen=True):
+    """From the reader, once: it has started."""
+
+
+class NextBytes(Message, frozen=True):
+    """From the reader: wants the next bytes of the stream, up to `size`."""
+
+    size: Size
+
+
+class BytesAt(Message, frozen=True):
+    """From the reader: wants a part of the range source."""
+
+    offset: Annotated[int, msgspec.Meta(ge=0)]
+    size: Size
+
+
+class Sidecar(Message, frozen=True):
+    """From the reader: wants the range source's sidecar."""
+
+
+class Finished(Message, frozen=True):
+    """From the reader: a record, and after a ReadJob its extract. After the last one the process ends."""
+
+    record: DistributionRecord
+    extract: bytes | None = None
+    is_last: bool = False
+
+
+class Mismatch(Message, frozen=True):
+    """From the reader: the job ended with a MismatchError."""
+
+    text: str
+
+
+class Abandoned(Message, frozen=True):
+    """From the reader: the job was abandoned, the next may come."""
+
+
+ToReader = Setup | ReadJob | JudgeJob | Data | Abandon
+FromReader = Ready | NextBytes | BytesAt | Sidecar | Finished | Mismatch | Abandoned
+
+
+class Channel(Generic[Received]):
+    """Whole messages over a socket: their length in four bytes, then themselves. Takes the socket over."""
+
+    def __init__(self, connection: socket.socket, decoder: "msgspec.msgpack.Decoder[Received]") -> None:
+        self._socket = connection
+        self._incoming = connection.makefile("rb")
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder = decoder
+
+    def send(self, message: Message) -> None:
+        """Raises OSError where nobody listens. A message that can't be encoded leaves the channel as it was."""
+        content = self._encoder.encode(message)
+        if len(content) > MAX_MESSAGE_BYTES:
+            raise ValueError(f"a message of {len(content)} bytes")
+        self._socket.sendall(len(content).to_bytes(_LENGTH_BYTES) + content)
+
+    def receive(self) -> Received:
+        """The next message. Raises EOFError at the end, OSError, and DecodeError where it is no message."""
+        size = int.from_bytes(self._take(_LENGTH_BYTES))
+        if size > MAX_MESSAGE_BYTES:
+            raise msgspec.DecodeError(f"a message of {size} bytes")
+        return self._decoder.decode(self._take(size))
+
+    def set_timeout(self, seconds: float) -> None:
+        """From now on TimeoutError is raised where the other end neither sends nor takes anything for so long."""
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        self._incoming.close()
+        self._socket.close()
+
+    def _take(self, size: int) -> bytes:
+        data = self._incoming.read(size)
+        if len(data) < size:
+            raise EOFError("the other end of the channel is closed")
+        return data
+
+
+def failed_record(filename: str, project: str | None, kind: ErrorKind, text: str) -> DistributionRecord:
+    """The record of a file of which nothing but its name is known."""
+    parts = parse_filename(filename, project)
+    error = ReadError(kind, printable(text))
+    return DistributionRecord(filename, parts.kind, parts.project or project, parts.version, error=error)
+
+
+class _AbandonedError(BaseException):
+    """The parent wants no record any more. No Exception, so that no reader takes it for a property of the file."""
+
+
+def _ask(channel: Channel[ToReader], question: Message) -> bytes | None:
+    try:
+        channel.send(question)
+        answer = channel.receive()
+    except (EOFError, OSError):  # both mean a broken archive to the readers
+        raise SystemExit from None
+    if isinstance(answer, Data):
+        return answer.content
+    raise _AbandonedError
+
+
+class _ParentStream:
+    """The parent's source as a file that is read forward."""
+
+    def __init__(self, channel: Channel[ToReader]) -> None:
+        self._channel = channel
+        self._unread = b""
+
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, size: int) -> bytes:
+        if not self._unread:
+            self._unread = _ask(self._channel, NextBytes(CHUNK)) or b""
+        piece, self._unread = self._unread[:size], self._unread[size:]
+        return piece
+
+
+class _ParentRanges:
+    """The parent's source as a range source."""
+
+    def __init__(self, channel: Channel[ToReader], size: int, metadata_sha256: str | None) -> None:
+        self._channel = channel
+        self.size = size
+        self.metadata_sha256 = metadata_sha256
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        return _ask(self._channel, BytesAt(offset, size)) or b""
+
+    def sidecar(self) -> bytes | None:
+        return _ask(self._channel, Sidecar())
+
+
+def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished | Mismatch | Abandoned:
+    source = (
+        cast("BinaryIO", _ParentStream(channel))
+        if job.size is None
+        else _ParentRanges(channel, job.size, job.metadata_sha256)
+    )
+    try:
+        reading = read_distribution(source, job.filename, project=job.project, limits=limits, hash_content=False)
+    except MismatchError as error:
+        return Mismatch(str(error))
+    except _AbandonedError:
+        return Abandoned()
+    return Finished(reading.record, encode_extract(reading.extract))
+
+
+def _judge(stored: StoredExtract) -> Finished:
+    return Finished(make_record(decode_extract(stored.content), stored.filename, project=stored.project))
+
+
+def _send_result(channel: Channel[ToReader], job: ReadJob | StoredExtract, work: Callable[[], Message]) -> None:
+    """Does `work` and sends what came of it, whatever that is."""
+    try:
+        channel.send(work())
+        return
+    except MemoryError:
+        kind, text = ErrorKind.LIMIT_EXCEEDED, "reading takes too much memory"
+    except Exception as error:  # noqa: BLE001 - whatever a file makes of the reader costs that file alone
+        kind, text = ErrorKind.READER_FAILURE, f"the reader failed: {type(error).__name__}: {error}"
+    # Only here has the error let go of what filled the memory. What is left of it would be the next file's burden.
+    is_last = kind == ErrorKind.LIMIT_EXCEEDED
+    channel.send(Finished(failed_record(job.filename, job.project, kind, text), is_last=is_last))
+    if is_last:
+        raise SystemExit
+
+
+def _limit(what: int, soft: int) -> None:
+    _, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _limit_resources(setup: Setup) -> None:
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, setup.limits.max_file_bytes + MIB)
+    if sys.platform == "linux":  # elsewhere the size at the start can't be told without more packages, or is nonsense
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + setup.memory_bytes)
+
+
+def _limit_processor_time(seconds: float) -> None:
+    """From now on. The signal also ends a reader that hangs and has no parent any more."""
+    _limit(resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds))
+
+
+def _serve(channel: Channel[ToReader]) -> None:
+    setup = channel.receive()
+    if not isinstance(setup, Setup):
+        raise TypeError(f"{setup!r:.100} instead of Setup")
+    _limit_resources(setup)
+    channel.send(Ready())
+
+    while True:
+        match channel.receive():
+            case ReadJob() as job:
+                _limit_processor_time(setup.processor_seconds)
+                _send_result(channel, job, partial(_read, channel, job, setup.limits))
+            case JudgeJob(extracts=extracts):
+                for stored in extracts:
+                    _limit_processor_time(setup.processor_seconds)
+                    _send_result(channel, stored, partial(_judge, stored))
+            case message:
+                raise TypeError(f"{message!r:.100} instead of a job")
+
+
+def main() -> None:
+    """Serves the parent until it closes the socket or is gone."""
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent hears them too, and decides
+        signal.signal(ignored, signal.SIG_IGN)
+    faulthandler.enable()
+    channel: Channel[ToReader] = Channel(socket.socket(fileno=0), msgspec.msgpack.Decoder(ToReader))
+    try:
+        _serve(channel)
+    except (EOFError, ConnectionError):
+        pass  # the parent is gone
+    finally:
+        channel.close()
+
+
+if __name__ == "__main__":
+    main()

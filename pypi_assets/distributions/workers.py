@@ -1,0 +1,323 @@
+"""Readers in processes of their own: what a hostile file does to its reader costs one record, and no crawl.
+
+A native crash, a hang or a memory blow-up ends one process, which the next job replaces. The bytes are fetched by the
+thread that calls, and handed over as the reader asks for them: the reader itself has neither network nor secrets.
+"""
+
+import contextlib
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import BinaryIO, Self, cast
+
+import msgspec
+
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.models import DistributionKind, DistributionRecord, ErrorKind
+from pypi_assets.distributions.sources import FileSource, MismatchError, RangeSource, SourceError, is_range_source
+from pypi_assets.distributions.worker_process import (
+    Abandon,
+    Abandoned,
+    BytesAt,
+    Channel,
+    Data,
+    Finished,
+    FromReader,
+    JudgeJob,
+    Message,
+    Mismatch,
+    NextBytes,
+    ReadJob,
+    Ready,
+    Setup,
+    Sidecar,
+    StoredExtract,
+    failed_record,
+)
+
+__all__ = ["FinishedReading", "ReaderPool", "ReaderStartError", "StoredExtract"]
+
+READER_PROGRAM = "pypi_assets.distributions.worker_process"
+MEMORY_BYTES = 1024 * MIB
+"""What one reader may take above the interpreter; honest files need a tenth of it."""
+GRACE_S = 5.0
+"""How long a reader may be silent beyond twice its processor time, since machines are busy."""
+START_S = 60.0
+_INHERITED = ("DYLD_", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TEMP", "TMP")
+
+
+class ReaderStartError(Exception):
+    """A reader process did not start, which says nothing about any file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedReading:
+    """A record and its extract, encoded by `encode_extract`: None where the reader failed, so that there is none."""
+
+    record: DistributionRecord
+    extract: bytes | None
+
+
+class ReaderPool:
+    """At most `size` reader processes, started as threads need them and used again. Any thread may call at any time.
+
+    A call has a process to itself until it returns, also while it waits for its source: so `size` is best the number of
+    threads that read from a network.
+    """
+
+    def __init__(self, limits: Limits, *, size: int) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._closed = False
+        # None stands for a process that may be started. The one used last is taken first.
+        self._idle: queue.LifoQueue[_Worker | None] = queue.LifoQueue()
+        for _ in range(size):
+            self._idle.put(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def read(self, source: BinaryIO | RangeSource, filename: str, *, project: str | None = None) -> FinishedReading:
+        """Reads the distribution in `source`, which is at its start, as `read_distribution` does without hashing.
+
+        A file that makes its reader die, hang or fail has a record whose error says so. What the source itself raises
+        comes up unchanged, and so does MismatchError. A seekable wheel, egg or zip is read where it must be; anything
+        else is a stream of which no more is read than the reader needs, so that who hashes it reads the rest.
+        Raises ReaderStartError.
+        """
+        served = _as_ranges(source, filename)
+        job = ReadJob(filename, project)
+        if served is not None:
+            job = ReadJob(filename, project, served.size, served.metadata_sha256)
+        with self._borrowed() as worker:
+            try:
+                worker.start_job(job)
+                while True:
+                    message = worker.receive()
+                    if isinstance(message, Finished):
+                        worker.finish_job(is_last=message.is_last)
+                        return FinishedReading(message.record, message.extract)
+                    if isinstance(message, Mismatch):
+                        worker.finish_job()
+                        raise MismatchError(message.text)
+                    serve = _answer_from(cast("BinaryIO", source), served, message)
+                    if serve is None:
+                        raise worker.misbehaved(message)
+                    try:
+                        content = serve()
+                    except BaseException:
+                        worker.abandon_job()
+                        raise
+                    worker.send(Data(content))
+            except _ReaderDiedError as died:
+                return FinishedReading(failed_record(filename, project, died.kind, died.text), None)
+            except SourceError as error:
+                raise error.error from None
+
+    def judge(self, extracts: Sequence[StoredExtract]) -> list[DistributionRecord]:
+        """The record of each extract, in their order, as `make_record` makes it. Raises ReaderStartError.
+
+        An extract that makes its reader die, hang or fail has a record whose error says so; the others have theirs.
+        """
+        records: list[DistributionRecord] = []
+        while len(records) < len(extracts):
+            with self._borrowed() as worker:
+                try:
+                    worker.start_job(JudgeJob(list(extracts[len(records) :])))
+                    while len(records) < len(extracts) and worker.has_job:
+                        message = worker.receive()
+                        if not isinstance(message, Finished):
+                            raise worker.misbehaved(message)
+                        records.append(message.record)
+                        if message.is_last or len(records) == len(extracts):
+                            worker.finish_job(is_last=message.is_last)
+                except _ReaderDiedError as died:  # records are sent as they are made: the next one was its death
+                    culprit = extracts[len(records)]
+                    records.append(failed_record(culprit.filename, culprit.project, died.kind, died.text))
+        return records
+
+    def close(self) -> None:
+        """Ends the processes, those that are at work as soon as their call returns."""
+        with self._lock:
+            self._closed = True
+            waiting = []
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    waiting.append(self._idle.get_nowait())
+        for worker in waiting:
+            if worker is not None:
+                worker.end()
+            self._idle.put(None)
+
+    @contextlib.contextmanager
+    def _borrowed(self) -> "Iterator[_Worker]":
+        worker = self._idle.get()
+        try:
+            if self._closed:
+                raise RuntimeError("the reader pool is closed")
+            if worker is None or not worker.is_alive():
+                if worker is not None:
+                    worker.end()
+                    worker = None
+                worker = _Worker(self._limits)
+            yield worker
+        finally:
+            with self._lock:
+                if worker is not None and (worker.has_job or worker.is_ending or self._closed):
+                    worker.end()
+                    worker = None
+                self._idle.put(worker)
+
+
+class _ReaderDiedError(Exception):
+    """The reader process died or had to be killed; `kind` and `text` are what the record says."""
+
+    def __init__(self, kind: ErrorKind, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+
+
+class _Worker:
+    """A reader process and the channel to it. Used by one thread at a time; whoever makes it must `end` it."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Starts the process. Raises ReaderStartError."""
+        self.has_job = False
+        self.is_ending = False
+        self._limits = limits
+        silence_s = limits.seconds * 2 + GRACE_S
+        ours, theirs = socket.socketpair()
+        self._channel: Channel[FromReader] = Channel(ours, msgspec.msgpack.Decoder(FromReader))
+        with theirs:
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own module
+                    [sys.executable, "-P", "-m", READER_PROGRAM],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    env=_environment(),
+                    process_group=0,  # Ctrl-C is for the parent, also before the child can ignore it
+                )
+            except OSError as error:
+                self._channel.close()
+                raise ReaderStartError(f"no reader process can be started: {error}") from error
+        try:
+            self._channel.set_timeout(START_S)
+            self.send(Setup(limits, silence_s, MEMORY_BYTES))
+            if not isinstance(message := self.receive(), Ready):
+                raise self.misbehaved(message)
+            self._channel.set_timeout(silence_s)
+        except _ReaderDiedError as died:
+            self.end()
+            raise ReaderStartError(f"a reader process did not start, its stderr may say why: {died}") from died
+        except BaseException:
+            self.end()
+            raise
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def start_job(self, job: ReadJob | JudgeJob) -> None:
+        self.has_job = True
+        self.send(job)
+
+    def finish_job(self, *, is_last: bool = False) -> None:
+        self.has_job = False
+        self.is_ending = is_last
+
+    def abandon_job(self) -> None:
+        """Makes the reader ready for another job while it waits for bytes; where that fails, the job stays on."""
+        with contextlib.suppress(_ReaderDiedError):
+            self.send(Abandon())
+            if isinstance(self.receive(), Abandoned):
+                self.finish_job()
+
+    def send(self, message: Message) -> None:
+        with self._watched():
+            self._channel.send(message)
+
+    def receive(self) -> FromReader:
+        with self._watched():
+            return self._channel.receive()
+
+    def misbehaved(self, what: object) -> "_ReaderDiedError":
+        return _ReaderDiedError(ErrorKind.READER_FAILURE, f"the reader sent what was not asked for: {what!r:.100}")
+
+    def end(self) -> None:
+        """Kills and reaps the process, which has nothing that could be lost."""
+        self._channel.close()
+        self._process.kill()
+        self._process.wait()
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError:
+            raise self._too_slow() from None
+        except (EOFError, OSError):
+            raise self._death() from None
+        except msgspec.DecodeError as error:
+            raise self.misbehaved(error) from None
+
+    def _too_slow(self) -> _ReaderDiedError:
+        return _ReaderDiedError(ErrorKind.LIMIT_EXCEEDED, f"reading takes more than {self._limits.seconds:g} seconds")
+
+    def _death(self) -> _ReaderDiedError:
+        try:
+            status = self._process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            return _ReaderDiedError(ErrorKind.READER_FAILURE, "the reader closed its channel")
+        if status == -signal.SIGXCPU:
+            return self._too_slow()
+        names = {-number: f"signal {number.name}" for number in signal.Signals}
+        return _ReaderDiedError(
+            ErrorKind.READER_FAILURE, f"the reader died: {names.get(status, f'exit status {status}')}"
+        )
+
+
+def _as_ranges(source: BinaryIO | RangeSource, filename: str) -> RangeSource | None:
+    """`source` as a range source where it can be read as one; the content tells zips from tars, as in the reader."""
+    if is_range_source(source):
+        return cast("RangeSource", source)
+    file = cast("BinaryIO", source)
+    if not file.seekable():
+        return None
+    kind = parse_filename(filename).kind
+    if kind == DistributionKind.SDIST:
+        start = file.read(4)
+        file.seek(0)
+        return FileSource(file) if start.startswith(b"PK") else None
+    return FileSource(file) if kind in {DistributionKind.WHEEL, DistributionKind.EGG} else None
+
+
+def _answer_from(
+    stream: BinaryIO, ranges: RangeSource | None, question: FromReader
+) -> Callable[[], bytes | None] | None:
+    """How the source answers what the reader asks; None where it is not this source's to answer."""
+    match question:
+        case NextBytes(size=size) if ranges is None:
+            return lambda: stream.read(size)
+        case BytesAt(offset=offset, size=size) if ranges is not None:
+            return lambda: ranges.read_at(offset, size)
+        case Sidecar() if ranges is not None:
+            return ranges.sidecar
+        case _:
+            return None
+
+
+def _environment() -> dict[str, str]:
+    """What Python needs to start the same way: the parent's modules, and nothing that may be secret."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(_INHERITED)}
+    return kept | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
