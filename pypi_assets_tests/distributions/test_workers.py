@@ -1,5 +1,6 @@
 """A file costs its reader process at most; what comes of honest files is what a direct read gives."""
 
+import hashlib
 import io
 import multiprocessing
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from pypi_assets.distributions.models import DistributionRecord, ErrorKind, Read
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.sources import FileSource, MismatchError
 from pypi_assets.distributions.workers import ReaderPool, ReaderStartError, StoredExtract
-from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
+from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, zip_bytes
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel shows or enforces it on Linux alone")
 
@@ -111,6 +113,37 @@ def test_a_range_source_is_asked_for_parts(tmp_path: Path, pool: ReaderPool, num
     path = distributions(tmp_path)[number]
     with path.open("rb") as file:
         assert pool.read(FileSource(file), path.name, project="Demo").record == direct(path)
+
+
+@dataclass
+class Indexed(FileSource):
+    """A wheel as an index serves it, with its METADATA beside it."""
+
+    content: bytes
+    metadata: bytes | None
+    metadata_sha256: str
+
+    def __post_init__(self) -> None:
+        super().__init__(io.BytesIO(self.content))
+
+    def sidecar(self) -> bytes | None:  # type: ignore[override]
+        return self.metadata
+
+
+def test_a_sidecar_is_read_and_must_match(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
+    metadata = core_metadata("demo", "1.0", requires_dist=["attrs"]).encode()
+    filler = {"demo.bin": os.urandom(50_000), "demo-1.0.dist-info/entry_points.txt": ""}
+    content = zip_bytes({"demo-1.0.dist-info/METADATA": metadata, **filler})
+    promised, other = (hashlib.sha256(data).hexdigest() for data in (metadata, b"other"))
+    filename = "demo-1.0-py3-none-any.whl"
+    with ReaderPool(Limits(), size=1) as pool:
+        for sidecar in (metadata, None):
+            assert pool.read(Indexed(content, sidecar, promised), filename).record.requires_dist == ("attrs",)
+        for sidecar, sha256 in ((metadata + b"\n", promised), (None, other)):
+            with pytest.raises(MismatchError, match="METADATA in the archive is not"):
+                pool.read(Indexed(content, sidecar, sha256), filename)
+        assert pool.read(io.BytesIO(content), filename).record.error is None
+    assert len(started) == 1
 
 
 def test_broken_files_have_the_errors_of_a_direct_read(tmp_path: Path, pool: ReaderPool) -> None:
