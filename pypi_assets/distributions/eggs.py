@@ -50,6 +50,8 @@ def egg_record(parts: FilenameParts, project: str | None, extract: Extract) -> D
         entry_points=parse_entry_points(files.get(f"{_INFO}entry_points.txt", b"")),
         modules=modules.names if extract.members else None,
         modules_by="archive",
+        stubs=modules.stubs,
+        left_out=modules.unnameable,
         requires_by="requires.txt" if listed else "PKG-INFO",
         declared=(*parse_top_level(files.get(f"{_INFO}top_level.txt", b"")), *metadata.import_names),
         notes=modules.notes,

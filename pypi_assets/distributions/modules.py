@@ -1,13 +1,23 @@
 """Which modules a tree of files provides: the dotted names that `import` finds once the tree is on sys.path.
 
-Private names count. A name counts if each part `isidentifier()`, so a keyword counts too (importlib finds it). A folder
-without `__init__` is a namespace package if there is a module somewhere below it; folders of data are not listed,
-although Python would import them as empty namespaces. `__init__` itself, `__pycache__` and a `__main__` at the root
-are not listed, stubs (.pyi) are no modules.
+What a module is:
+- A source file (`a/b.py` is `a.b`), a sourceless `.pyc` file, or an extension module (`.so`, `.pyd`) without its ABI
+  tag, whatever interpreter and platform it is made for: `a/_b.cpython-311-x86_64-linux-gnu.so` is `a._b`.
+- A folder with an `__init__` (source, bytecode or extension module) is a package; a folder without is a namespace
+  package (PEP 420) if a module lies somewhere below it. Folders that hold nothing but data are not listed, although
+  Python would import them as empty namespaces.
+- Each part of the name is an identifier in the sense of str.isidentifier(). So private names count, and keywords too,
+  which importlib finds. Module files with another path (`my-app/x.py`, `libs/libfoo-1a2b.so`) are counted and no more.
+- A package comes before a module of the same name, and a module before a namespace package: `a.py` hides `a/b.py`
+  where `a` has no `__init__`.
+- `__init__` itself is not listed, nor what lies in `__pycache__` or in an egg's EGG-INFO, nor a `__main__` at the root.
+
+Stub files (`.pyi`) are no modules: they are listed as stubs, by the module that they describe. In a stub-only package
+(`foo-stubs/bar.pyi`, PEP 561) that is `foo.bar`; elsewhere a stub counts where no module of its name is in the tree.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from pypi_assets.distributions.limits import LimitExceededError
@@ -19,26 +29,27 @@ MAX_MODULES = 250_000
 these bounds a small hostile file would give names without end."""
 
 _ABI_TAG = re.compile(r"abi\d+t?|(?:cpython|pypy|pyston|graalpy|cp|pp)-?\d.*")
+_COMPILED_SUFFIXES = (".pyc", ".so", ".pyd")
+_SUFFIXES = (".py", ".pyi", *_COMPILED_SUFFIXES)
 _LEFT_OUT_FOLDERS = frozenset({"__pycache__", "__init__", "EGG-INFO"})
+_STUB_ONLY = "-stubs"
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleNames:
-    """`names` sorted; `unnameable` counts module files whose path is no dotted name, `shadowed` those that another
-    module of the same tree hides from import (`a.py` beside `a/b.py`, where `a` has no `__init__`)."""
+    """`names` and `stubs` sorted; `unnameable` counts module files whose path is no dotted name, `shadowed` those that
+    another module of the same tree hides from import."""
 
     names: tuple[str, ...]
+    stubs: tuple[str, ...] = ()
     unnameable: int = 0
     shadowed: int = 0
 
     @property
     def notes(self) -> tuple[str, ...]:
-        notes = []
-        if self.unnameable:
-            notes.append(f"{self.unnameable} module files are left out: their paths are no dotted names")
         if self.shadowed:
-            notes.append(f"{self.shadowed} module files are left out: a module beside their folder hides them")
-        return tuple(notes)
+            return (f"{self.shadowed} module files are left out: a module beside their folder hides them",)
+        return ()
 
 
 def module_stem(filename: str, *, compiled: bool = True) -> str | None:
@@ -46,49 +57,116 @@ def module_stem(filename: str, *, compiled: bool = True) -> str | None:
 
     Extension modules and sourceless .pyc files count only where `compiled`.
     """
-    stem, dot, suffix = filename.rpartition(".")
-    if not dot:
+    if filename.endswith(".py"):
+        return filename[:-3]
+    if not compiled or not filename.endswith(_COMPILED_SUFFIXES):
         return None
-    if suffix == "py" or (compiled and suffix == "pyc"):
+    stem, _, suffix = filename.rpartition(".")
+    if suffix == "pyc":
         return stem
-    if compiled and suffix in {"so", "pyd"}:
-        name, _, tag = stem.partition(".")
-        return name if not tag or _ABI_TAG.fullmatch(tag) else stem
-    return None
+    name, _, tag = stem.partition(".")
+    return name if not tag or _ABI_TAG.fullmatch(tag) else stem
 
 
-def find_modules(paths: Iterable[str], *, compiled: bool = True) -> ModuleNames:
+def find_modules(
+    paths: Iterable[str], *, compiled: bool = True, installed: Callable[[str], str | None] | None = None
+) -> ModuleNames:
     """The modules in a tree; `paths` are its files, relative to its root, with `/`.
 
-    Raises LimitExceededError where there are more than MAX_MODULES.
+    `installed` maps each folder of a path (`""` is the root) to the folder where its files are installed, None where
+    they are not. Raises LimitExceededError where there are more than MAX_MODULES.
     """
+    stems, stub_stems = _by_folder(paths, compiled=compiled)
     packages: set[str] = set()
     modules: set[str] = set()
+    folders: set[str] = set()
     unnameable = 0
-    for path in paths:
-        *folders, filename = path.split("/")
-        stem = module_stem(filename, compiled=compiled)
-        if stem is None or (folders or [stem])[0] == "__main__" or not _LEFT_OUT_FOLDERS.isdisjoint(folders):
+    for folder, found in stems.items():
+        place = folder if installed is None else installed(folder)
+        if place is None or _is_left_out(place):
             continue
-        if len(folders) >= MAX_DEPTH or len(path) > MAX_NAME_LENGTH or not _is_dotted(folders, stem):
-            unnameable += 1
-        elif stem == "__init__":
-            packages.add(".".join(folders))
-        else:
-            modules.add(".".join((*folders, stem)))
-    packages.discard("")
-    hiding = modules - packages
-    reachable = {name for name in packages | modules if not any(parent in hiding for parent in ancestry(name)[:-1])}
-    names = set(reachable)
-    for name in reachable:
-        names.update(ancestry(name)[:-1])
-        if len(names) > MAX_MODULES:
-            raise LimitExceededError(f"more than {MAX_MODULES} modules")
-    return ModuleNames(tuple(sorted(names)), unnameable, shadowed=len(packages | modules) - len(reachable))
+        prefix = _dotted(place)
+        named = [stem for stem in found if stem.isidentifier()] if prefix is not None else []
+        if prefix is not None and named and len(prefix) + max(map(len, named)) > MAX_NAME_LENGTH:
+            named = [stem for stem in named if len(prefix) + len(stem) <= MAX_NAME_LENGTH]
+        unnameable += len(found) - len(named)
+        if not prefix:
+            modules.update(stem for stem in named if stem not in {"__init__", "__main__"})
+            continue
+        if not named:
+            continue
+        modules.update(map(prefix.__add__, named))
+        if "__init__" in named:
+            modules.remove(f"{prefix}__init__")
+            packages.add(prefix[:-1])
+        parent = prefix[:-1]
+        while parent and parent not in folders:
+            folders.add(parent)
+            parent = parent.rpartition(".")[0]
+        if len(folders) > MAX_MODULES:
+            break
+    names = modules | packages | folders
+    if len(names) > MAX_MODULES:
+        raise LimitExceededError(f"more than {MAX_MODULES} modules")
+    shadowed = 0
+    if hiding := (modules & folders) - packages:
+        reachable = {name for name in modules | packages if hiding.isdisjoint(ancestry(name)[:-1])}
+        shadowed = len(modules | packages) - len(reachable)
+        names = {parent for name in reachable for parent in ancestry(name)}
+    stubs = _stubs(stub_stems, installed, names)
+    return ModuleNames(tuple(sorted(names)), tuple(sorted(stubs)), unnameable, shadowed)
 
 
-def _is_dotted(folders: list[str], stem: str) -> bool:
-    return stem.isidentifier() and all(folder.isidentifier() for folder in folders)
+def _by_folder(paths: Iterable[str], *, compiled: bool) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The stems of module files and of stub files, by the folder in which they lie."""
+    stems: dict[str, list[str]] = {}
+    stub_stems: dict[str, list[str]] = {}
+    for path in paths:
+        if path.endswith(_SUFFIXES):
+            folder, _, filename = path.rpartition("/")
+            stem = module_stem(filename, compiled=compiled)
+            if stem is not None:
+                if folder in stems:
+                    stems[folder].append(stem)
+                else:
+                    stems[folder] = [stem]
+            elif filename.endswith(".pyi"):
+                stub_stems.setdefault(folder, []).append(filename[:-4])
+    return stems, stub_stems
+
+
+def _stubs(
+    stub_stems: dict[str, list[str]], installed: Callable[[str], str | None] | None, names: Container[str]
+) -> set[str]:
+    stubs = set()
+    for folder, found in stub_stems.items():
+        place = folder if installed is None else installed(folder)
+        if place is None or _is_left_out(place):
+            continue
+        top, slash, rest = place.partition("/")
+        is_stub_only = top.endswith(_STUB_ONLY)
+        prefix = _dotted(top.removesuffix(_STUB_ONLY) + slash + rest)
+        for stem in found:
+            if prefix is not None and stem.isidentifier() and len(prefix) + len(stem) <= MAX_NAME_LENGTH:
+                name = prefix[:-1] if stem == "__init__" else f"{prefix}{stem}"
+                if name and (is_stub_only or name not in names):
+                    stubs.add(name)
+    return stubs
+
+
+def _is_left_out(folder: str) -> bool:
+    parts = folder.split("/")
+    return parts[0] == "__main__" or not _LEFT_OUT_FOLDERS.isdisjoint(parts)
+
+
+def _dotted(folder: str) -> str | None:
+    """`a/b` as `a.b.`, None where that is no dotted name."""
+    if not folder:
+        return ""
+    parts = folder.split("/")
+    if len(parts) >= MAX_DEPTH or not all(map(str.isidentifier, parts)):
+        return None
+    return ".".join(parts) + "."
 
 
 def ancestry(name: str) -> list[str]:

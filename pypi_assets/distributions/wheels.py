@@ -14,14 +14,13 @@ from pypi_assets.distributions.models import DistributionRecord, ErrorKind, File
 from pypi_assets.distributions.modules import find_modules
 from pypi_assets.distributions.records import build_record, same_version
 
-_KEPT = frozenset({"METADATA", "entry_points.txt", "top_level.txt"})
+_KEPT = (".dist-info/METADATA", ".dist-info/entry_points.txt", ".dist-info/top_level.txt")
 _INSTALLED_DATA = frozenset({"purelib", "platlib"})
 
 
 def is_wanted(name: str) -> bool:
     """Whether a wheel's record needs the content of this member."""
-    folder, _, filename = name.partition("/")
-    return folder.endswith(".dist-info") and filename in _KEPT
+    return name.endswith(_KEPT) and name.count("/") == 1
 
 
 def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
@@ -36,7 +35,7 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
             extract.fail(ErrorKind.BAD_METADATA, "METADATA has neither Metadata-Version nor Name nor Version")
     elif dist_info is not None:
         extract.fail(ErrorKind.NO_METADATA, f"no {printable(dist_info)}/METADATA")
-    modules = find_modules(_installed(extract.members))
+    modules = find_modules(extract.members, installed=_installed_folder)
     return build_record(
         parts,
         project,
@@ -47,6 +46,8 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         entry_points=parse_entry_points(extract.files.get(f"{dist_info}/entry_points.txt", b"")),
         modules=modules.names if extract.members else None,
         modules_by="archive",
+        stubs=modules.stubs,
+        left_out=modules.unnameable,
         requires_by="METADATA",
         declared=(*parse_top_level(extract.files.get(f"{dist_info}/top_level.txt", b"")), *metadata.import_names),
         notes=(*notes, *modules.notes),
@@ -55,9 +56,8 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
 
 def _choose_dist_info(parts: FilenameParts, extract: Extract, notes: list[str]) -> str | None:
     """The `.dist-info` folder at the root that is this wheel's own; without one the extract gets an error."""
-    folders = unique(
-        name.partition("/")[0] for name in extract.members if name.partition("/")[0].endswith(".dist-info")
-    )
+    below = (name.partition("/")[0] for name in extract.members if ".dist-info/" in name)
+    folders = unique(folder for folder in below if folder.endswith(".dist-info"))
     fitting = [folder for folder in folders if _fits(folder, parts)]
     exact = [folder for folder in fitting if folder == f"{parts.project}-{parts.version}.dist-info"]
     if len(exact or fitting) == 1:
@@ -86,15 +86,10 @@ def _fits(folder: str, parts: FilenameParts) -> bool:
     )
 
 
-def _installed(members: list[str]) -> list[str]:
-    """The paths that come under site-packages: the root's, and those of `*.data/purelib` and `*.data/platlib`."""
-    installed = []
-    for name in members:
-        top, _, rest = name.partition("/")
-        if top.endswith(".data") and rest:
-            scheme, _, rest = rest.partition("/")
-            if scheme in _INSTALLED_DATA:
-                installed.append(rest)
-        elif not top.endswith(".dist-info"):
-            installed.append(name)
-    return installed
+def _installed_folder(folder: str) -> str | None:
+    """Where files of this folder come under site-packages; of `*.data` only purelib and platlib come there."""
+    top, _, rest = folder.partition("/")
+    if top.endswith(".data"):
+        scheme, _, rest = rest.partition("/")
+        return rest if scheme in _INSTALLED_DATA else None
+    return None if top.endswith(".dist-info") else folder

@@ -388,7 +388,7 @@ def _contents(entries: list[_Entry], window: _Window, budget: Budget) -> Iterato
     for piece in pieces:
         budget.check_time()
         start, end = piece[0].start, piece[-1].end
-        if end + MAX_GAP_BYTES >= window.start:
+        if end > window.start:
             window.widen(start)
             continue
         content = window.read(start, end)

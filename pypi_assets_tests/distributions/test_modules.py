@@ -44,7 +44,7 @@ def test_what_has_no_dotted_name_is_counted():
 
 
 def test_names_of_absurd_depth_or_length_are_left_out():
-    found = find_modules(["/".join("a" * 32) + "/b.py", "x" * 500 + ".py", "/".join("a" * 31) + "/b.py"])
+    found = find_modules(["/".join("a" * 32) + "/b.py", "x" * 501 + ".py", "/".join("a" * 31) + "/b.py"])
     assert found.names[-1] == ".".join("a" * 31) + ".b"
     assert found.unnameable == 2
 
