@@ -1,0 +1,117 @@
+"""What does it cost to read in processes of their own, beside reading in the same process?
+
+    python -m benchmarks.reader_pool [FOLDER]
+
+`FOLDER` holds wheels and sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. Each figure
+is the median of five rounds, and each ratio is to direct reading in the same round: with one thread and one process,
+then with two of each.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.corpora.download import FOLDER
+from pypi_assets.distributions.extracts import decode_extract, encode_extract
+from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.reader import make_record, read_distribution
+from pypi_assets.distributions.workers import ReaderPool, StoredExtract
+from pypi_assets_tests.builders import make_wheel
+
+ROUNDS = 5
+SMALL_READS = 500
+MAX_FILE_BYTES = 2 * MIB
+JUDGED = 2000
+BATCH = 250
+
+
+def read_directly(path: Path) -> bytes:
+    with path.open("rb") as source:
+        return encode_extract(read_distribution(source, path.name, hash_content=False).extract)
+
+
+def read_in_pool(pool: ReaderPool, path: Path) -> None:
+    with path.open("rb") as source:
+        pool.read(source, path.name)
+
+
+def judge_directly(stored: Sequence[StoredExtract]) -> None:
+    for extract in stored:
+        make_record(decode_extract(extract.content), extract.filename, project=extract.project)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def start_seconds() -> float:
+    """From the first call to its result, less what a second call takes."""
+    extracts = [StoredExtract("demo-1.0.exe", None, b"")]
+    with ReaderPool(Limits(), size=1) as pool:
+        return seconds(lambda: pool.judge(extracts)) - seconds(lambda: pool.judge(extracts))
+
+
+def compare(name: str, count: int, direct: Callable[[], object], pooled: dict[int, Callable[[], object]]) -> None:
+    """Prints the rates of `count` pieces of work, directly and with each number of processes."""
+    direct_s: list[float] = []
+    pooled_s: dict[int, list[float]] = {size: [] for size in pooled}
+    for _ in range(ROUNDS):
+        direct_s.append(seconds(direct))
+        for size, work in pooled.items():
+            pooled_s[size].append(seconds(work))
+    print(f"{name:<16} {'direct':>12} {count / statistics.median(direct_s):>9.0f}/s")
+    for size, all_s in pooled_s.items():
+        ratio = statistics.median(base / own for base, own in zip(direct_s, all_s, strict=True))
+        extra_ms = statistics.median(own - base for base, own in zip(direct_s, all_s, strict=True)) / count * 1000
+        rate = count / statistics.median(all_s)
+        print(f"{'':<16} {f'{size} processes':>12} {rate:>9.0f}/s {ratio:>8.2f}x {extra_ms:>+8.3f} ms each")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER / "pairs")
+    folder: Path = parser.parse_args().folder
+    paths = sorted(path for path in folder.iterdir() if path.stat().st_size <= MAX_FILE_BYTES)
+    wheels = [path for path in paths if path.suffix == ".whl"]
+    sdists = [path for path in paths if path.suffix != ".whl"]
+    stored = [StoredExtract(path.name, None, read_directly(path)) for path in paths]
+    stored = (stored * (JUDGED // len(stored) + 1))[:JUDGED]
+    batches = [stored[start : start + BATCH] for start in range(0, len(stored), BATCH)]
+
+    print(f"start of a process {statistics.median(start_seconds() for _ in range(ROUNDS)) * 1000:.0f} ms")
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        ReaderPool(Limits(), size=1) as one,
+        ReaderPool(Limits(), size=2) as two,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        small = [make_wheel(Path(temporary), "demo", "1.0", requires_dist=["attrs"])] * SMALL_READS
+        for name, files in (("a small wheel", small), ("wheels", wheels), ("sdists", sdists)):
+            compare(
+                name,
+                len(files),
+                lambda files=files: [read_directly(path) for path in files],
+                {
+                    1: lambda files=files: [read_in_pool(one, path) for path in files],
+                    2: lambda files=files: list(threads.map(lambda path: read_in_pool(two, path), files)),
+                },
+            )
+        compare(
+            "extracts judged",
+            len(stored),
+            lambda: judge_directly(stored),
+            {
+                1: lambda: [one.judge(batch) for batch in batches],
+                2: lambda: list(threads.map(two.judge, batches)),
+            },
+        )
+
+
+if __name__ == "__main__":
+    main()
