@@ -116,12 +116,19 @@ class Mismatch(Message, frozen=True):
     text: str
 
 
+class MachineFailure(Message, frozen=True):
+    """From the reader: the job ended with an OSError of this machine, which says nothing about the file."""
+
+    number: int
+    text: str
+
+
 class Abandoned(Message, frozen=True):
     """From the reader: the job was abandoned, the next may come."""
 
 
 ToReader = Setup | ReadJob | JudgeJob | Data | Abandon
-FromReader = Ready | NextBytes | BytesAt | Sidecar | Finished | Mismatch | Abandoned
+FromReader = Ready | NextBytes | BytesAt | Sidecar | Finished | Mismatch | MachineFailure | Abandoned
 
 
 class Channel(Generic[Received]):
@@ -216,7 +223,7 @@ class _ParentRanges:
         return _ask(self._channel, Sidecar())
 
 
-def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished | Mismatch | Abandoned:
+def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished | Mismatch | MachineFailure | Abandoned:
     source = (
         cast("BinaryIO", _ParentStream(channel))
         if job.size is None
@@ -226,6 +233,10 @@ def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished 
         reading = read_distribution(source, job.filename, project=job.project, limits=limits, hash_content=False)
     except MismatchError as error:
         return Mismatch(str(error))
+    except OSError as error:
+        if error.errno is None:  # a decompressor's
+            raise
+        return MachineFailure(error.errno, error.strerror or "")
     except _AbandonedError:
         return Abandoned()
     return Finished(reading.record, encode_extract(reading.extract))

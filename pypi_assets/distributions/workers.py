@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, cast
 
@@ -32,6 +33,7 @@ from pypi_assets.distributions.worker_process import (
     Finished,
     FromReader,
     JudgeJob,
+    MachineFailure,
     Message,
     Mismatch,
     NextBytes,
@@ -94,7 +96,7 @@ class ReaderPool:
         A file that makes its reader die, hang or fail has a record whose error says so. What the source itself raises
         comes up unchanged, and so does MismatchError. A seekable wheel, egg or zip is read where it must be; anything
         else is a stream of which no more is read than the reader needs, so that who hashes it reads the rest.
-        Raises ReaderStartError.
+        Raises ReaderStartError, and OSError where this machine fails the reader (no space for temporary files).
         """
         served = _as_ranges(source, filename)
         job = ReadJob(filename, project)
@@ -111,6 +113,9 @@ class ReaderPool:
                     if isinstance(message, Mismatch):
                         worker.finish_job()
                         raise MismatchError(message.text)
+                    if isinstance(message, MachineFailure):
+                        worker.finish_job()
+                        raise OSError(message.number, message.text)
                     serve = _answer_from(cast("BinaryIO", source), served, message)
                     if serve is None:
                         raise worker.misbehaved(message)
@@ -318,6 +323,6 @@ def _answer_from(
 
 
 def _environment() -> dict[str, str]:
-    """What Python needs to start the same way: the parent's modules, and nothing that may be secret."""
+    """What Python needs to find the same modules as here, and nothing that may be secret."""
     kept = {name: value for name, value in os.environ.items() if name.startswith(_INHERITED)}
-    return kept | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return kept | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}

@@ -4,6 +4,7 @@ Started by the tests in place of the real program, whose every other part it is.
 """
 
 import ctypes
+import errno
 import os
 import signal
 from typing import Any
@@ -28,6 +29,8 @@ def misbehave(filename: str) -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         case "raise":
             raise ZeroDivisionError("no\nnumber")
+        case "full":
+            raise OSError(errno.ENOSPC, "No space left on device")
         case "fill":
             b"x" * 2**33
         case "babble":
