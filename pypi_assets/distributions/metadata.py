@@ -161,26 +161,55 @@ def parse_entry_points(content: bytes) -> dict[str, dict[str, str]]:
 
 
 def parse_requires_txt(content: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """setuptools' requires.txt as (PEP 508 requirements, extras). A section is `[extra]`, `[:marker]` or both."""
+    """setuptools' requires.txt as (PEP 508 requirements, extras), as setuptools writes them into METADATA."""
+    sections = ((section or "", (line,)) for section, line in _sections(decode_text(content, "requires.txt")[0]))
+    return requirements_of_extras(sections)
+
+
+def requirements_of_extras(
+    sections: Iterable[tuple[str, Iterable[str]]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(PEP 508 requirements, extras) of what each section asks for.
+
+    A section is `""`, an extra, `:marker` or `extra:marker`, as in requires.txt and in setuptools' `extras_require`.
+    """
     requirements = []
     extras = []
-    for section, line in _sections(decode_text(content, "requires.txt")[0]):
-        extra, _, marker = (section or "").partition(":")
-        if extra.strip():
-            extras.append(extra.strip())
-        if line:
-            requirements.append(conditional(line, marker.strip(), extra.strip()))
-    return tuple(requirements), unique(extras)
+    for section, lines in sections:
+        extra, _, marker = section.partition(":")
+        extra, marker = normalized_extra(extra), marker.strip()
+        if extra:
+            extras.append(extra)
+        requirements += [conditional(line, marker, extra) for line in lines if line]
+    return unique(requirements), unique(extras)
+
+
+_NOT_IN_EXTRAS = re.compile(r"[^a-z0-9]+")
+
+
+def normalized_extra(extra: str) -> str:
+    """An extra's name as PEP 685 has it, and so today's build backends write it."""
+    return _NOT_IN_EXTRAS.sub("-", extra.strip().lower()).strip("-")
+
+
+_URL = re.compile(r"[^;@]+@")
+_BEFORE_URL_MARKER = re.compile(r"\s;")
+_COMPOUND = re.compile(r"\b(?:and|or)\b")
 
 
 def conditional(requirement: str, marker: str = "", extra: str = "") -> str:
     """`requirement` (which may have a marker of its own) under one more marker and one extra, as PEP 508 writes it."""
-    url = re.match(r"[^;@]+@", requirement)
-    parts = re.split(r"\s;" if url else ";", requirement, maxsplit=1)
-    conditions = [condition.strip() for condition in (*parts[1:], marker) if condition.strip()]
+    if "@" in requirement and _URL.match(requirement):
+        separator = " ; "  # a URL may have a semicolon of its own
+        requirement, own, *_ = *_BEFORE_URL_MARKER.split(requirement, maxsplit=1), ""
+    else:
+        separator = "; "
+        requirement, _, own = requirement.partition(";")
+    conditions = [each for each in (own.strip(), marker) if each]
     if extra:
         conditions.append(f'extra == "{extra}"')
+    if not conditions:
+        return requirement.strip()
     if len(conditions) > 1:
-        conditions = [f"({each})" if re.search(r"\bor\b", each) else each for each in conditions]
-    separator = " ; " if url else "; "
-    return parts[0].strip() + (separator + " and ".join(conditions) if conditions else "")
+        conditions = [f"({each})" if _COMPOUND.search(each) else each for each in conditions]
+    return f"{requirement.strip()}{separator}{' and '.join(conditions)}"

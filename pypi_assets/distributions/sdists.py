@@ -1,11 +1,10 @@
-"""What an sdist says: metadata and requirements, from the first of its files that tells them without being run.
+"""What an sdist says: metadata and entry points, from the first of its files that tells them without being run.
 
-Which modules it would install is told in sdist_modules.
+What it requires is told in sdist_requirements, which modules it would install in sdist_modules.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -13,19 +12,24 @@ from packaging.utils import canonicalize_name
 from pypi_assets.distributions.extracts import Extract, printable
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
-    conditional,
     decode_text,
     parse_entry_points,
     parse_metadata,
-    parse_requires_txt,
-    parse_top_level,
     unique,
 )
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind, FilenameParts
+from pypi_assets.distributions.pyproject import parse_pyproject, table
 from pypi_assets.distributions.records import build_record
-from pypi_assets.distributions.sdist_modules import SourceTree, find_sdist_modules
+from pypi_assets.distributions.sdist_modules import find_sdist_modules
+from pypi_assets.distributions.sdist_requirements import find_requirements
+from pypi_assets.distributions.setup_cfg import parse_setup_cfg
+from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
+from pypi_assets.distributions.source_tree import SourceTree
 
-_AT_TOP = frozenset({"PKG-INFO", "pyproject.toml", "setup.cfg"})
+_AT_TOP = frozenset({"PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py", "flit.ini", "CMakeLists.txt"})
+_IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3}
+"""Build files that lie in folders too, and how deep at the most, the top folder included."""
+_VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")
 _IN_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
 MAX_EGG_INFO_DEPTH = 4
 """Folders above and with the .egg-info: `demo-1.0/src/demo.egg-info` is 3. Deeper ones are test data."""
@@ -36,42 +40,54 @@ def is_wanted(name: str) -> bool:
     *folders, filename = name.split("/")
     if len(folders) <= 1 and filename in _AT_TOP:
         return True
+    if filename in _IN_FOLDERS:
+        return len(folders) <= _IN_FOLDERS[filename] and not any(folder in name for folder in _VENDORED)
     return 0 < len(folders) <= MAX_EGG_INFO_DEPTH and folders[-1].endswith(".egg-info") and filename in _IN_EGG_INFO
 
 
 def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
-    """The record of an sdist; `notes` name the rules by which its requirements and modules are known."""
+    """The record of an sdist; `requires_by` and `modules_by` name the rules by which they are known."""
     notes: list[str] = []
-    tree, files = _below_top(parts, extract, notes)
+    members, files = _below_top(parts, extract, notes)
     pyproject = _read_pyproject(files, notes)
-    egg_info = _choose_egg_info(parts, project, tree, files, notes)
-    metadata = _read_metadata(files, egg_info, pyproject, extract, notes)
+    egg_info = _choose_egg_info(parts, project, members, files, notes)
 
-    facts = _Facts(files, metadata, pyproject, egg_info)
-    requires_dist = _read_requirements(facts, notes)
+    @cache
+    def read_script() -> SetupArguments | None:
+        if "setup.py" not in files:
+            return None
+        arguments = read_setup_script(files["setup.py"])
+        if arguments.problem:
+            notes.append(arguments.problem)
+        return arguments
 
-    top_level = parse_top_level(files.get(f"{egg_info}/top_level.txt", b"")) if egg_info is not None else ()
-    source_tree = SourceTree(
-        members=tree,
+    metadata = _read_metadata(files, egg_info, pyproject, read_script, extract, notes)
+    tree = SourceTree(
+        members=members,
+        files=files,
         project=metadata.name or parts.project or project,
-        declared=metadata.import_names or top_level,
-        declared_by="Import-Name" if metadata.import_names else "top_level.txt",
+        declared=metadata.import_names,
         egg_info=egg_info,
         pyproject=pyproject,
-        setup_cfg=decode_text(files.get("setup.cfg", b""), "setup.cfg")[0],
+        read_setup_script=read_script,
     )
-    modules, module_notes = find_sdist_modules(source_tree)
+    requirements = find_requirements(tree, metadata)
+    modules = find_sdist_modules(tree)
     return build_record(
         parts,
         project,
         extract,
         metadata,
-        requires_dist=requires_dist,
-        provides_extra=unique((*metadata.provides_extra, *_extras(facts))),
-        entry_points=_entry_points(facts),
-        modules=modules,
-        declared=(*top_level, *metadata.import_names),
-        notes=(*notes, *module_notes),
+        requires_dist=requirements.requires_dist if requirements else None,
+        requires_by=requirements.by if requirements else None,
+        provides_extra=requirements.extras if requirements else metadata.provides_extra,
+        entry_points=_entry_points(tree),
+        modules=modules.names,
+        modules_by=modules.by,
+        stubs=modules.stubs,
+        left_out=modules.left_out,
+        declared=(*(tree.top_level or ()), *metadata.import_names),
+        notes=(*notes, *modules.notes),
     )
 
 
@@ -99,8 +115,8 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
     text, decode_notes = decode_text(files["pyproject.toml"], "pyproject.toml")
     notes += decode_notes
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:  # ValueError: an impossible date
+        return parse_pyproject(text)
+    except (ValueError, RecursionError) as error:
         notes.append(f"pyproject.toml is broken: {printable(str(error))}")
         return {}
 
@@ -128,10 +144,11 @@ def _read_metadata(
     files: Mapping[str, bytes],
     egg_info: str | None,
     pyproject: Mapping[str, Any],
+    read_script: Callable[[], SetupArguments | None],
     extract: Extract,
     notes: list[str],
 ) -> CoreMetadata:
-    """PKG-INFO at the top, else the .egg-info's, else what pyproject.toml says statically."""
+    """PKG-INFO at the top, else the .egg-info's, else what pyproject.toml, setup.cfg or setup.py says literally."""
     for name in ("PKG-INFO", f"{egg_info}/PKG-INFO"):
         if name in files:
             metadata = parse_metadata(files[name], name)
@@ -140,119 +157,80 @@ def _read_metadata(
                     notes.append(f"metadata by: {printable(name)}")
                 return metadata
             extract.fail(ErrorKind.BAD_METADATA, f"{printable(name)} has neither Metadata-Version nor Name nor Version")
-    project = _table(pyproject, "project")
-    if isinstance(project.get("name"), str):
-        notes.append("metadata by: pyproject.toml")
-        return CoreMetadata(
-            name=printable(project["name"]),
-            version=_text(project.get("version")),
-            summary=_text(project.get("description")),
-            requires_python=_text(project.get("requires-python")),
-        )
-    extract.fail(ErrorKind.NO_METADATA, "neither PKG-INFO nor a pyproject.toml with a project name")
+    for name, fields in (
+        ("pyproject.toml", table(pyproject, "project")),
+        ("pyproject.toml", table(pyproject, "tool", "poetry")),
+        ("setup.cfg", _setup_cfg_metadata(files)),
+        ("setup.py", _script_metadata(read_script())),
+    ):
+        if isinstance(fields.get("name"), str):
+            notes.append(f"metadata by: {name}")
+            return CoreMetadata(
+                name=_text(fields["name"]),
+                version=_text(fields.get("version")),
+                summary=_text(fields.get("description")),
+                requires_python=_text(fields.get("requires-python")),
+            )
+    extract.fail(ErrorKind.NO_METADATA, "neither PKG-INFO nor a project name in pyproject.toml, setup.cfg or setup.py")
     return CoreMetadata()
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """What the requirement rules look at."""
-
-    files: Mapping[str, bytes]
-    metadata: CoreMetadata
-    pyproject: Mapping[str, Any]
-    egg_info: str | None
-
-    @property
-    def project(self) -> Mapping[str, Any]:
-        return _table(self.pyproject, "project")
+def _setup_cfg_metadata(files: Mapping[str, bytes]) -> Mapping[str, object]:
+    sections = parse_setup_cfg(decode_text(files.get("setup.cfg", b""), "setup.cfg")[0])
+    metadata, options = sections.get("metadata", {}), sections.get("options", {})
+    fields = {**metadata, "requires-python": options.get("python_requires")}
+    return {key: value for key, value in fields.items() if value and not value.startswith(("attr:", "file:"))}
 
 
-def _read_requirements(facts: _Facts, notes: list[str]) -> tuple[str, ...] | None:
-    for name, rule in _REQUIREMENT_RULES:
-        if (requires_dist := rule(facts)) is not None:
-            notes.append(f"requirements by: {name}")
-            return requires_dist
-    notes.append("requirements: unknown")
-    return None
+def _script_metadata(script: SetupArguments | None) -> Mapping[str, object]:
+    if script is None:
+        return {}
+    return {"name": script.name, "version": script.version, "requires-python": script.python_requires}
 
 
-def _static_pkg_info(facts: _Facts) -> tuple[str, ...] | None:
-    """PEP 643: since metadata 2.2, what is not named as dynamic is the same in every wheel of this sdist."""
-    version = (facts.metadata.metadata_version or "").split(".")
-    if not all(part.isdecimal() and len(part) < 10 for part in version) or [int(part) for part in version] < [2, 2]:
-        return None
-    return None if "requires-dist" in facts.metadata.dynamic else unique(facts.metadata.requires_dist)
+def _entry_points(tree: SourceTree) -> dict[str, dict[str, str]]:
+    """entry_points.txt of the .egg-info, else those of [project], of Poetry or of flit, else setup.cfg's or setup.py's.
 
-
-def _pkg_info(facts: _Facts) -> tuple[str, ...] | None:
-    return unique(facts.metadata.requires_dist) or None
-
-
-def _pyproject(facts: _Facts) -> tuple[str, ...] | None:
-    """PEP 621: `dependencies` and `optional-dependencies` of [project], unless either is dynamic."""
-    dynamic = facts.project.get("dynamic")
-    dynamic_fields = dynamic if isinstance(dynamic, list) else []
-    if "name" not in facts.project or {"dependencies", "optional-dependencies"} & set(map(str, dynamic_fields)):
-        return None
-    requirements = _texts(facts.project.get("dependencies"))
-    for extra, listed in _table(facts.project, "optional-dependencies").items():
-        requirements += [conditional(requirement, extra=printable(extra)) for requirement in _texts(listed)]
-    return unique(requirements)
-
-
-def _requires_txt(facts: _Facts) -> tuple[str, ...] | None:
-    content = facts.files.get(f"{facts.egg_info}/requires.txt")
-    return None if content is None else unique(parse_requires_txt(content)[0])
-
-
-def _egg_info_without_requires(facts: _Facts) -> tuple[str, ...] | None:
-    """setuptools removes requires.txt where nothing is required."""
-    return () if f"{facts.egg_info}/PKG-INFO" in facts.files else None
-
-
-_REQUIREMENT_RULES: tuple[tuple[str, Callable[[_Facts], tuple[str, ...] | None]], ...] = (
-    ("static PKG-INFO", _static_pkg_info),
-    ("PKG-INFO", _pkg_info),
-    ("pyproject.toml", _pyproject),
-    ("requires.txt", _requires_txt),
-    (".egg-info without requires.txt", _egg_info_without_requires),
-)
-
-
-def _extras(facts: _Facts) -> tuple[str, ...]:
-    listed = tuple(printable(extra) for extra in _table(facts.project, "optional-dependencies"))
-    return listed + parse_requires_txt(facts.files.get(f"{facts.egg_info}/requires.txt", b""))[1]
-
-
-def _entry_points(facts: _Facts) -> dict[str, dict[str, str]]:
-    """entry_points.txt of the .egg-info, else [project] scripts, gui-scripts and entry-points."""
-    if (content := facts.files.get(f"{facts.egg_info}/entry_points.txt")) is not None:
+    Without entry_points.txt, an .egg-info says that there are none.
+    """
+    if (content := tree.files.get(f"{tree.egg_info}/entry_points.txt")) is not None:
         return parse_entry_points(content)
-    groups = {
-        "console_scripts": _table(facts.project, "scripts"),
-        "gui_scripts": _table(facts.project, "gui-scripts"),
-        **{
-            group: _table(_table(facts.project, "entry-points"), group)
-            for group in _table(facts.project, "entry-points")
-        },
-    }
-    return {
-        printable(group): {
-            printable(name): printable(value) for name, value in entries.items() if isinstance(value, str)
-        }
-        for group, entries in groups.items()
-        if entries
-    }
+    if tree.table("project"):
+        return _groups(tree.table("project"), "scripts", "gui-scripts", "entry-points")
+    for tool, plugins in (("poetry", "plugins"), ("flit", "entrypoints")):
+        if tree.table("tool", tool):
+            return _groups(tree.table("tool", tool), "scripts", "gui-scripts", plugins)
+    if f"{tree.egg_info}/PKG-INFO" in tree.files:
+        return {}
+    if options := tree.setup_cfg.get("options.entry_points"):
+        return _of_sections(options)
+    script = tree.read_setup_script() if b"entry_points" in tree.files.get("setup.py", b"") else None
+    if script is None or script.entry_points is None:
+        return {}
+    if isinstance(script.entry_points, str):
+        return parse_entry_points(script.entry_points.encode())
+    return _of_sections({group: "\n".join(lines) for group, lines in script.entry_points.items()})
 
 
-def _table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = parent.get(key)
-    return value if isinstance(value, dict) else {}
+def _of_sections(sections: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    text = "".join(f"[{group}]\n{lines}\n" for group, lines in sections.items())
+    return parse_entry_points(text.encode("utf-8", "replace"))
+
+
+def _groups(settings: Mapping[str, Any], scripts: str, gui_scripts: str, others: str) -> dict[str, dict[str, str]]:
+    tables = {
+        "console_scripts": table(settings, scripts),
+        "gui_scripts": table(settings, gui_scripts),
+        **{group: table(settings, others, group) for group in table(settings, others)},
+    }
+    groups = {}
+    for group, entries in tables.items():
+        texts = {name: entry.get("reference") if isinstance(entry, dict) else entry for name, entry in entries.items()}
+        kept = {printable(name): printable(text) for name, text in texts.items() if isinstance(text, str)}
+        if kept:
+            groups[printable(group)] = kept
+    return groups
 
 
 def _text(value: object) -> str | None:
     return printable(value) if isinstance(value, str) and value else None
-
-
-def _texts(values: object) -> list[str]:
-    return [" ".join(value.split()) for value in values if isinstance(value, str)] if isinstance(values, list) else []

@@ -1,0 +1,146 @@
+"""Converts the requirements that Poetry's own tables state ([tool.poetry.dependencies]) to PEP 508.
+
+What PEP 508 cannot say (a path on the packager's disk, a choice of version ranges) is not converted by halves: then
+nothing is known.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.distributions.metadata import conditional, normalized_extra
+from pypi_assets.distributions.pyproject import strings, table
+
+_SPECIFIER = re.compile(r"(\^|~=|~|===|==|!=|<=|>=|<|>|=|)\s*v?(\*|\d[\w.*+!-]*)[\s,]*")
+_RELEASE = re.compile(r"\d+(?:\.\d+)*")
+_SCP_URL = re.compile(r"(?P<user>[\w.-]+@)(?P<host>[\w.-]+):(?P<path>[^/].*)")
+Bounds = list[tuple[str, str]]
+"""(operator, version) pairs that hold together."""
+
+
+class _InexpressibleError(Exception):
+    """PEP 508 has no words for it."""
+
+
+def poetry_requirements(poetry: Mapping[str, Any]) -> tuple[list[str], list[str]] | None:
+    """(PEP 508 requirements, extras) of the table [tool.poetry]; None where one of them can't be converted."""
+    extras_of: dict[str, list[str]] = {}
+    extras = table(poetry, "extras")
+    for extra, members in extras.items():
+        for member in strings(members):
+            extras_of.setdefault(canonicalize_name(member), []).append(normalized_extra(extra))
+    requirements = []
+    try:
+        for name, constraint in table(poetry, "dependencies").items():
+            if name.lower() == "python":
+                continue
+            in_extras = extras_of.get(canonicalize_name(name), [])
+            for each in constraint if isinstance(constraint, list) else [constraint]:
+                details = {"version": each} if isinstance(each, str) else each
+                if not isinstance(details, dict):
+                    return None
+                if in_extras or not details.get("optional"):
+                    requirements.append(_requirement(name, details, in_extras))
+    except _InexpressibleError:
+        return None
+    return requirements, [normalized_extra(extra) for extra in extras]
+
+
+def _requirement(name: str, details: Mapping[str, Any], in_extras: Iterable[str]) -> str:
+    extras = ",".join(strings(details.get("extras")))
+    requirement = f"{name}[{extras}]" if extras else name
+    if "git" in details or "url" in details:
+        requirement += f" @ {_git_url(details) if 'git' in details else _text(details, 'url')}"
+    elif "version" in details:
+        requirement += _specifiers(_text(details, "version"))
+    else:  # a path, or nothing at all
+        raise _InexpressibleError
+    markers = [_python_marker(_text(details, "python"))] if "python" in details else []
+    if "platform" in details:
+        markers.append(f'sys_platform == "{_text(details, "platform")}"')
+    if "markers" in details:
+        markers.append(_text(details, "markers"))
+    markers.append(" or ".join(f'extra == "{extra}"' for extra in in_extras))
+    conditions = [marker for marker in markers if marker]
+    if len(conditions) > 1:
+        conditions = [f"({marker})" if re.search(r"\b(?:and|or)\b", marker) else marker for marker in conditions]
+    return conditional(requirement, " and ".join(conditions))
+
+
+def _text(details: Mapping[str, Any], key: str) -> str:
+    if not isinstance(value := details[key], str):
+        raise _InexpressibleError
+    return value
+
+
+def _git_url(details: Mapping[str, Any]) -> str:
+    url = _text(details, "git")
+    if scp := _SCP_URL.fullmatch(url):
+        url = f"ssh://{scp['user']}{scp['host']}/{scp['path']}"
+    revision = next((_text(details, key) for key in ("rev", "tag", "branch") if key in details), "")
+    folder = _text(details, "subdirectory") if "subdirectory" in details else ""
+    return f"git+{url}{revision and '@'}{revision}{folder and '#subdirectory='}{folder}"
+
+
+def _specifiers(constraint: str) -> str:
+    return ",".join(operator + version for operator, version in _joined(_alternatives(constraint)))
+
+
+def _alternatives(constraint: str) -> list[Bounds]:
+    """The version ranges of which one has to hold (`||`)."""
+    found = []
+    for choice in re.split(r"\s*\|\|?\s*", constraint.strip()):
+        bounds: Bounds = []
+        at = 0
+        while at < len(choice):
+            if not (match := _SPECIFIER.match(choice, at)):
+                raise _InexpressibleError
+            bounds += _bounds(match[1], match[2])
+            at = match.end()
+        found.append(bounds)
+    return found
+
+
+def _bounds(operator: str, version: str) -> Bounds:
+    if version == "*":
+        return []
+    if operator not in {"^", "~"}:
+        return [("==" if operator in {"", "="} else operator, version)]
+    release_match = _RELEASE.match(version)
+    if release_match is None or "!" in version or "*" in version:
+        raise _InexpressibleError
+    release = release_match[0].split(".")
+    if operator == "~":
+        raised = min(1, len(release) - 1)
+    else:
+        raised = next((index for index, part in enumerate(release) if part.strip("0")), len(release) - 1)
+    if len(release[raised]) > 9:
+        raise _InexpressibleError
+    upper = [*release[:raised], str(int(release[raised]) + 1), *("0" for _ in release[raised + 1 :])]
+    return [(">=", version), ("<", ".".join(upper[: max(3, raised + 1)]))]
+
+
+def _joined(alternatives: list[Bounds]) -> Bounds:
+    """One range for alternatives that follow each other without a gap, such as `^1.0 || ^2.0`."""
+    joined = alternatives[0]
+    for bounds in alternatives[1:]:
+        if not ([each[0] for each in (*joined, *bounds)] == [">=", "<"] * 2 and joined[1][1] == bounds[0][1]):
+            raise _InexpressibleError
+        joined = [joined[0], bounds[1]]
+    return joined
+
+
+def _python_marker(constraint: str) -> str:
+    choices = [" and ".join(_python_condition(*each) for each in bounds) for bounds in _alternatives(constraint)]
+    if "" in choices:
+        return ""
+    return choices[0] if len(choices) == 1 else " or ".join(f"({choice})" for choice in choices)
+
+
+def _python_condition(operator: str, version: str) -> str:
+    """python_version has two parts, so that `>` and `<=` of it would say something else."""
+    version = version.removesuffix(".*")
+    whole = version.count(".") > 1 or operator in {">", "<="}
+    return f'{"python_full_version" if whole else "python_version"} {operator} "{version}"'

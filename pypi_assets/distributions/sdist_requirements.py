@@ -1,0 +1,225 @@
+"""What an sdist requires, from the first of its files that tells it without being run.
+
+The rules are in the order of their trust. A rule that knows only a part knows nothing: the next one is asked. None is
+left to guess, so what no rule tells is unknown, which is something else than no requirement.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pypi_assets.distributions.metadata import (
+    CoreMetadata,
+    decode_text,
+    normalized_extra,
+    parse_requires_txt,
+    requirements_of_extras,
+    unique,
+)
+from pypi_assets.distributions.poetry_requirements import poetry_requirements
+from pypi_assets.distributions.pyproject import strings, table
+from pypi_assets.distributions.setup_script import SetupArguments
+from pypi_assets.distributions.source_tree import SourceTree
+
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """PEP 508 requirements and the names of extras, each once, and the rule that found them."""
+
+    requires_dist: tuple[str, ...]
+    extras: tuple[str, ...]
+    by: str
+
+
+def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
+    """The requirements by the first rule that tells them; None where they are unknown."""
+    for rule in _RULES:
+        if (found := rule(tree, metadata)) is not None:
+            return found
+    return None
+
+
+def _static_pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:
+    """PEP 643: since metadata 2.2, what is not named as dynamic is the same in every wheel of this sdist."""
+    version = (metadata.metadata_version or "").split(".")
+    if not all(part.isdecimal() and len(part) < 10 for part in version) or [int(part) for part in version] < [2, 2]:
+        return None
+    if "requires-dist" in metadata.dynamic:
+        return None
+    return Requirements(unique(metadata.requires_dist), metadata.provides_extra, "static PKG-INFO")
+
+
+def _pyproject(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
+    """PEP 621: `dependencies` and `optional-dependencies` of [project], unless either is dynamic. What is missing and
+    not dynamic, is none."""
+    project = tree.table("project")
+    if "name" not in project or {"dependencies", "optional-dependencies"} & set(strings(project.get("dynamic"))):
+        return None
+    optional = table(project, "optional-dependencies")
+    return _of_extras(project.get("dependencies"), optional, "pyproject.toml")
+
+
+def _poetry(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
+    """[tool.poetry.dependencies] converted, where [project] doesn't state them or leaves them to Poetry."""
+    poetry = tree.table("tool", "poetry")
+    if "name" not in poetry and "dependencies" not in poetry:
+        return None
+    if (converted := poetry_requirements(poetry)) is None:
+        return None
+    requirements, extras = converted
+    return Requirements(unique(requirements), unique(extras), "pyproject.toml (poetry)")
+
+
+def _flit(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
+    """[tool.flit.metadata], flit's table from before [project]: `dev-requires` is the extra dev."""
+    metadata = tree.table("tool", "flit", "metadata")
+    if not metadata:
+        return None
+    optional = {**table(metadata, "requires-extra")}
+    if "dev-requires" in metadata:
+        optional["dev"] = metadata["dev-requires"]
+    return _of_extras(metadata.get("requires"), optional, "pyproject.toml (flit)")
+
+
+def _requires_txt(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
+    """The .egg-info's requires.txt, which setuptools itself makes METADATA of."""
+    content = tree.files.get(f"{tree.egg_info}/requires.txt")
+    return None if content is None else Requirements(*parse_requires_txt(content), "requires.txt")
+
+
+def _egg_info_without_requires(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
+    """setuptools removes requires.txt where nothing is required."""
+    if f"{tree.egg_info}/PKG-INFO" not in tree.files or metadata.requires_dist:
+        return None
+    return Requirements((), metadata.provides_extra, ".egg-info without requires.txt")
+
+
+def _pbr(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
+    """pbr takes the requirements from requirements.txt, and extras from [extras] of setup.cfg."""
+    if not _uses_pbr(tree) or "extras" in tree.setup_cfg:
+        return None
+    lines = _requirements_files(tree, ["requirements.txt"])
+    return None if lines is None else Requirements(unique(lines), (), "requirements.txt (pbr)")
+
+
+def _uses_pbr(tree: SourceTree) -> bool:
+    return "files" in tree.setup_cfg or b"pbr" in tree.files.get("setup.py", b"")
+
+
+def _setuptools(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
+    """What setuptools takes from [tool.setuptools.dynamic], else from setup.py, else from setup.cfg.
+
+    What a call of setup() that is understood doesn't give, is none; not so where it has `**unknown`, or where pbr or
+    another build backend may give it.
+    """
+    backend = tree.table("build-system").get("build-backend", "setuptools")
+    if _uses_pbr(tree) or not str(backend).startswith("setuptools"):
+        return None
+    options = tree.setup_cfg.get("options", {})
+    extras_options = tree.setup_cfg.get("options.extras_require", {})
+    if "setup.py" in tree.files:
+        script = tree.read_setup_script() or SetupArguments()
+    else:
+        script = SetupArguments(is_complete=bool(options or extras_options or tree.table("project")))
+    install_requires, by = _install_requires(tree, script, options)
+    extras_require, extras_by = _extras_require(tree, script, extras_options)
+    if install_requires is None or extras_require is None or None in extras_require.values():
+        return None
+    sections = [("", install_requires), *extras_require.items()]
+    cleaned = ((section, [" ".join(line.split()) for line in lines or ()]) for section, lines in sections)
+    return Requirements(*requirements_of_extras(cleaned), by or extras_by or "setup.py")
+
+
+Lines = Sequence[str] | None
+
+
+def _install_requires(tree: SourceTree, script: SetupArguments, options: Mapping[str, str]) -> tuple[Lines, str]:
+    """The requirements without extras (None where they are unknown), and where they are from."""
+    project = tree.table("project")
+    dynamic = tree.table("tool", "setuptools", "dynamic")
+    if project and "dependencies" not in strings(project.get("dynamic")):
+        return _texts(project.get("dependencies")), "pyproject.toml"
+    if "dependencies" in dynamic:
+        return _requirements_files(tree, strings(table(dynamic, "dependencies").get("file"))), "pyproject.toml"
+    if "install_requires" in script.given:
+        return script.install_requires, "setup.py"
+    if not script.is_complete:
+        return None, ""
+    if "install_requires" in options:
+        return _setup_cfg_lines(tree, options["install_requires"]), "setup.cfg"
+    return (), ""
+
+
+def _extras_require(
+    tree: SourceTree, script: SetupArguments, options: Mapping[str, str]
+) -> tuple[Mapping[str, Lines] | None, str]:
+    """The requirements of each extra, as far as they are known, and where they are from."""
+    project = tree.table("project")
+    dynamic = table(tree.table("tool", "setuptools", "dynamic"), "optional-dependencies")
+    if project and "optional-dependencies" not in strings(project.get("dynamic")):
+        optional = table(project, "optional-dependencies")
+        return {extra: _texts(listed) for extra, listed in optional.items()}, "pyproject.toml"
+    if dynamic:
+        files = {extra: strings(table(dynamic, extra).get("file")) for extra in dynamic}
+        return {extra: _requirements_files(tree, names) for extra, names in files.items()}, "pyproject.toml"
+    if "extras_require" in script.given:
+        return script.extras_require, "setup.py"
+    if not script.is_complete:
+        return None, ""
+    if options:
+        return {extra: _setup_cfg_lines(tree, value) for extra, value in options.items()}, "setup.cfg"
+    return {}, ""
+
+
+def _setup_cfg_lines(tree: SourceTree, value: str) -> Lines:
+    """A list of setup.cfg: one requirement a line, or separated by `;` on one line, or the name of a file."""
+    if value.startswith("file:"):
+        return _requirements_files(tree, [name.strip() for name in value.removeprefix("file:").split(",")])
+    lines = value.splitlines() if "\n" in value else value.split(";")
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _requirements_files(tree: SourceTree, names: Sequence[str]) -> Lines:
+    """The lines of requirements files; None where one isn't kept, or has options or lines that go on."""
+    found = []
+    for name in names:
+        if name not in tree.files:
+            return None
+        for line in decode_text(tree.files[name], name)[0].splitlines():
+            requirement = _COMMENT.sub("", line).strip()
+            if requirement.startswith("-") or requirement.endswith("\\"):
+                return None
+            found.append(requirement)
+    return [each for each in found if each] if names else None
+
+
+def _pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:
+    """PKG-INFO from before 2.2 promises nothing, but what it names was true where the sdist was made."""
+    if not metadata.requires_dist:
+        return None
+    return Requirements(unique(metadata.requires_dist), metadata.provides_extra, "PKG-INFO")
+
+
+_RULES: tuple[Callable[[SourceTree, CoreMetadata], Requirements | None], ...] = (
+    _static_pkg_info,
+    _pyproject,
+    _poetry,
+    _flit,
+    _requires_txt,
+    _egg_info_without_requires,
+    _pbr,
+    _setuptools,
+    _pkg_info,
+)
+
+
+def _of_extras(listed: object, optional: Mapping[str, Any], by: str) -> Requirements:
+    sections = [("", _texts(listed)), *((normalized_extra(extra), _texts(each)) for extra, each in optional.items())]
+    return Requirements(*requirements_of_extras(sections), by)
+
+
+def _texts(values: object) -> list[str]:
+    return [" ".join(value.split()) for value in values if isinstance(value, str)] if isinstance(values, list) else []
