@@ -1,0 +1,84 @@
+"""What hatchling puts into a wheel: the files that its settings select, or the package named like the project."""
+
+import re
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from pypi_assets.distributions.path_patterns import Patterns, matching, without
+from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
+
+_NO_NAME_CHARACTERS = re.compile(r"[^\w\d.]+")
+
+
+def installed(tree: SourceTree) -> Installed | None:
+    """packages, only-include, include, exclude, sources and force-include of the wheel target, else of the build."""
+    build = tree.table("tool", "hatch", "build")
+    wheel = tree.table("tool", "hatch", "build", "targets", "wheel")
+
+    def setting(name: str) -> Any:
+        return wheel[name] if name in wheel else build.get(name)
+
+    packages = [clean_path(path) for path in strings(setting("packages"))]
+    only = [clean_path(path) for path in strings(setting("only-include"))]
+    include = strings(setting("include"))
+    by = "hatch settings"
+    if not packages and not only and not include:
+        by = "hatch name"
+        if (named := _by_name(tree)) is not None:
+            packages, only = ([], [named]) if named.endswith(".py") else ([named], [])
+    if roots := only or packages:
+        selected = [path for root in dict.fromkeys(roots) for path in tree.at(root)]
+    elif include:
+        selected = matching(tree.below(""), include, Patterns.GITIGNORE)
+    else:
+        selected = []
+    selected = without(selected, strings(setting("exclude")), Patterns.GITIGNORE)
+    sources = _sources(setting("sources"), packages)
+    paths = [_moved_by(sources, path) for path in selected]
+    forced = setting("force-include")
+    for source, target in forced.items() if isinstance(forced, dict) else ():
+        if isinstance(target, str):
+            found = tree.at(clean_path(source))
+            paths += [_moved_by(sources, path) for path in moved(found, clean_path(source), clean_path(target))]
+    return Installed(by, paths) if paths else None
+
+
+def _sources(value: object, packages: list[str]) -> dict[str, str]:
+    """Starts of paths, and what replaces them."""
+    sources = {f"{clean_path(source)}/": "" for source in strings(value)}
+    if isinstance(value, dict):
+        for source, target in value.items():
+            if isinstance(target, str):
+                folder = clean_path(target)
+                sources[f"{clean_path(source)}/".lstrip("/")] = f"{folder}/" if folder else ""
+    for package in packages:
+        if folder := package.rpartition("/")[0]:
+            sources.setdefault(f"{folder}/", "")
+    return sources
+
+
+def _moved_by(sources: dict[str, str], path: str) -> str:
+    for source, target in sources.items():
+        if path.startswith(source):
+            return target + path[len(source) :]
+    return path
+
+
+def _by_name(tree: SourceTree) -> str | None:
+    """The package, single module or namespace that has the project's name."""
+    written = tree.table("project").get("name")
+    written = written if isinstance(written, str) else tree.project or ""
+    for project in dict.fromkeys((written, canonicalize_name(written))):
+        name = _NO_NAME_CHARACTERS.sub("_", project)
+        for folder in ("", "src"):
+            path = tree.named(folder, name)
+            if path is not None and path in tree.packages:
+                return path
+        if tree.has_file(f"{name}.py"):
+            return f"{name}.py"
+        namespaces = [path for path in tree.packages if path.count("/") == 1 and path.endswith(f"/{name}")]
+        if len(namespaces) == 1:
+            return namespaces[0].partition("/")[0]
+    return None

@@ -1,0 +1,62 @@
+"""What maturin puts into a wheel: a compiled module, and the Python package beside or around it."""
+
+import tomli
+
+from pypi_assets.distributions.metadata import decode_text
+from pypi_assets.distributions.path_patterns import Patterns, without
+from pypi_assets.distributions.pyproject import strings, table
+from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
+
+
+def installed(tree: SourceTree) -> Installed | None:
+    """The module of module-name, or of Cargo.toml's library, with the package of that name (below python-source).
+
+    Where there is no such package, one is made around the compiled module. A program alone brings no module.
+    """
+    settings = tree.table("tool", "maturin")
+    name = settings.get("module-name")
+    name = name if isinstance(name, str) and name else _library(tree)
+    *parents, last = name.split(".")
+    source = settings.get("python-source")
+    folder = clean_path(source) if isinstance(source, str) else _default_folder(tree, (parents or [last])[0])
+    start = f"{folder}/" if folder else ""
+    packages = strings(settings.get("python-packages")) or [(parents or [last])[0]]
+    package_paths = [f"{start}{package.replace('.', '/')}" for package in packages]
+    selected = [path for package in package_paths for path in tree.below(package)]
+    selected += [path for each in package_paths for path in (f"{each}.py",) if tree.has_file(path) and not selected]
+    paths = moved(_without_excluded(settings.get("exclude"), selected), folder)
+    if settings.get("bindings") == "bin":
+        return Installed("maturin", paths)
+    if parents:
+        return Installed("maturin", paths, (name,))
+    if not paths:
+        paths = [f"{name}/__init__.py"]
+    return Installed("maturin", paths, (f"{name}.{name}",))
+
+
+def _without_excluded(value: object, paths: list[str]) -> list[str]:
+    patterns = []
+    for entry in value if isinstance(value, list) else ():
+        path = entry.get("path") if isinstance(entry, dict) else entry
+        formats = strings(entry.get("format")) if isinstance(entry, dict) else []
+        if isinstance(path, str) and (not formats or "wheel" in formats):
+            patterns.append(clean_path(path))
+    return without(paths, patterns, Patterns.GLOB)
+
+
+def _default_folder(tree: SourceTree, name: str) -> str:
+    return next((folder for folder in ("", "python", "src") if f"{folder}/{name}".lstrip("/") in tree.packages), "")
+
+
+def _library(tree: SourceTree) -> str:
+    """[lib] name of the crate's Cargo.toml, else its package's name, else the project's."""
+    manifest = tree.table("tool", "maturin").get("manifest-path")
+    path = clean_path(manifest) if isinstance(manifest, str) else "Cargo.toml"
+    try:
+        cargo = tomli.loads(decode_text(tree.files.get(path, b""), path)[0])
+    except (ValueError, RecursionError):
+        cargo = {}
+    for section in ("lib", "package"):
+        if isinstance(name := table(cargo, section).get("name"), str) and name:
+            return name.replace("-", "_")
+    return module_name(tree.project or "")

@@ -1,0 +1,199 @@
+"""What meson-python puts into a wheel: what the meson.build files install, as far as they say it literally."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pypi_assets.distributions.metadata import decode_text
+from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
+
+MAX_MESON_CHARACTERS = 1_000_000
+MAX_SUBDIRS = 500
+MAX_NAMES = 20_000
+_TOKEN = re.compile(
+    r"""\#[^\n]*|'''(?P<long>.*?)'''|'(?P<text>(?:[^'\\\n]|\\.)*)'|(?P<word>[A-Za-z_]\w*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
+    re.DOTALL,
+)
+_INSTALLING = frozenset({"install_sources", "extension_module", "install_subdir", "install_data", "configure_file"})
+
+Token = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """The texts in an expression: all of them, the first of each inner list, and the keys of a dict."""
+
+    texts: tuple[str, ...] = ()
+    firsts: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    is_site: bool = False
+
+
+@dataclass(slots=True)
+class _Build:
+    """What the meson.build files read so far install."""
+
+    tree: SourceTree
+    names: dict[str, _Value] = field(default_factory=dict)
+    paths: dict[str, None] = field(default_factory=dict)
+    extensions: dict[str, None] = field(default_factory=dict)
+    characters: int = 0
+    visited: set[str] = field(default_factory=set)
+
+
+def installed(tree: SourceTree) -> Installed | None:
+    """Arguments of install_sources, extension_module, install_subdir, install_data and configure_file, followed
+    through subdir(). Both sides of an `if` count."""
+    build = _Build(tree)
+    _read(build, "")
+    if not build.paths and not build.extensions:
+        return None
+    return Installed("meson.build", list(build.paths), tuple(build.extensions))
+
+
+def _read(build: _Build, folder: str) -> None:
+    content = build.tree.files.get(f"{folder}/meson.build".lstrip("/"))
+    if content is None or folder in build.visited or len(build.visited) >= MAX_SUBDIRS:
+        return
+    build.visited.add(folder)
+    text = decode_text(content, "meson.build")[0]
+    build.characters += len(text)
+    if build.characters > MAX_MESON_CHARACTERS:
+        return
+    tokens = [(kind, match[kind]) for match in _TOKEN.finditer(text) if (kind := match.lastgroup)]
+    at = 0
+    while at < len(tokens):
+        at = _statement(build, folder, tokens, at)
+
+
+def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
+    """Handles what begins at `at`, and returns where to go on."""
+    kind, word = tokens[at]
+    following = tokens[at + 1] if at + 1 < len(tokens) else ("line", "\n")
+    if kind != "word":
+        return at + 1
+    if word == "foreach":
+        end = _line_end(tokens, at)
+        line = tokens[at + 1 : end]
+        colon = next((index for index, token in enumerate(line) if token == ("mark", ":")), len(line))
+        value = _value(build.names, line[colon + 1 :])
+        loop = [text for each, text in line[:colon] if each == "word"]
+        for index, name in enumerate(loop):
+            build.names[name] = _Value(value.keys or value.texts, value.firsts) if index == 0 else _Value()
+        return end
+    if following in {("mark", "="), ("mark", "+=")}:
+        end = _line_end(tokens, at + 2)
+        value = _value(build.names, tokens[at + 2 : end])
+        if following[1] == "+=" and (old := build.names.get(word)):
+            value = _Value(
+                (*old.texts, *value.texts)[:MAX_NAMES],
+                (*old.firsts, *value.firsts)[:MAX_NAMES],
+                (*old.keys, *value.keys)[:MAX_NAMES],
+                old.is_site or value.is_site,
+            )
+        build.names[word] = value
+        return at + 2  # the expression may itself be a call that installs
+    if following == ("mark", "(") and (word in _INSTALLING or word == "subdir"):
+        arguments, keywords, end = _arguments(build.names, tokens, at + 2)
+        if word == "subdir":
+            for name in arguments[0].texts[:1] if arguments else ():
+                _read(build, clean_path(f"{folder}/{name}"))
+        elif len(build.paths) + len(build.extensions) < MAX_NAMES:
+            _install(build, folder, word, arguments, keywords)
+        return end
+    return at + 1
+
+
+def _install(build: _Build, folder: str, call: str, arguments: list[_Value], keywords: Mapping[str, _Value]) -> None:
+    subdir = clean_path("/".join(keywords["subdir"].texts)) if "subdir" in keywords else ""
+    site = keywords.get("install_dir", _Value())
+    texts = [text for value in arguments for text in value.texts if "@" not in text]
+    if call == "extension_module":
+        for name in arguments[0].texts if arguments and "install" in keywords else ():
+            if "@" not in name:
+                build.extensions[f"{subdir}/{name}".lstrip("/").replace("/", ".")] = None
+    elif call == "install_sources":
+        keeps = "preserve_path" in keywords
+        for text in texts:
+            name = clean_path(text) if keeps else text.rpartition("/")[2]
+            build.paths[f"{subdir}/{name}".lstrip("/")] = None
+    elif site.is_site:
+        target = clean_path("/".join(site.texts))
+        if call == "install_subdir":
+            for text in texts:
+                source = clean_path(f"{folder}/{text}")
+                inside = (
+                    target if "strip_directory" in keywords else f"{target}/{source.rpartition('/')[2]}".lstrip("/")
+                )
+                build.paths |= dict.fromkeys(moved(build.tree.below(source), source, inside))
+        else:
+            names = texts if call == "install_data" else keywords.get("output", _Value()).texts
+            for text in names:
+                if "@" not in text:
+                    build.paths[f"{target}/{text.rpartition('/')[2]}".lstrip("/")] = None
+
+
+def _line_end(tokens: list[Token], at: int) -> int:
+    """Where the expression that begins at `at` ends: at the end of a line outside of all brackets."""
+    depth = 0
+    while at < len(tokens):
+        kind, text = tokens[at]
+        if kind == "mark":
+            depth += (text in "([{") - (text in ")]}")
+        elif kind == "line" and depth <= 0:
+            return at
+        at += 1
+    return at
+
+
+def _arguments(
+    names: Mapping[str, _Value], tokens: list[Token], start: int
+) -> tuple[list[_Value], dict[str, _Value], int]:
+    """The arguments of a call whose bracket opened before `start`: by position, by keyword, and where it ends."""
+    depth, at = 1, start
+    pieces: list[list[Token]] = [[]]
+    while at < len(tokens) and depth:
+        kind, text = tokens[at]
+        if kind == "mark" and len(text) == 1:
+            depth += (text in "([{") - (text in ")]}")
+        if depth == 1 and (kind, text) == ("mark", ","):
+            pieces.append([])
+        elif depth and kind != "line":
+            pieces[-1].append((kind, text))
+        at += 1
+    positional, keywords = [], {}
+    for piece in pieces:
+        if len(piece) > 1 and piece[0][0] == "word" and piece[1] == ("mark", ":"):
+            if piece[2:] != [("word", "false")]:
+                keywords[piece[0][1]] = _value(names, piece[2:])
+        elif piece:
+            positional.append(_value(names, piece))
+    return positional, keywords, at
+
+
+def _value(names: Mapping[str, _Value], tokens: list[Token]) -> _Value:
+    texts, firsts, keys = [], [], []
+    is_site = False
+    depth = 0
+    opened = False
+    for index, (kind, text) in enumerate(tokens):
+        if kind == "mark":
+            depth += (text in "([{") - (text in ")]}") if len(text) == 1 else 0
+            opened = text == "["
+        elif kind in {"text", "long"}:
+            texts.append(text)
+            if opened:
+                firsts.append(text)
+            if depth == 1 and tokens[index + 1 : index + 2] == [("mark", ":")]:
+                keys.append(text)
+            opened = False
+        elif kind == "word":
+            is_site |= text == "get_install_dir"
+            known = names.get(text)
+            near = [*tokens[max(index - 1, 0) : index], *tokens[index + 1 : index + 2]]
+            if known is not None and ("mark", ".") not in near:
+                indexed = tokens[index + 1 : index + 3] == [("mark", "["), ("mark", "0")]
+                texts += known.firsts if indexed else known.texts
+                is_site |= known.is_site
+            opened = False
+    return _Value(tuple(texts[:MAX_NAMES]), tuple(firsts), tuple(keys), is_site)

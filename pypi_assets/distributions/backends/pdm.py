@@ -1,0 +1,36 @@
+"""What pdm-backend puts into a wheel: the packages at its package folder, or what its settings include."""
+
+from pypi_assets.distributions.path_patterns import Patterns, matching, without
+from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
+
+
+def installed(tree: SourceTree) -> Installed | None:
+    """[tool.pdm.build] (or [tool.pdm], as pdm-pep517 had it) includes, excludes, package-dir and source-includes."""
+    settings = tree.table("tool", "pdm", "build") or tree.table("tool", "pdm")
+    includes = [clean_path(pattern) for pattern in strings(settings.get("includes"))]
+    folder = settings.get("package-dir")
+    folder = clean_path(folder) if isinstance(folder, str) else _default_folder(tree, includes)
+    if includes:
+        by = "pdm includes"
+        selected = matching(tree.below(""), includes, Patterns.GLOB)
+    else:
+        by = "pdm packages"
+        packages = [path for path in tree.packages if path.rpartition("/")[0] == folder and path != folder]
+        selected = [path for package in sorted(packages) for path in tree.below(package)] or tree.files_in(folder)
+    source_includes = strings(settings.get("source-includes")) or ["tests"]
+    excludes = [clean_path(pattern) for pattern in (*strings(settings.get("excludes")), *source_includes)]
+    named = {pattern for pattern in includes if not set(pattern) & set("*?[")}
+    paths = without(selected, [pattern for pattern in excludes if pattern not in named], Patterns.GLOB)
+    if folder:
+        inside = f"{folder}/"
+        paths = [path for path in paths if not path.startswith(inside)] + moved(
+            [path for path in paths if path.startswith(inside)], folder
+        )
+    return Installed(by, paths) if paths else None
+
+
+def _default_folder(tree: SourceTree, includes: list[str]) -> str:
+    has_src = any(path.startswith("src/") for path in tree.members)
+    below_src = any(pattern.partition("/")[0] == "src" for pattern in includes)
+    return "src" if below_src or (has_src and not includes) else ""

@@ -1,0 +1,66 @@
+"""What poetry installs: the packages it is told, or the one named like the project, and further includes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pypi_assets.distributions.path_patterns import Patterns, matching
+from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
+
+
+def installed(tree: SourceTree) -> Installed | None:
+    """[tool.poetry] packages (include, from, to, format) and include, without what exclude names."""
+    settings = tree.table("tool", "poetry")
+    paths: dict[str, str] = {}
+    packages = list(_entries(settings.get("packages"), "include"))
+    for entry in packages:
+        if _in_wheel(entry, by_default=True):
+            source, target = (
+                clean_path(value) if isinstance(value := entry.get(key), str) else "" for key in ("from", "to")
+            )
+            found = _globbed(tree, source, entry["include"])
+            paths |= dict(zip(found, moved(found, source, target), strict=True))
+    if not packages:
+        name = settings.get("name")
+        found_at = _by_name(tree, module_name(name if isinstance(name, str) else tree.project or ""))
+        if found_at is None:
+            return None
+        found = tree.at(found_at)
+        paths |= dict(zip(found, moved(found, "src" if found_at.startswith("src/") else ""), strict=True))
+    for entry in _entries(settings.get("include"), "path"):
+        if _in_wheel(entry, by_default=_includes_in_wheels(tree)):
+            paths |= {path: path for path in _globbed(tree, "", entry["path"]) if path not in paths}
+    excludes = [
+        entry["path"] for entry in _entries(settings.get("exclude"), "path") if _in_wheel(entry, by_default=True)
+    ]
+    for path in matching(list(paths), map(clean_path, excludes), Patterns.GLOB) if excludes else ():
+        del paths[path]
+    return Installed("poetry packages" if packages else "poetry name", list(paths.values())) if paths else None
+
+
+def _entries(value: object, key: str) -> Iterator[Mapping[str, Any]]:
+    """Tables with a text at `key`; a text alone is such a table."""
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, str):
+            yield {key: entry}
+        elif isinstance(entry, dict) and isinstance(entry.get(key), str):
+            yield entry
+
+
+def _in_wheel(entry: Mapping[str, Any], *, by_default: bool) -> bool:
+    return "wheel" in strings(entry["format"]) if "format" in entry else by_default
+
+
+def _includes_in_wheels(tree: SourceTree) -> bool:
+    """Until version 2, an include without a format went into wheels too."""
+    required = strings(tree.table("build-system").get("requires"))
+    return not required or any("<2" in each.replace(" ", "") or "poetry-core" not in each for each in required)
+
+
+def _globbed(tree: SourceTree, source: str, include: str) -> list[str]:
+    path = clean_path(f"{source}/{include}")
+    return matching(tree.below(source), [path], Patterns.GLOB) if set(path) & set("*?[") else tree.at(path)
+
+
+def _by_name(tree: SourceTree, name: str) -> str | None:
+    return tree.named("", name) or tree.named("src", name)

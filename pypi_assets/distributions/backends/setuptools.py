@@ -1,0 +1,415 @@
+"""What setuptools (or distutils, or pbr) installs: declared packages and modules, or those that it discovers.
+
+pyproject.toml comes before setup.py, and that before setup.cfg. Extension modules are those that setup.py or
+pyproject.toml name, and what the .egg-info's top_level.txt names without any file.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pypi_assets.distributions.path_patterns import Patterns, matching
+from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.setup_cfg import listed, mapped
+from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
+from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
+
+_EXTENSION = re.compile(rb"Extension\(\s*(?:name\s*=\s*|target\s*=\s*)?[\"']([A-Za-z_][\w.]*)[\"']")
+_INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:True|1)")
+_PLAIN_FIND = re.compile(
+    rb"\bpackages\s*=\s*(?:setuptools\.)?find_packages\(\s*(?:(?:where\s*=\s*)?[\"'][\w./-]*[\"']\s*,?\s*)?\)"
+)
+_PACKAGES_LIST = re.compile(rb"\bpackages[\"']?\s*+[=:]\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
+_TEXT = re.compile(rb"[\"']([\w.-]+)[\"']")
+_DISCOVERED_IN = ("", "src", "lib", "python")
+
+_NOT_PACKAGES = (
+    "ci bin debian doc docs documentation manpages news newsfragments changelog test tests unit_test unit_tests"
+    " example examples scripts tools util utils python build benchmark benchmarks exercise exercises htmlcov tasks"
+    " fabfile site_scons"
+)
+NOT_PACKAGES = frozenset(_NOT_PACKAGES.split())
+"""Folders at the top that setuptools' discovery takes for no packages, besides those that begin with _ or a dot."""
+_NOT_MODULES = (
+    "setup conftest test tests example examples build toxfile noxfile pavement dodo tasks fabfile SConstruct Sconstruct"
+    " sConstruct sconstruct conanfile manage benchmark benchmarks exercise exercises"
+)
+NOT_MODULES = frozenset(_NOT_MODULES.split())
+
+
+@dataclass(slots=True)
+class _Declared:
+    """What the project tells setuptools. `packages` and `modules` are None where nothing is told."""
+
+    by: str = ""
+    packages: list[str] | None = None
+    modules: list[str] | None = None
+    package_dir: dict[str, str] = field(default_factory=dict)
+    extensions: tuple[str, ...] = ()
+    takes_data: bool = False
+    data: dict[str, list[str]] = field(default_factory=dict)
+    no_data: dict[str, list[str]] = field(default_factory=dict)
+    is_computed: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        return self.packages is not None or self.modules is not None
+
+
+def installed(tree: SourceTree) -> Installed | None:
+    """The declared packages and modules, else what top_level.txt names, else what is discovered."""
+    declared = _Declared(takes_data=_takes_data(tree), extensions=_extensions(tree))
+    _read_pyproject(tree, declared)
+    _read_setup_cfg(tree, declared)
+    if not declared.is_told:
+        if (plain := _by_top_level_alone(tree, declared)) is not None:
+            return plain
+        if (script := tree.read_setup_script()) is not None:
+            _read_script(tree, script, declared)
+    if declared.is_told:
+        return _checked(tree, declared, _as_installed(tree, declared))
+    if tree.top_level is not None and (declared.is_computed or not tree.table("project")):
+        return _by_top_level(tree, declared)
+    if declared.is_computed:
+        return None
+    return _checked(tree, declared, _discovered(tree, declared))
+
+
+def _takes_data(tree: SourceTree) -> bool:
+    """Whether all files in packages are installed, and not the modules alone: `include_package_data`."""
+    settings = tree.table("tool", "setuptools")
+    if "include-package-data" in settings:
+        return settings["include-package-data"] is True
+    if tree.table("project") or settings:
+        return True
+    value = tree.setup_cfg.get("options", {}).get("include_package_data", "")
+    return value.lower() in {"1", "true", "yes"} or bool(_INCLUDE_PACKAGE_DATA.search(tree.files.get("setup.py", b"")))
+
+
+def _extensions(tree: SourceTree) -> tuple[str, ...]:
+    tool = tree.table("tool")
+    names = [name.decode() for name in _EXTENSION.findall(tree.files.get("setup.py", b""))]
+    for table, array, key in (("setuptools", "ext-modules", "name"), ("setuptools-rust", "ext-modules", "target")):
+        entries = tool.get(table, {}).get(array) if isinstance(tool.get(table), dict) else None
+        told = [entry.get(key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+        names += strings(told)
+    return tuple(dict.fromkeys(names))
+
+
+def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
+    settings = tree.table("tool", "setuptools")
+    for package, folder in _text_items(settings.get("package-dir")):
+        declared.package_dir[package] = clean_path(folder)
+    declared.data = _data_patterns(settings.get("package-data"))
+    declared.no_data = {
+        package: strings(patterns) for package, patterns in _items(settings.get("exclude-package-data"))
+    }
+    packages = settings.get("packages")
+    if isinstance(packages, list):
+        declared.by, declared.packages = "pyproject.toml packages", strings(packages)
+    elif isinstance(packages, dict) and isinstance(find := packages.get("find", {}), dict):
+        where = [clean_path(folder) for folder in strings(find.get("where"))] or [""]
+        include, exclude = strings(find.get("include")) or ["*"], strings(find.get("exclude"))
+        is_classic = find.get("namespaces") is False
+        declared.by, declared.packages = "pyproject.toml packages.find", []
+        for folder in where:
+            _add_found(tree, declared, folder, include, exclude, namespaces=not is_classic)
+    if "py-modules" in settings:
+        declared.by = declared.by or "pyproject.toml py-modules"
+        declared.modules = strings(settings["py-modules"])
+
+
+def _data_patterns(value: object) -> dict[str, list[str]]:
+    """The globs of package_data that may name modules."""
+    found = {
+        package: [each for each in strings(globs) if each.endswith((".py", "*"))] for package, globs in _items(value)
+    }
+    return {package: globs for package, globs in found.items() if globs}
+
+
+def _read_setup_cfg(tree: SourceTree, declared: _Declared) -> None:
+    options = tree.setup_cfg.get("options", {})
+    if not declared.package_dir:
+        declared.package_dir = {key: clean_path(value) for key, value in mapped(options.get("package_dir", "")).items()}
+    if declared.is_told:
+        return
+    packages = options.get("packages", "").strip()
+    if packages.startswith(("find:", "find_namespace:")):
+        find = tree.setup_cfg.get("options.packages.find", {})
+        declared.by, declared.packages = f"setup.cfg packages = {packages.partition(':')[0]}:", []
+        _add_found(
+            tree,
+            declared,
+            clean_path(find.get("where", "")),
+            listed(find.get("include", "")) or ["*"],
+            listed(find.get("exclude", "")),
+            namespaces=packages.startswith("find_n"),
+        )
+    elif packages:
+        declared.by, declared.packages = "setup.cfg packages", listed(packages)
+    elif files := listed(tree.setup_cfg.get("files", {}).get("packages", "")):  # pbr takes what is below them too
+        root = clean_path(tree.setup_cfg["files"].get("packages_root", ""))
+        declared.package_dir.setdefault("", root)
+        include = [pattern for package in files for pattern in (package, f"{package}.*")]
+        declared.by, declared.packages = "setup.cfg [files] packages", []
+        _add_found(tree, declared, declared.package_dir[""], include, [], namespaces=False)
+    modules = listed(options.get("py_modules", "")) or listed(tree.setup_cfg.get("files", {}).get("modules", ""))
+    if modules:
+        declared.by = declared.by or "setup.cfg py_modules"
+        declared.modules = modules
+
+
+def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) -> None:
+    for package, folder in (script.package_dir or {}).items():
+        declared.package_dir.setdefault(package, clean_path(folder))
+    if script.packages is not None:
+        declared.by, declared.packages = "setup.py packages", []
+        for item in script.packages:
+            if isinstance(item, FindPackages):
+                declared.by = "setup.py find_packages"
+                folder = clean_path(item.where)
+                _add_found(tree, declared, folder, item.include, item.exclude, namespaces=item.namespaces)
+            else:
+                declared.packages.append(item)
+    if script.py_modules is not None:
+        declared.by = declared.by or "setup.py py_modules"
+        declared.modules = list(script.py_modules)
+    if script.ext_modules is not None:
+        declared.extensions = tuple(dict.fromkeys((*script.ext_modules, *_cythonized(tree, script))))
+    unread = {"packages", "py_modules"} & script.given
+    declared.is_computed = bool(unread) or not script.is_complete
+    if script.packages is None and declared.is_computed and (packages := _only_list(tree)):
+        declared.by, declared.packages = "list of packages in setup.py", packages
+        if tree.egg_info is not None:  # it lies where the packages are
+            declared.package_dir.setdefault("", tree.egg_info.rpartition("/")[0])
+    elif script.packages is None and "packages" in script.given:
+        declared.packages = declared.modules = None  # a part is not enough
+
+
+def _only_list(tree: SourceTree) -> list[str]:
+    """The packages that setup.py lists, where it has one such list and does more with it than can be followed."""
+    lists = _PACKAGES_LIST.findall(tree.files.get("setup.py", b""))
+    return [name.decode() for name in _TEXT.findall(lists[0])] if len(lists) == 1 else []
+
+
+def _cythonized(tree: SourceTree, script: SetupArguments) -> list[str]:
+    """The modules that cythonize() makes of files in no package; those in packages are found there."""
+    sources = [path for path in tree.below("") if path.endswith(".pyx")] if script.cython_sources else []
+    found = matching(sources, map(clean_path, script.cython_sources), Patterns.GLOB)
+    return [path.removesuffix(".pyx") for path in found if "/" not in path]
+
+
+def _add_found(
+    tree: SourceTree,
+    declared: _Declared,
+    where: str,
+    include: Iterable[str],
+    exclude: Iterable[str],
+    *,
+    namespaces: bool,
+) -> None:
+    """Adds the packages that find_packages (or find_namespace_packages) finds below the folder `where`."""
+    packages = find_packages(tree, where, include, exclude, namespaces=namespaces)
+    if where and not declared.package_dir.get(""):
+        if declared.packages:
+            declared.package_dir |= {
+                package.partition(".")[0]: f"{where}/{package.partition('.')[0]}" for package in packages
+            }
+        else:
+            declared.package_dir[""] = where
+    declared.packages = [*(declared.packages or ()), *packages]
+
+
+def find_packages(
+    tree: SourceTree, where: str, include: Iterable[str], exclude: Iterable[str], *, namespaces: bool
+) -> list[str]:
+    """The dotted names of the folders below `where` that are packages: with `__init__.py` in them and in all folders
+    between, or any where `namespaces`."""
+    start = f"{where}/" if where else ""
+    include, exclude = tuple(include), tuple(exclude)
+    found: list[str] = []
+    refused: set[str] = set()
+    for folder in sorted(tree.folders if namespaces else tree.packages):
+        if not folder.startswith(start) or folder == where:
+            continue
+        relative = folder[len(start) :]
+        if not namespaces:
+            parent = folder.rpartition("/")[0]
+            if (parent != where and parent not in tree.packages) or parent in refused:
+                refused.add(folder)
+                continue
+        name = relative.replace("/", ".")
+        if name.count(".") == relative.count("/") and _is_named(name, include) and not _is_named(name, exclude):
+            found.append(name)
+    return found
+
+
+def _is_named(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(pattern == "*" or pattern == name or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
+    """Where the package's modules lie: package_dir may name a folder for it, or for a package above."""
+    if not package_dir:
+        return package.replace(".", "/")
+    parent, below = package, ""
+    while parent:
+        if parent in package_dir:
+            return f"{package_dir[parent]}{below}".lstrip("/")
+        parent, _, last = parent.rpartition(".")
+        below = f"/{last}{below}"
+    return f"{package_dir.get('', '')}{below}".lstrip("/")
+
+
+def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
+    paths: dict[str, None] = {}
+    folders = {}
+    for package in dict.fromkeys(declared.packages or ()):
+        folder, target = _folder_of(package, declared.package_dir), package.replace(".", "/")
+        folders[folder] = package
+        paths |= dict.fromkeys(moved(tree.files_in(folder), folder, target))
+    if declared.takes_data:
+        for folder, package in folders.items():
+            if folder.rpartition("/")[0] not in folders:
+                found = _without_excluded(folders, declared.no_data, tree.below(folder))
+                paths |= dict.fromkeys(moved(found, folder, package.replace(".", "/")))
+    for folder, package in folders.items() if declared.data else ():
+        globs = [glob for key in ("*", "", package) for glob in declared.data.get(key, ())]
+        below = moved(tree.below(folder), folder) if globs else []
+        paths |= dict.fromkeys(moved(matching(below, globs, Patterns.FILE_GLOB), "", package.replace(".", "/")))
+    for module in declared.modules or ():
+        parent, _, last = module.rpartition(".")
+        folder = _folder_of(parent, declared.package_dir)
+        if tree.has_file(path := f"{folder}/{last}.py".lstrip("/")):
+            paths |= dict.fromkeys(moved([path], folder, parent.replace(".", "/")))
+    return Installed(declared.by, list(paths), declared.extensions)
+
+
+def _without_excluded(folders: Mapping[str, str], patterns: Mapping[str, list[str]], paths: list[str]) -> list[str]:
+    """`paths` without the data files that exclude_package_data names; the modules of packages are no data."""
+    if not patterns:
+        return paths
+    kept = []
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        if folder in folders:
+            kept.append(path)
+            continue
+        while folder and folder not in folders:
+            folder = folder.rpartition("/")[0]
+        inside = path[len(folder) + 1 :]
+        excluding = (*patterns.get("*", ()), *patterns.get("", ()), *patterns.get(folders.get(folder, ""), ()))
+        if not any(fnmatchcase(inside, pattern) for pattern in excluding):
+            kept.append(path)
+    return kept
+
+
+def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
+    """What setuptools takes where nothing is declared: the src layout, else packages at the top, else one module."""
+    named = {package: folder for package, folder in declared.package_dir.items() if package}
+    source = declared.package_dir.get("", "src")
+    if named:
+        paths = [path for package, folder in named.items() for path in moved(tree.below(folder), folder, package)]
+        return Installed("setuptools package-dir", paths, declared.extensions)
+    if any(path.startswith(f"{source}/") for path in tree.members):
+        found = [path for path in tree.below(source) if path.endswith((".py", ".pyi", ".pyx"))]
+        return Installed("setuptools src layout", moved(found, source), declared.extensions)
+    tops = {folder.partition("/")[0] for folder in tree.sources if folder}
+    tops = {
+        top for top in tops if top not in NOT_PACKAGES and top.removesuffix("-stubs").isidentifier() and top[0] != "_"
+    }
+    if tops:
+        paths = [path for top in sorted(tops) for path in tree.below(top)]
+        return Installed("setuptools flat layout", paths, declared.extensions)
+    modules = [path for path in tree.files_in("") if path.endswith(".py") and path[0] not in "._"]
+    modules = [path for path in modules if path.removesuffix(".py") not in NOT_MODULES]
+    return Installed("setuptools single module", modules, declared.extensions)
+
+
+def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Installed:
+    """`found`, without what top_level.txt doesn't name, and with what only it names."""
+    if tree.top_level is None:
+        return found
+    named = {name.replace("/", ".").partition(".")[0] for name in tree.top_level}
+    tops = {path: path.partition("/")[0] for path in found.paths}
+    paths = [path for path, top in tops.items() if (top if top in named else top.partition(".")[0]) in named]
+    extensions = tuple(name for name in found.extensions if name.partition(".")[0] in named)
+    present = {name.partition(".")[0] for name in extensions} | {top.partition(".")[0] for top in tops.values()}
+    if missing := sorted(named - present):
+        more = _by_top_level(tree, declared, missing)
+        paths, extensions = [*paths, *more.paths], (*extensions, *more.extensions)
+    return Installed(found.by, paths, extensions)
+
+
+def _roots(tree: SourceTree, declared: _Declared) -> list[str]:
+    """Folders that top-level names may lie in, the likeliest first: the .egg-info is put beside the packages."""
+    beside = [tree.egg_info.rpartition("/")[0]] if tree.egg_info else []
+    return list(dict.fromkeys([*filter(None, [declared.package_dir.get("")]), *beside, *_DISCOVERED_IN]))
+
+
+def _by_top_level_alone(tree: SourceTree, declared: _Declared) -> Installed | None:
+    """What top_level.txt names, where that is all there is to know, so that setup.py need not be read: where it calls
+    find_packages() for all, or where none of the packages holds another."""
+    if not tree.top_level or b"package_dir" in (script := tree.files.get("setup.py", b"")) or b"cythonize" in script:
+        return None
+    found = _by_top_level(tree, declared)
+    if _PLAIN_FIND.search(script) and script.count(b"find_packages") <= 2:
+        return found
+    folders = {path.rpartition("/")[0] for path in found.paths}
+    return None if any("/" in folder for folder in folders) else found
+
+
+def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | None = None) -> Installed:
+    """What lies under the names in top_level.txt. One without a file is an extension module, if anything is compiled.
+
+    Below packages, folders without `__init__.py` are left out, as find_packages does.
+    """
+    paths: list[str] = []
+    extensions = list(declared.extensions) if names is None else []
+    for name in tree.top_level or () if names is None else names:
+        name = name.replace("/", ".").strip(".")
+        if name in declared.package_dir:
+            found, root, target = tree.below(declared.package_dir[name]), declared.package_dir[name], name
+        else:
+            root, found = _named_in(tree, _roots(tree, declared), name)
+            target = ""
+        if found:
+            paths += moved(found if declared.takes_data else _in_packages(tree, root, found), root, target)
+        elif tree.has_compiled_sources and name not in {each.partition(".")[0] for each in extensions}:
+            extensions.append(name)
+    return Installed("top_level.txt", paths, tuple(extensions))
+
+
+def _named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, list[str]]:
+    for root in roots:
+        start = f"{root}/{name}".lstrip("/").replace(".", "/")
+        if tree.has_file(f"{start}.py"):
+            return root, [f"{start}.py", *(tree.below(start) if start in tree.packages else ())]
+        if found := tree.below(start):
+            return root, found
+    return "", []
+
+
+def _in_packages(tree: SourceTree, root: str, paths: list[str]) -> list[str]:
+    """`paths` without those in folders that have no `__init__.py` but are below a folder that has one."""
+    known: dict[str, bool] = {root: True}
+
+    def is_kept(folder: str) -> bool:
+        if folder not in known:
+            parent = folder.rpartition("/")[0]
+            known[folder] = is_kept(parent) and (
+                folder in tree.packages or parent not in tree.packages or parent == root
+            )
+        return known[folder]
+
+    return [path for path in paths if is_kept(path.rpartition("/")[0])]
+
+
+def _items(value: object) -> list[tuple[str, Any]]:
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def _text_items(value: object) -> list[tuple[str, str]]:
+    return [(key, text) for key, text in _items(value) if isinstance(text, str)]

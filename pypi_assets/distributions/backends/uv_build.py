@@ -1,0 +1,26 @@
+"""What uv's build backend installs: the modules it is told, or the one named like the project, from one root."""
+
+from pypi_assets.distributions.path_patterns import Patterns, without
+from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
+
+
+def installed(tree: SourceTree) -> Installed | None:
+    """module-name (or the project's name) below module-root, which is src; without what the excludes name."""
+    settings = tree.table("tool", "uv", "build-backend")
+    root = settings.get("module-root")
+    root = clean_path(root) if isinstance(root, str) else "src"
+    names = strings(settings.get("module-name")) or [_default_name(tree)]
+    found: list[str] = []
+    for name in names:
+        folder, _, last = f"{root}/{name.replace('.', '/')}".strip("/").rpartition("/")
+        if path := tree.named(folder, last):
+            found += tree.at(path)
+    excludes = [*strings(settings.get("source-exclude")), *strings(settings.get("wheel-exclude"))]
+    found = without(found, excludes, Patterns.GITIGNORE)
+    return Installed("uv module", moved(found, root)) if found else None
+
+
+def _default_name(tree: SourceTree) -> str:
+    name = module_name(tree.project or "")
+    return f"{name.removesuffix('_stubs')}-stubs" if name.endswith("_stubs") else name

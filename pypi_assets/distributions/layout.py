@@ -1,0 +1,46 @@
+"""Where modules mostly lie in a project: what is taken where neither metadata nor a build backend's settings tell."""
+
+from pypi_assets.distributions.source_tree import Installed, SourceTree, module_name, moved
+
+_NOT_INSTALLED = (
+    "setup conftest test tests testing example examples sample samples demo demos doc docs documentation manual"
+    " benchmark benchmarks bench asv_bench perf script scripts tool tools util utils bin build dist ci contrib extra"
+    " extras tasks fabfile noxfile toxfile pavement changelog news newsfragments exercise exercises htmlcov"
+    " node_modules site_scons SConstruct ez_setup distribute_setup bootstrap versioneer runtests release make vendor"
+    " typings notebooks recipe etc debian"
+)
+NOT_INSTALLED = frozenset(_NOT_INSTALLED.split())
+"""Names at the top that lie beside a project's modules and are not installed."""
+_SOURCE_FOLDERS = ("src", "lib", "python")
+
+
+def installed(tree: SourceTree) -> Installed | None:
+    """The source folder's content; else the package of the project's name; else packages, else modules at the top."""
+    named = module_name(tree.project or "")
+    for folder in _SOURCE_FOLDERS:
+        if folder not in tree.packages and (found := tree.below(folder)):
+            return Installed(f"{folder} layout", moved(found, folder))
+    if named and (path := tree.named("", named)) and (found := tree.at(path)):
+        return Installed("project's name", found)
+    tops = {folder.partition("/")[0] for folder in tree.sources if folder} - NOT_INSTALLED
+    packages = sorted(tops & tree.packages)
+    modules = [
+        path for path in tree.files_in("") if path.endswith(".py") and path.removesuffix(".py") not in NOT_INSTALLED
+    ]
+    found = [path for top in packages for path in tree.below(top)] or modules
+    found = found or [path for top in sorted(tops) for path in tree.below(top)]
+    return Installed("flat layout", found) if found else None
+
+
+def declared_names(tree: SourceTree) -> Installed | None:
+    """What lies under the import names that the metadata declare (PEP 794), wherever it lies."""
+    found: list[str] = []
+    for name in tree.declared:
+        path = name.replace(".", "/")
+        for folder in ("", *_SOURCE_FOLDERS):
+            start = f"{folder}/{path}".lstrip("/")
+            below = tree.below(start) or tree.at(f"{start}.py")
+            if below:
+                found += moved(below, folder)
+                break
+    return Installed("Import-Name", found) if found else None

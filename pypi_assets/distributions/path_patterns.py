@@ -1,0 +1,99 @@
+"""Matches paths against the patterns of build backends: lines of .gitignore files, and globs from a folder."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from pypi_assets.distributions.limits import LimitExceededError
+
+MAX_MATCHES = 5_000_000
+"""Paths times patterns: a hundred times what real distributions need."""
+
+
+class Patterns(Enum):
+    """How patterns are read. A line of a .gitignore (the last one that matches decides, `!` negates) and a GLOB take
+    all that is below a folder that they match; a FILE_GLOB takes just the files that it matches."""
+
+    GITIGNORE = auto()
+    GLOB = auto()
+    FILE_GLOB = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """`segments` are its parts. `folders` and `files` say whether it may match a folder above a file, or the file."""
+
+    segments: tuple[str, ...]
+    negates: bool
+    folders: bool
+    files: bool
+
+
+@lru_cache(4096)
+def _compiled(pattern: str, kind: Patterns) -> _Pattern:
+    is_gitignore = kind is Patterns.GITIGNORE
+    negates = is_gitignore and pattern.startswith("!")
+    body = pattern[negates:]
+    parts = [part for part in body.split("/") if part not in {"", "."}]
+    if is_gitignore and "/" not in body.rstrip("/"):
+        parts.insert(0, "**")
+    collapsed = [part for part, before in zip(parts, ["", *parts], strict=False) if (part, before) != ("**", "**")]
+    return _Pattern(
+        tuple(collapsed),
+        negates,
+        folders=kind is not Patterns.FILE_GLOB,
+        files=not (is_gitignore and body.endswith("/")),
+    )
+
+
+def _matches(pattern: _Pattern, parts: list[str]) -> bool:
+    """Whether `pattern` matches `parts` or a folder above. All positions in the pattern that a part can be at are
+    followed at once, so that the time is bounded by the product of both lengths."""
+    segments = pattern.segments
+    last = len(segments)
+    positions = {0}
+    for depth, part in enumerate(parts, 1):
+        reached = set()
+        is_file = depth == len(parts)
+        for position in positions:
+            if segments[position] == "**":
+                reached.add(position)
+                if position + 1 == last:
+                    reached.add(last)
+                    continue
+                position += 1  # ** may also stand for no folder
+            if segments[position] == part or fnmatchcase(part, segments[position]):
+                reached.add(position + 1)
+        if last in reached and (pattern.files if is_file else pattern.folders):
+            return True
+        positions = reached - {last}
+        if not positions:
+            return False
+    return False
+
+
+def matching(paths: list[str], patterns: Iterable[str], kind: Patterns) -> list[str]:
+    """Those of `paths` that the patterns name, in their order. Raises LimitExceededError where that takes too long."""
+    compiled = [_compiled(pattern.strip(), kind) for pattern in patterns]
+    compiled = [pattern for pattern in compiled if pattern.segments]
+    if len(paths) * len(compiled) > MAX_MATCHES:
+        raise LimitExceededError(f"{len(compiled)} patterns for {len(paths)} paths")
+    found = []
+    for path in paths:
+        parts = path.split("/")
+        for pattern in reversed(compiled):
+            if _matches(pattern, parts):
+                if not pattern.negates:
+                    found.append(path)
+                break
+    return found
+
+
+def without(paths: list[str], patterns: list[str], kind: Patterns) -> list[str]:
+    """`paths` without those that the patterns name."""
+    if not patterns:
+        return paths
+    named = set(matching(paths, patterns, kind))
+    return [path for path in paths if path not in named]

@@ -1,0 +1,158 @@
+"""The files of an sdist as build backends look at them, and what a backend would install of them."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pypi_assets.distributions.metadata import decode_text, parse_top_level
+from pypi_assets.distributions.pyproject import strings, table
+from pypi_assets.distributions.setup_cfg import parse_setup_cfg
+from pypi_assets.distributions.setup_script import SetupArguments
+
+MODULE_SUFFIXES = (".py", ".pyi", ".pyx", ".so", ".pyd")
+COMPILED_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".i", ".m", ".go", ".cu")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What a build would install. `paths` are relative to site-packages, `extensions` are the dotted names of modules
+    that are compiled, `by` names the rule that found them. `sweeping` says that the rule takes whatever lies there."""
+
+    by: str
+    paths: list[str]
+    extensions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceTree:
+    """What the rules look at; paths are relative to the sdist's top folder, `""` is the top.
+
+    `files` are the small files that were kept. `declared` are the import names that the metadata declare (PEP 794),
+    `egg_info` is the folder of the .egg-info, `read_setup_script` reads setup.py where a rule needs it.
+    """
+
+    members: list[str]
+    files: Mapping[str, bytes]
+    project: str | None
+    declared: tuple[str, ...]
+    egg_info: str | None
+    pyproject: Mapping[str, Any]
+    read_setup_script: Callable[[], SetupArguments | None]
+
+    @cached_property
+    def sources(self) -> dict[str, list[str]]:
+        """The files that can be modules or stubs, as whole paths, by the folder that they lie in."""
+        folders: dict[str, list[str]] = {}
+        for path in self.members:
+            if path.endswith(MODULE_SUFFIXES):
+                folder = path[: path.rfind("/")] if "/" in path else ""
+                if folder in folders:
+                    folders[folder].append(path)
+                else:
+                    folders[folder] = [path]
+        return folders
+
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """The folders with an `__init__.py`."""
+        return frozenset(
+            folder for folder, paths in self.sources.items() if f"{folder}/__init__.py".lstrip("/") in paths
+        )
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """The folders that have a module or a stub somewhere below."""
+        found = {""}
+        for source in self.sources:
+            folder = source
+            while folder not in found:
+                found.add(folder)
+                folder = folder.rpartition("/")[0]
+        return frozenset(found)
+
+    @cached_property
+    def setup_cfg(self) -> Mapping[str, Mapping[str, str]]:
+        """The sections of setup.cfg."""
+        content = self.files.get("setup.cfg", b"")
+        if b"[options" not in content and b"[files" not in content:
+            return {}
+        return parse_setup_cfg(decode_text(content, "setup.cfg")[0])
+
+    @cached_property
+    def top_level(self) -> tuple[str, ...] | None:
+        """The names in top_level.txt, None where there is no such file."""
+        content = self.files.get(f"{self.egg_info}/top_level.txt")
+        return None if content is None else parse_top_level(content)
+
+    @cached_property
+    def uses_cython(self) -> bool:
+        """Whether Cython is asked for, so that .pyx files become modules."""
+        required = strings(self.table("build-system").get("requires"))
+        return any("cython" in each.lower() for each in required) or b"ythonize" in self.files.get("setup.py", b"")
+
+    @cached_property
+    def has_compiled_sources(self) -> bool:
+        return any(path.endswith(COMPILED_SOURCES) for path in self.members)
+
+    def table(self, *keys: str) -> Mapping[str, Any]:
+        """A table of pyproject.toml, empty where there is none."""
+        return table(self.pyproject, *keys)
+
+    def has_file(self, path: str) -> bool:
+        """Whether a module, a stub or a compiled module lies at `path`."""
+        return path in self.sources.get(path.rpartition("/")[0], ())
+
+    def files_in(self, folder: str) -> list[str]:
+        """The paths of the modules right in `folder`, without what is already compiled."""
+        return [path for path in self.sources.get(folder, ()) if not path.endswith((".so", ".pyd"))]
+
+    def below(self, folder: str) -> list[str]:
+        """The paths of all modules and stubs in `folder` and its folders."""
+        if not folder:
+            return [path for paths in self.sources.values() for path in paths]
+        inside = f"{folder}/"
+        return [
+            path for each, paths in self.sources.items() if each == folder or each.startswith(inside) for path in paths
+        ]
+
+    def at(self, path: str) -> list[str]:
+        """The module at `path`, or all that is below, where it is a folder."""
+        return [path] if path.endswith(MODULE_SUFFIXES) and self.has_file(path) else self.below(path)
+
+    def named(self, folder: str, name: str) -> str | None:
+        """The path of the package or of the single module `name` in `folder`; its case is ignored where it has to be,
+        as file systems that ignore it let it be built."""
+        start = f"{folder}/" if folder else ""
+        for path in (f"{start}{name}", f"{start}{name}.py"):
+            if path in self.folders or self.has_file(path):
+                return path
+        wanted = f"{start}{name}".lower()
+        others = [path for path in self.folders if path.lower() == wanted]
+        others += [path for path in self.sources.get(folder, ()) if path.lower() == f"{wanted}.py"]
+        return min(others, default=None)
+
+
+def clean_path(path: str) -> str:
+    """`./src//demo/` as `src/demo`."""
+    if "\\" in path:
+        path = path.replace("\\", "/")
+    return "/".join(part for part in path.strip().split("/") if part not in {"", "."})
+
+
+def moved(paths: Iterable[str], folder: str, target: str = "") -> list[str]:
+    """`paths`, which lie below `folder`, as they are where that folder's content comes to lie in `target`."""
+    if folder == target:
+        return list(paths)
+    cut = len(folder) + 1 if folder else 0
+    start = f"{target}/" if target else ""
+    return [start + path[cut:] for path in paths]
+
+
+_SEPARATORS = re.compile(r"[-_.]+")
+
+
+def module_name(project: str) -> str:
+    """The project's normalized name as a module has it."""
+    return _SEPARATORS.sub("_", project).lower()
