@@ -58,12 +58,17 @@ def limits_from(settings: Settings) -> Limits:
 
 
 def crawler_from(
-    settings: Settings, index: IndexClient, catalog: Catalog, report: Callable[[Progress], None] | None = None
+    settings: Settings,
+    index: IndexClient,
+    catalog: Catalog,
+    storage: Storage,
+    report: Callable[[Progress], None] | None = None,
 ) -> Crawler:
     """What a crawl works with; `report` hears of its progress."""
     crawler = Crawler(
         index=index,
         catalog=catalog,
+        storage=storage,
         selection=Selection(frozenset(settings.projects)),
         limits=limits_from(settings),
         connections=settings.max_connections,

@@ -172,7 +172,7 @@ def _opened_crawler() -> Iterator[Crawler]:
         _opened_catalog(settings) as catalog,
         terminal.progress_shown() as report,
     ):
-        yield crawler_from(settings, index, catalog, report)
+        yield crawler_from(settings, index, catalog, storage_from(settings), report)
 
 
 @_command(cli, "status")
@@ -282,7 +282,11 @@ def _told_reads(reads: ReadCounts) -> str:
     told = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
     told |= {"vanished": reads.vanished, "given up": reads.gave_up}
     done = ", ".join(f"{count} {name}" for name, count in told.items() if count)
-    return f"distributions: {done or 'none to read'}"
+    if not done:
+        return "distributions: none to read"
+    return (
+        f"distributions: {done} ({reads.bytes_fetched} bytes fetched, {reads.requests} requests, {reads.seconds:.1f} s)"
+    )
 
 
 def _tell_failed(reads: ReadCounts, visits: int) -> None:

@@ -18,6 +18,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
 from pypi_assets.index.client import IndexClient
+from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.builders import make_sdist, make_wheel
 
 
@@ -29,8 +30,10 @@ class ServedIndex:
     url: str = ""
     faults: Callable[[Request], Response | None] | None = None
     history: History = field(init=False)
+    storage: Storage = field(init=False)
 
     def __post_init__(self) -> None:
+        self.storage = open_storage((self.folder / "storage").as_uri())
         self.history = History(self.folder / "index")
         (self.folder / "built").mkdir(parents=True)
 
@@ -81,6 +84,7 @@ class ServedIndex:
         settings: dict[str, object] = {
             "index": self.client(),
             "catalog": catalog,
+            "storage": self.storage,
             "selection": Selection(),
             "connections": 4,
             "retry_pause_s": 0.01,

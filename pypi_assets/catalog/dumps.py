@@ -412,6 +412,10 @@ def _row(row: dict[str, object], lists: dict[int, list[str]]) -> dict[str, objec
         "requires_dist": lists[requires_dist] if isinstance(requires_dist, int) else None,
         "provides_extra": details.get("provides_extra", []),
         "modules": lists[modules] if isinstance(modules, int) else None,
+        "modules_by": details.get("modules_by"),
+        "requires_by": details.get("requires_by"),
+        "stubs": details.get("stubs", []),
+        "left_out": details.get("left_out", 0),
     }
 
 

@@ -24,6 +24,7 @@ from sqlalchemy import (
 from pypi_assets.catalog.database import insert_missing, storable
 from pypi_assets.catalog.ledger import lock_state, sealed_end
 from pypi_assets.catalog.lists import store_lists
+from pypi_assets.catalog.packs import StoredPack, enter_pack
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
@@ -69,7 +70,10 @@ class PendingRead:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRead:
-    """What came of one attempt: a record, or no record and the outcome that follows."""
+    """What came of one attempt: a record, or no record and the outcome that follows.
+
+    `extract` is what the record was made of, encoded; None where nothing was taken out of the file.
+    """
 
     distribution_id: int
     outcome: Outcome
@@ -77,7 +81,9 @@ class FinishedRead:
     error_kind: str | None = None
     error_text: str | None = None
     due_at: float = 0.0
+    extract: bytes | None = None
     bytes_fetched: int = 0
+    requests: int = 0
     seconds: float = 0.0
 
 
@@ -95,10 +101,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class ShardReads:
-    """How many distributions of a shard have which outcome, and how many bytes were fetched for them in all."""
+    """How many distributions of a shard have which outcome, and what was fetched for them in all."""
 
     outcomes: Mapping[str, int]
     bytes_fetched: int
+    requests: int
 
 
 def record_outcome(record: DistributionRecord) -> Outcome:
@@ -166,22 +173,25 @@ def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, S
     """What became of all distributions ever known of the projects in each of `shards`."""
     outcomes: dict[int, dict[str, int]] = {shard: {} for shard in shards}
     fetched = dict.fromkeys(shards, 0)
+    requests = dict.fromkeys(shards, 0)
     query = (
         select(
             projects.c.shard,
             distribution_data.c.outcome,
             func.count(),
             func.sum(distribution_data.c.bytes_fetched),
+            func.sum(distribution_data.c.requests),
         )
         .join(distributions, distributions.c.project_id == projects.c.id)
         .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
         .where(projects.c.shard.in_(shards))
         .group_by(projects.c.shard, distribution_data.c.outcome)
     )
-    for shard, outcome, count, fetched_bytes in connection.execute(query):
+    for shard, outcome, count, fetched_bytes, asked in connection.execute(query):
         outcomes[shard][outcome] = count
         fetched[shard] += int(fetched_bytes)
-    return {shard: ShardReads(outcomes[shard], fetched[shard]) for shard in shards}
+        requests[shard] += int(asked)
+    return {shard: ShardReads(outcomes[shard], fetched[shard], requests[shard]) for shard in shards}
 
 
 def _pending_query(what: ColumnElement[Any], scope: str | None, shards: Sequence[int] | None) -> Select[Any]:
@@ -203,8 +213,14 @@ def _is_pending(scope: str | None, shards: Sequence[int] | None) -> ColumnElemen
     return and_(pending, distributions.c.project_id.in_(visited))
 
 
-def store_reads(connection: Connection, finished: Sequence[FinishedRead], now: float) -> None:
-    """Stores what came of some attempts, and logs those that come too late for a dump that is sealed already."""
+def store_reads(
+    connection: Connection, finished: Sequence[FinishedRead], now: float, pack: StoredPack | None = None
+) -> None:
+    """Stores what came of some attempts, and logs those that come too late for a dump that is sealed already.
+
+    `pack` is where their extracts lie in the storage.
+    """
+    places = {} if pack is None else enter_pack(connection, pack)
     records = [read.record for read in finished if read.record is not None]
     lists = store_lists(
         connection,
@@ -213,7 +229,7 @@ def store_reads(connection: Connection, finished: Sequence[FinishedRead], now: f
     for is_waiting in (True, False):
         for has_record in (True, False):
             rows = [
-                _read_parameters(read, lists)
+                _read_parameters(read, lists) | ({} if is_waiting else _place(places.get(read.distribution_id)))
                 for read in finished
                 if (read.outcome in _WAITING) == is_waiting and (read.record is not None) == has_record
             ]
@@ -225,7 +241,7 @@ def store_reads(connection: Connection, finished: Sequence[FinishedRead], now: f
 def _read_update(parameters: Mapping[str, Any], is_waiting: bool, now: float) -> Update:
     """The statement that stores reads of one shape: all that wait for another try or all that do not."""
     data = distribution_data.c
-    added = {"attempts", "bytes_fetched", "seconds"}
+    added = {"attempts", "bytes_fetched", "requests", "seconds"}
     columns = {
         name: data[name] + bindparam(name, type_=data[name].type) if name in added else bindparam(name)
         for name in parameters
@@ -247,29 +263,48 @@ def _read_parameters(read: FinishedRead, lists: Mapping[tuple[str, ...], int]) -
         "attempts": 1,
         "due_at": read.due_at,
         "bytes_fetched": read.bytes_fetched,
+        "requests": read.requests,
         "seconds": read.seconds,
     }
-    return parameters if read.record is None else parameters | _record_columns(read.record, lists)
+    if read.record is None:
+        return parameters
+    requires_dist, modules = read.record.requires_dist, read.record.modules
+    return (
+        parameters
+        | record_columns(read.record)
+        | {
+            "extractor_version": EXTRACTOR_VERSION,
+            "requires_dist_id": None if requires_dist is None else lists[requires_dist],
+            "modules_id": None if modules is None else lists[modules],
+        }
+    )
 
 
-def _record_columns(record: DistributionRecord, lists: Mapping[tuple[str, ...], int]) -> dict[str, Any]:
+def _place(place: tuple[int, int, int] | None) -> dict[str, int | None]:
+    """Where the extract lies. A file that was read anew without one has none: the old one may be of other bytes."""
+    return dict(zip(("pack_id", "pack_offset", "pack_length"), place or (None, None, None), strict=True))
+
+
+def record_columns(record: DistributionRecord) -> dict[str, str | None]:
+    """What is stored of a record, beside its lists."""
     details = {
         "name": record.project,
         "version": record.version,
         "summary": record.summary,
         "provides_extra": list(record.provides_extra),
         "entry_points": record.entry_points,
+        "modules_by": record.modules_by,
+        "requires_by": record.requires_by,
+        "stubs": list(record.stubs),
+        "left_out": record.left_out,
         "declared": list(record.declared),
         "notes": list(record.notes),
     }
     return {
         "error_kind": None if record.error is None else record.error.kind,
         "error_text": None if record.error is None else record.error.text,
-        "extractor_version": EXTRACTOR_VERSION,
         "metadata_version": record.metadata_version,
         "requires_python": record.requires_python,
-        "requires_dist_id": None if record.requires_dist is None else lists[record.requires_dist],
-        "modules_id": None if record.modules is None else lists[record.modules],
         "details": json.dumps({name: value for name, value in details.items() if value}, ensure_ascii=True),
     }
 

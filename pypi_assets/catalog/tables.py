@@ -150,6 +150,15 @@ name_lists = Table(
     comment="Lists of modules and of requirements, each stored once.",
 )
 
+extract_packs = Table(
+    "extract_packs",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", Short, nullable=False, unique=True, comment="sha256 of its content; names it in the storage"),
+    Column("size", BigInteger, nullable=False),
+    comment="The packs that extracts lie in. A row is there once the pack lies whole in the storage.",
+)
+
 distribution_data = Table(
     "distribution_data",
     metadata,
@@ -166,9 +175,14 @@ distribution_data = Table(
     Column("requires_python", Text),
     Column("requires_dist_id", ForeignKey("name_lists.id")),
     Column("modules_id", ForeignKey("name_lists.id")),
-    Column("details", Text, comment="JSON: summary, extras, entry points, declared names, notes"),
+    Column("details", Text, comment="JSON: what else the record says, see docs/formats.md"),
+    Column("pack_id", ForeignKey("extract_packs.id"), comment="where the extract lies; null: nothing was extracted"),
+    Column("pack_offset", BigInteger),
+    Column("pack_length", Integer),
     Column("bytes_fetched", BigInteger, nullable=False, server_default=text("0")),
+    Column("requests", Integer, nullable=False, server_default=text("0")),
     Column("seconds", Float, nullable=False, server_default=text("0")),
+    Index(None, "pack_id", "pack_offset"),
     comment="What was read from each distribution, or why nothing was.",
 )
 

@@ -9,6 +9,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.index.client import IndexClient
+from pypi_assets.storage.store import Storage
 
 LONGEST_PAUSE_S = 600.0
 _LONGEST_NAP_S = 30.0
@@ -33,10 +34,11 @@ def _unheard(progress: Progress) -> None:
 
 @dataclass(frozen=True)
 class Crawler:
-    """One index, the catalog that follows it, and how patiently."""
+    """One index, the catalog that follows it, the storage that keeps what is read, and how patiently."""
 
     index: IndexClient
     catalog: Catalog
+    storage: Storage
     selection: Selection = field(default_factory=Selection)
     limits: Limits = field(default_factory=Limits)
     connections: int = 10

@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.packs import StoredPack
 from pypi_assets.catalog.queue import shards_with_projects
 from pypi_assets.catalog.reads import (
     FinishedRead,
@@ -22,21 +23,26 @@ from pypi_assets.catalog.reads import (
     store_reads,
 )
 from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.crawl.packs import PackedExtract, make_pack, pack_path
 from pypi_assets.crawl.visiting import in_threads
+from pypi_assets.distributions.extracts import encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.models import READABLE_KINDS, DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.index.errors import ContentError, GoneError, PackageIndexError, TooLargeError, TransientError
+from pypi_assets.storage.store import Storage
 
-_BATCH = 200
+_BATCH = 500
+"""Reads that are looked for at once. What was read is committed at the end of a batch, so a pack holds as many."""
+_COMMIT_EVERY_S = 5.0
+_COMMIT_BYTES = 32 * 1024**2
 _GROUP_PROJECTS = 500
-_COMMIT_EVERY = 50
 _SPOOLED_BYTES = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCounts:
-    """What came of the reads of one call; `bytes_fetched` counts what was fetched for them."""
+    """What came of the reads of one call, and what it cost; `bytes_fetched` counts what was fetched for them."""
 
     data: int = 0
     errors: int = 0
@@ -44,6 +50,7 @@ class ReadCounts:
     vanished: int = 0
     gave_up: int = 0
     bytes_fetched: int = 0
+    requests: int = 0
     seconds: float = 0.0
 
 
@@ -52,7 +59,7 @@ def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None
     catalog = crawler.catalog
     started = time.monotonic()
     counts = dict.fromkeys(Outcome, 0)
-    fetched = done = 0
+    fetched = requests = done = 0
     with ThreadPoolExecutor(crawler.connections, thread_name_prefix="read") as pool:
         while True:
             with catalog.read() as connection:
@@ -66,15 +73,19 @@ def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None
                 crawler.wait_until(due_at)
                 continue
             for reads in _due_reads(catalog, scope, groups):
-                unsaved: list[FinishedRead] = []
-                for _, finished in in_threads(pool, lambda read: _read(crawler, read), reads):
+                unsaved: list[tuple[PendingRead, FinishedRead]] = []
+                saved_at, unsaved_bytes = time.monotonic(), 0
+                for read, finished in in_threads(pool, lambda read: _read(crawler, read), reads):
                     counts[finished.outcome] += 1
                     fetched += finished.bytes_fetched
-                    unsaved.append(finished)
-                    if len(unsaved) >= _COMMIT_EVERY:
-                        _save(catalog, unsaved)
+                    requests += finished.requests
+                    unsaved.append((read, finished))
+                    unsaved_bytes += len(finished.extract or b"")
+                    if time.monotonic() >= saved_at + _COMMIT_EVERY_S or unsaved_bytes >= _COMMIT_BYTES:
+                        _save(crawler, unsaved)
                         unsaved = []
-                _save(catalog, unsaved)
+                        saved_at, unsaved_bytes = time.monotonic(), 0
+                _save(crawler, unsaved)
                 done = sum(counts[outcome] for outcome in Outcome if outcome != Outcome.PENDING)
                 failed = counts[Outcome.ERROR] + counts[Outcome.GAVE_UP]
                 crawler.report(Progress("reads", done, max(total, done), failed))
@@ -85,6 +96,7 @@ def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None
         vanished=counts[Outcome.VANISHED],
         gave_up=counts[Outcome.GAVE_UP],
         bytes_fetched=fetched,
+        requests=requests,
         seconds=time.monotonic() - started,
     )
 
@@ -124,9 +136,26 @@ def _due_reads(
             yield reads
 
 
-def _save(catalog: Catalog, finished: Sequence[FinishedRead]) -> None:
-    reads = sorted(finished, key=lambda read: read.distribution_id)
-    catalog.transact(lambda connection: store_reads(connection, reads, catalog.clock()))
+def _save(crawler: Crawler, reads: Sequence[tuple[PendingRead, FinishedRead]]) -> None:
+    """Stores the extracts as one pack, and then, in one transaction, what came of the reads."""
+    catalog = crawler.catalog
+    ordered = sorted(reads, key=lambda pair: pair[0].distribution_id)
+    pack = _store_extracts(crawler.storage, ordered)
+    finished = [finished for _, finished in ordered]
+    catalog.transact(lambda connection: store_reads(connection, finished, catalog.clock(), pack))
+
+
+def _store_extracts(storage: Storage, reads: Iterable[tuple[PendingRead, FinishedRead]]) -> StoredPack | None:
+    extracted = [(read, finished.extract) for read, finished in reads if finished.extract is not None]
+    if not extracted:
+        return None
+    pack = make_pack([PackedExtract(read.project, read.filename, read.sha256, extract) for read, extract in extracted])
+    storage.put(pack_path(pack.name), pack.content)
+    places = {
+        read.distribution_id: (entry.offset, entry.length)
+        for (read, _), entry in zip(extracted, pack.entries, strict=True)
+    }
+    return StoredPack(pack.name, len(pack.content), places)
 
 
 def _read(crawler: Crawler, read: PendingRead) -> FinishedRead:
@@ -146,7 +175,8 @@ def _read(crawler: Crawler, read: PendingRead) -> FinishedRead:
             return _failed(crawler, read, error, time.monotonic() - started)
         body.seek(0)
         try:
-            record = read_distribution(body, read.filename, project=read.project, limits=crawler.limits).record
+            reading = read_distribution(body, read.filename, project=read.project, limits=crawler.limits)
+            record, extract = reading.record, encode_extract(reading.extract)
         except Exception as error:  # noqa: BLE001 - whatever a file makes of the reader costs that file alone
             text = f"the reader failed: {type(error).__name__}: {error}"
             return FinishedRead(read.distribution_id, Outcome.ERROR, error_kind="reader failure", error_text=text)
@@ -154,6 +184,7 @@ def _read(crawler: Crawler, read: PendingRead) -> FinishedRead:
         read.distribution_id,
         record_outcome(record),
         record,
+        extract=extract,
         bytes_fetched=fetched.bytes,
         seconds=time.monotonic() - started,
     )

@@ -53,7 +53,7 @@ class Parts:
             return self._storage
 
     def crawler(self, report: Callable[[Progress], None] | None = None) -> Crawler:
-        return crawler_from(self.settings, self.index, self.catalog, report)
+        return crawler_from(self.settings, self.index, self.catalog, self.storage, report)
 
     def close(self) -> None:
         """Closes what was opened, and not what was given."""

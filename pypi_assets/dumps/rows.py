@@ -49,6 +49,10 @@ COLUMNS = TOMBSTONE_COLUMNS | {
     "requires_dist": Column("array of strings or null", "list of requirements; null: unknown, an empty list none"),
     "provides_extra": Column("array of strings", "list of extras"),
     "modules": Column("array of strings or null", "list of dotted import names; null: unknown"),
+    "modules_by": Column("string or null", "the rule by which the modules are known"),
+    "requires_by": Column("string or null", "the rule by which the requirements are known"),
+    "stubs": Column("array of strings", "list of the modules that stub files describe"),
+    "left_out": Column("integer", "number of module files whose paths no import statement can name"),
 }
 COMPRESSION_LEVEL = 3
 _PROGRESS_ROWS = 10_000

@@ -103,6 +103,11 @@ class Storage:
         with self._translated(path):
             return bytes(obstore.get(self.objects, path).bytes())
 
+    def get_range(self, path: str, offset: int, size: int) -> bytes:
+        """`size` bytes of the object from `offset`, which must be there. Raises NotFoundError."""
+        with self._translated(path):
+            return bytes(obstore.get_range(self.objects, path, start=offset, length=size))
+
     def open(self, path: str) -> BinaryIO:
         """The object as a stream of bytes that holds little in memory; to be closed. Raises NotFoundError."""
         with self._translated(path):

@@ -14,17 +14,24 @@ from pypi_assets_tests.served_index import ServedIndex, live
 
 CRAWL = """
 import sys
-from pypi_assets.assembly import catalog_from, crawler_from, index_from
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, storage_from
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.settings import load_settings
 
-url, database_url, work = sys.argv[1:]
+url, database_url, storage_url, work = sys.argv[1:]
 settings = load_settings(
-    index_url=url, database_url=database_url, requests_per_second=1000, max_connections=2, request_attempts=1
+    index_url=url,
+    database_url=database_url,
+    storage_url=storage_url,
+    requests_per_second=1000,
+    max_connections=2,
+    request_attempts=1,
 )
 catalog = catalog_from(settings)
-{"full": crawl_full, "incremental": crawl_incremental}[work](crawler_from(settings, index_from(settings), catalog))
+{"full": crawl_full, "incremental": crawl_incremental}[work](
+    crawler_from(settings, index_from(settings), catalog, storage_from(settings))
+)
 """
 
 
@@ -42,7 +49,7 @@ def kill_at(index: ServedIndex, catalog: Catalog, work: str, path: str, request_
 
     index.faults = hold
     database_url = catalog.engine.url.render_as_string(hide_password=False)
-    with subprocess.Popen([sys.executable, "-c", CRAWL, index.url, database_url, work]) as process:
+    with subprocess.Popen([sys.executable, "-c", CRAWL, index.url, database_url, index.storage.url, work]) as process:
         assert reached.wait(30)
         process.kill()
         assert process.wait(10) == -9

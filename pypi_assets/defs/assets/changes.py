@@ -115,6 +115,7 @@ def changed_distribution_data(
                     "unsupported": reads.unsupported,
                     "vanished": reads.vanished,
                     "bytes_fetched": reads.bytes_fetched,
+                    "requests": reads.requests,
                     "seconds": round(reads.seconds, 3),
                 },
             )

@@ -108,5 +108,6 @@ def _read_metadata(finished: FinishedShard) -> dict[str, float]:
         "unsupported": outcomes.get(Outcome.UNSUPPORTED, 0),
         "vanished": outcomes.get(Outcome.VANISHED, 0),
         "bytes_fetched": finished.reads.bytes_fetched,
+        "requests": finished.reads.requests,
         "seconds_of_group": round(finished.seconds, 3),
     }

@@ -81,6 +81,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("version", name=op.f("pk_leveldb_versions")),
     )
     op.create_table(
+        "extract_packs",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("name", Short, nullable=False, comment="sha256 of its content; names it in the storage"),
+        sa.Column("size", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_extract_packs")),
+        sa.UniqueConstraint("name", name=op.f("uq_extract_packs_name")),
+        comment="The packs that extracts lie in. A row is there once the pack lies whole in the storage.",
+    )
+    op.create_table(
         "name_lists",
         sa.Column("id", Key, nullable=False),
         sa.Column("sha256", Short, nullable=False),
@@ -316,8 +325,12 @@ def upgrade() -> None:
         sa.Column("requires_python", Text, nullable=True),
         sa.Column("requires_dist_id", Key, nullable=True),
         sa.Column("modules_id", Key, nullable=True),
-        sa.Column("details", Text, nullable=True, comment="JSON: summary, extras, entry points, declared names, notes"),
+        sa.Column("details", Text, nullable=True, comment="JSON: what else the record says, see docs/formats.md"),
+        sa.Column("pack_id", Key, nullable=True, comment="where the extract lies; null: nothing was extracted"),
+        sa.Column("pack_offset", sa.BigInteger(), nullable=True),
+        sa.Column("pack_length", sa.Integer(), nullable=True),
         sa.Column("bytes_fetched", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("requests", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("seconds", sa.Float(), server_default=sa.text("0"), nullable=False),
         sa.ForeignKeyConstraint(
             ["distribution_id"], ["distributions.id"], name=op.f("fk_distribution_data_distribution_id_distributions")
@@ -326,12 +339,21 @@ def upgrade() -> None:
             ["modules_id"], ["name_lists.id"], name=op.f("fk_distribution_data_modules_id_name_lists")
         ),
         sa.ForeignKeyConstraint(
+            ["pack_id"], ["extract_packs.id"], name=op.f("fk_distribution_data_pack_id_extract_packs")
+        ),
+        sa.ForeignKeyConstraint(
             ["requires_dist_id"], ["name_lists.id"], name=op.f("fk_distribution_data_requires_dist_id_name_lists")
         ),
         sa.PrimaryKeyConstraint("distribution_id", name=op.f("pk_distribution_data")),
         comment="What was read from each distribution, or why nothing was.",
     )
     op.create_index(op.f("ix_distribution_data_outcome"), "distribution_data", ["outcome"], unique=False)
+    op.create_index(
+        op.f("ix_distribution_data_pack_id_distribution_data_pack_offset"),
+        "distribution_data",
+        ["pack_id", "pack_offset"],
+        unique=False,
+    )
     op.create_table(
         "live_intervals",
         sa.Column("distribution_id", Key, nullable=False),
@@ -383,6 +405,7 @@ def downgrade() -> None:
     op.drop_table("serial_ranges")
     op.drop_table("projects")
     op.drop_table("name_lists")
+    op.drop_table("extract_packs")
     op.drop_table("leveldb_versions")
     op.drop_table("leases")
     op.drop_table("full_crawls")
