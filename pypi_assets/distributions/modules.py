@@ -30,7 +30,6 @@ these bounds a small hostile file would give names without end."""
 
 _ABI_TAG = re.compile(r"abi\d+t?|(?:cpython|pypy|pyston|graalpy|cp|pp)-?\d.*")
 _COMPILED_SUFFIXES = (".pyc", ".so", ".pyd")
-_SUFFIXES = (".py", ".pyi", *_COMPILED_SUFFIXES)
 _LEFT_OUT_FOLDERS = frozenset({"__pycache__", "__init__", "EGG-INFO"})
 _STUB_ONLY = "-stubs"
 
@@ -50,22 +49,6 @@ class ModuleNames:
         if self.shadowed:
             return (f"{self.shadowed} module files are left out: a module beside their folder hides them",)
         return ()
-
-
-def module_stem(filename: str, *, compiled: bool = True) -> str | None:
-    """The module's own name if a file of this name is one: `_speedups.cpython-311-x86_64-linux-gnu.so` is `_speedups`.
-
-    Extension modules and sourceless .pyc files count only where `compiled`.
-    """
-    if filename.endswith(".py"):
-        return filename[:-3]
-    if not compiled or not filename.endswith(_COMPILED_SUFFIXES):
-        return None
-    stem, _, suffix = filename.rpartition(".")
-    if suffix == "pyc":
-        return stem
-    name, _, tag = stem.partition(".")
-    return name if not tag or _ABI_TAG.fullmatch(tag) else stem
 
 
 def find_modules(
@@ -122,17 +105,26 @@ def _by_folder(paths: Iterable[str], *, compiled: bool) -> tuple[dict[str, list[
     stems: dict[str, list[str]] = {}
     stub_stems: dict[str, list[str]] = {}
     for path in paths:
-        if path.endswith(_SUFFIXES):
+        if path.endswith(".py"):  # by far the most: the short way
+            folder, _, stem = path[:-3].rpartition("/")
+            if folder in stems:
+                stems[folder].append(stem)
+            else:
+                stems[folder] = [stem]
+        elif path.endswith(".pyi"):
+            folder, _, stem = path[:-4].rpartition("/")
+            stub_stems.setdefault(folder, []).append(stem)
+        elif compiled and path.endswith(_COMPILED_SUFFIXES):
             folder, _, filename = path.rpartition("/")
-            stem = module_stem(filename, compiled=compiled)
-            if stem is not None:
-                if folder in stems:
-                    stems[folder].append(stem)
-                else:
-                    stems[folder] = [stem]
-            elif filename.endswith(".pyi"):
-                stub_stems.setdefault(folder, []).append(filename[:-4])
+            stems.setdefault(folder, []).append(_compiled_stem(filename))
     return stems, stub_stems
+
+
+def _compiled_stem(filename: str) -> str:
+    """`_speedups` of `_speedups.cpython-311-x86_64-linux-gnu.so`."""
+    stem, _, suffix = filename.rpartition(".")
+    name, _, tag = stem.partition(".")
+    return name if suffix != "pyc" and _ABI_TAG.fullmatch(tag) else stem
 
 
 def _stubs(
