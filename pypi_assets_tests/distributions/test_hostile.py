@@ -1,0 +1,120 @@
+"""Each hostile or odd file gives an error record or a correct one, in bounded time and memory; nothing of it runs."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pypi_assets.distributions.extracts import decode_extract, encode_extract
+from pypi_assets.distributions.limits import MIB
+from pypi_assets.distributions.models import DistributionKind
+from pypi_assets.distributions.reader import make_record, read_distribution
+from pypi_assets.distributions.records import record_to_json
+from pypi_assets.distributions.sources import FileSource, MismatchError
+from pypi_assets_tests.distributions.hostile import ANY, CASES, Case
+
+MAX_MEMORY = 150 * MIB
+
+
+@contextmanager
+def processor_time(seconds: float) -> Iterator[None]:
+    """Fails what takes more processor time than `seconds`, and does so at once, so that a hang does not hang all."""
+
+    def stop(signum: int, frame: object) -> None:
+        raise AssertionError(f"more than {seconds:g} seconds of processor time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    started = time.thread_time()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    assert time.thread_time() - started < seconds
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_record_is_right_or_says_what_is_wrong(case: Case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    content = case.build()
+    with processor_time(case.seconds):
+        reading = read_distribution(io.BytesIO(content), case.filename, limits=case.limits)
+    record = reading.record
+    if case.expected is not ANY:
+        assert (record.error.kind if record.error else None) is case.expected, record.error
+    if record.error is None:
+        assert case.modules in (ANY, record.modules)
+        assert case.requires in (ANY, record.requires_dist)
+    for note in case.notes:
+        assert any(note in each for each in record.notes), record.notes
+    if record.sha256 is not None:
+        assert record.size == len(content)
+
+    orjson.loads(orjson.dumps(record_to_json(record)))
+    assert decode_extract(encode_extract(reading.extract)) == reading.extract
+    with processor_time(case.seconds):
+        assert make_record(reading.extract, case.filename) == replace(record, sha256=None, size=None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.name.startswith(("zip:", "egg:", "dist-info:"))], ids=lambda case: case.name
+)
+def test_in_parts_it_gives_the_same_record_or_asks_for_the_whole(case: Case):
+    content = case.build()
+    whole = read_distribution(io.BytesIO(content), case.filename, limits=case.limits).record
+    try:
+        parts = read_distribution(FileSource(io.BytesIO(content)), case.filename, limits=case.limits).record
+    except MismatchError:
+        return
+    if (
+        content.startswith(b"PK") or whole.kind is not DistributionKind.SDIST
+    ):  # a sdist's compression is told by its start
+        assert parts == replace(whole, sha256=None, size=None)
+
+
+def test_reading_any_of_them_takes_little_memory(tmp_path):
+    """In a process of its own, which reads all of them one after the other; what making them takes counts too."""
+    done = subprocess.run(
+        [sys.executable, "-c", _READ_ALL],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    grown = {name: int(peak) for peak, name in (line.split(" ", 1) for line in done.stdout.splitlines())}
+    assert len(grown) == len(CASES)
+    worst = max(grown, key=grown.__getitem__)
+    assert grown[worst] < MAX_MEMORY, f"{worst}: {grown[worst] / MIB:.0f} MiB"
+
+
+_READ_ALL = """
+import io, re
+from pathlib import Path
+from pypi_assets.distributions.reader import read_distribution
+from pypi_assets_tests.distributions.hostile import CASES
+
+def peak():
+    return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
+
+before = peak()
+for case in CASES:
+    read_distribution(io.BytesIO(case.build()), case.filename, limits=case.limits)
+    print(peak() - before, case.name)
+"""
+
+
+def test_each_case_has_a_name_of_its_own():
+    assert len({case.name for case in CASES}) == len(CASES) >= 70
