@@ -238,22 +238,20 @@ class _Script:
         A branch that leaves a name without a value doesn't count for it, since nothing could use the name then.
         """
         scope = self._scope
-        stored = {name for branch in branches for name in self._stored(branch)}
-        before = {name: scope[name] for name in stored if name in scope}
+        before = dict(scope)
         ends = []
         self.uncertain += 1
         for branch in branches:
+            self.spend(len(scope))
             self.run(branch)
             if not (branch and _leaves(branch[-1])):
-                ends.append({name: scope[name] for name in stored if name in scope})
-            for name in stored:
-                scope.pop(name, None)
+                ends.append(dict(scope))
+            scope.clear()
             scope |= before
         self.uncertain -= 1
-        for name in stored:
-            values = [end[name] for end in ends if name in end]
-            if values:
-                scope[name] = values[0] if all(self._same(values[0], value) for value in values[1:]) else UNKNOWN
+        for name in {name for end in ends for name, value in end.items() if before.get(name, _UNBOUND) is not value}:
+            first, *others = (end[name] for end in ends if name in end)
+            scope[name] = first if all(self._same(first, other) for other in others) else UNKNOWN
 
     def _loop(self, statement: ast.For | ast.While) -> None:
         """Runs the body once, for the calls and changes in it; what it binds is unknown, in the first round too."""
