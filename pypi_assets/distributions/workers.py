@@ -20,9 +20,11 @@ from typing import BinaryIO, Self, cast
 
 import msgspec
 
+from pypi_assets.distributions.extracts import encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, Limits
-from pypi_assets.distributions.models import DistributionKind, DistributionRecord, ErrorKind
+from pypi_assets.distributions.models import READABLE_KINDS, DistributionKind, DistributionRecord, ErrorKind
+from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.sources import FileSource, MismatchError, RangeSource, SourceError, is_range_source
 from pypi_assets.distributions.worker_process import (
     Abandon,
@@ -98,7 +100,11 @@ class ReaderPool:
         else is a stream of which no more is read than the reader needs, so that who hashes it reads the rest.
         Raises ReaderStartError, and OSError where this machine fails the reader (no space for temporary files).
         """
-        served = _as_ranges(source, filename)
+        kind = parse_filename(filename, project).kind
+        if kind not in READABLE_KINDS:  # of which not a byte is read; nor can such a name always be sent
+            reading = read_distribution(source, filename, project=project, limits=self._limits, hash_content=False)
+            return FinishedReading(reading.record, encode_extract(reading.extract))
+        served = _as_ranges(source, kind)
         job = ReadJob(filename, project)
         if served is not None:
             job = ReadJob(filename, project, served.size, served.metadata_sha256)
@@ -292,19 +298,19 @@ class _Worker:
         )
 
 
-def _as_ranges(source: BinaryIO | RangeSource, filename: str) -> RangeSource | None:
+def _as_ranges(source: BinaryIO | RangeSource, kind: DistributionKind) -> RangeSource | None:
     """`source` as a range source where it can be read as one; the content tells zips from tars, as in the reader."""
     if is_range_source(source):
         return cast("RangeSource", source)
     file = cast("BinaryIO", source)
     if not file.seekable():
         return None
-    kind = parse_filename(filename).kind
     if kind == DistributionKind.SDIST:
         start = file.read(4)
         file.seek(0)
-        return FileSource(file) if start.startswith(b"PK") else None
-    return FileSource(file) if kind in {DistributionKind.WHEEL, DistributionKind.EGG} else None
+        if not start.startswith(b"PK"):
+            return None
+    return FileSource(file)
 
 
 def _answer_from(

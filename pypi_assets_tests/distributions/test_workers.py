@@ -152,9 +152,17 @@ def test_broken_files_have_the_errors_of_a_direct_read(tmp_path: Path, pool: Rea
         path.write_bytes(path.read_bytes()[:-30])
         with path.open("rb") as file:
             assert pool.read(file, path.name, project="Demo").record == direct(path)
-    unsupported = pool.read(io.BytesIO(b"MZ"), "demo-1.0.win32.exe").record
-    assert unsupported.error is not None
-    assert unsupported.error.kind == ErrorKind.UNSUPPORTED_KIND
+
+
+@pytest.mark.parametrize("filename", ["demo-1.0.win32.exe", "demo\udc80-1.0.tar.gz"])
+def test_what_is_not_read_needs_no_reader(
+    pool: ReaderPool, started: list["subprocess.Popen[bytes]"], filename: str
+) -> None:
+    finished = pool.read(io.BytesIO(b"MZ"), filename)
+    assert finished.record == read_distribution(io.BytesIO(b"MZ"), filename, hash_content=False).record
+    assert finished.record.error is not None
+    assert finished.record.error.kind == ErrorKind.UNSUPPORTED_KIND
+    assert started == []
 
 
 def test_the_limits_hold(tmp_path: Path) -> None:
