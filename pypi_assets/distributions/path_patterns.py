@@ -23,9 +23,11 @@ class Patterns(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """`segments` are its parts. `folders` and `files` say whether it may match a folder above a file, or the file."""
+    """`segments` are its parts, `plain` is the path where it is no more than one. `folders` and `files` say whether it
+    may match a folder above a file, or the file."""
 
     segments: tuple[str, ...]
+    plain: str | None
     negates: bool
     folders: bool
     files: bool
@@ -42,15 +44,21 @@ def _compiled(pattern: str, kind: Patterns) -> _Pattern:
     collapsed = [part for part, before in zip(parts, ["", *parts], strict=False) if (part, before) != ("**", "**")]
     return _Pattern(
         tuple(collapsed),
+        None if set(body) & set("*?[") or "**" in parts else "/".join(parts),
         negates,
         folders=kind is not Patterns.FILE_GLOB,
         files=not (is_gitignore and body.endswith("/")),
     )
 
 
-def _matches(pattern: _Pattern, parts: list[str]) -> bool:
-    """Whether `pattern` matches `parts` or a folder above. All positions in the pattern that a part can be at are
-    followed at once, so that the time is bounded by the product of both lengths."""
+def _matches(pattern: _Pattern, path: str, parts: list[str]) -> bool:
+    """Whether `pattern` matches `path`, whose parts are `parts`, or a folder above.
+
+    All positions in the pattern that a part can be at are followed at once, so that the time is bounded by the product
+    of both lengths.
+    """
+    if pattern.plain is not None:
+        return (pattern.files and path == pattern.plain) or (pattern.folders and path.startswith(f"{pattern.plain}/"))
     segments = pattern.segments
     last = len(segments)
     positions = {0}
@@ -84,7 +92,7 @@ def matching(paths: list[str], patterns: Iterable[str], kind: Patterns) -> list[
     for path in paths:
         parts = path.split("/")
         for pattern in reversed(compiled):
-            if _matches(pattern, parts):
+            if _matches(pattern, path, parts):
                 if not pattern.negates:
                     found.append(path)
                 break

@@ -2,27 +2,30 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import tomli
 
 _HEADER = re.compile(
-    r"^[ \t]*\[\[?[ \t]*(?:(build-system|project|tool[ \t]*\.[ \t]*(?:flit|hatch|maturin|meson-python|pdm|poetry"
-    r"|scikit-build|setuptools|uv)\b)|tool\b|dependency-groups\b)",
+    r"^[ \t]*\[\[?[ \t]*(?:(build-system|project(?![ \t]*\.[ \t]*urls)|tool[ \t]*\.[ \t]*"
+    r"(?:flit|hatch|maturin|meson-python|pdm|poetry|scikit-build|setuptools|uv)\b)|tool\b|project\b|dependency-groups\b)",
     re.MULTILINE,
 )
 """A line that opens a table; the first group is there for those that are kept. No line inside a value looks like this,
 other than in a string of several lines."""
+_CLASSIFIERS = re.compile(r"^classifiers[ \t]*=[ \t]*\[[^\]]*\]", re.MULTILINE)
 
 
 def parse_pyproject(text: str) -> dict[str, Any]:
     """The tables [build-system], [project] and [tool.*] of the build backends.
 
-    The settings of linters and the like, which are most of the text, are cut off first: parsing is dear. Raises
-    ValueError (tomli.TOMLDecodeError, or for an impossible date) or RecursionError where what is left is broken.
+    The settings of linters and the like, URLs and classifiers, which are most of the text, are cut out first: parsing
+    is dear. Raises ValueError (tomli.TOMLDecodeError, or for an impossible date) or RecursionError where it is broken.
     """
     if '"""' not in text and "'''" not in text:
-        text = _without_other_tables(text)
+        with suppress(ValueError, RecursionError):
+            return tomli.loads(_CLASSIFIERS.sub("", _without_other_tables(text)))
     return tomli.loads(text)
 
 

@@ -45,21 +45,19 @@ class SourceTree:
     def sources(self) -> dict[str, list[str]]:
         """The files that can be modules or stubs, as whole paths, by the folder that they lie in."""
         folders: dict[str, list[str]] = {}
-        for path in self.members:
-            if path.endswith(MODULE_SUFFIXES):
-                folder = path[: path.rfind("/")] if "/" in path else ""
-                if folder in folders:
-                    folders[folder].append(path)
-                else:
-                    folders[folder] = [path]
+        for path in [path for path in self.members if path.endswith(MODULE_SUFFIXES)]:
+            folder = path.rpartition("/")[0]
+            if folder in folders:
+                folders[folder].append(path)
+            else:
+                folders[folder] = [path]
         return folders
 
     @cached_property
     def packages(self) -> frozenset[str]:
         """The folders with an `__init__.py`."""
-        return frozenset(
-            folder for folder, paths in self.sources.items() if f"{folder}/__init__.py".lstrip("/") in paths
-        )
+        cut = len("/__init__.py")
+        return frozenset([path[:-cut] for path in self.members if path.endswith("/__init__.py")])
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -128,10 +126,9 @@ class SourceTree:
         for path in (f"{start}{name}", f"{start}{name}.py"):
             if path in self.folders or self.has_file(path):
                 return path
-        wanted = f"{start}{name}".lower()
-        others = [path for path in self.folders if path.lower() == wanted]
-        others += [path for path in self.sources.get(folder, ()) if path.lower() == f"{wanted}.py"]
-        return min(others, default=None)
+        wanted = {f"{start}{name}".lower(), f"{start}{name}.py".lower()}
+        nearby = [*self.folders, *self.sources.get(folder, ())]
+        return min((path for path in nearby if path.lower() in wanted), default=None)
 
 
 def clean_path(path: str) -> str:

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from pypi_assets.distributions.path_patterns import Patterns, matching
+from pypi_assets.distributions.plain_setup_script import read_plain_setup_script
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
@@ -18,9 +19,6 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_p
 
 _EXTENSION = re.compile(rb"Extension\(\s*(?:name\s*=\s*|target\s*=\s*)?[\"']([A-Za-z_][\w.]*)[\"']")
 _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:True|1)")
-_PLAIN_FIND = re.compile(
-    rb"\bpackages\s*=\s*(?:setuptools\.)?find_packages\(\s*(?:(?:where\s*=\s*)?[\"'][\w./-]*[\"']\s*,?\s*)?\)"
-)
 _PACKAGES_LIST = re.compile(rb"\bpackages[\"']?\s*+[=:]\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _TEXT = re.compile(rb"[\"']([\w.-]+)[\"']")
 _DISCOVERED_IN = ("", "src", "lib", "python")
@@ -63,10 +61,11 @@ def installed(tree: SourceTree) -> Installed | None:
     declared = _Declared(takes_data=_takes_data(tree), extensions=_extensions(tree))
     _read_pyproject(tree, declared)
     _read_setup_cfg(tree, declared)
-    if not declared.is_told:
-        if (plain := _by_top_level_alone(tree, declared)) is not None:
-            return plain
-        if (script := tree.read_setup_script()) is not None:
+    if not declared.is_told and "setup.py" in tree.files:
+        script = _plain_script(tree)
+        if script is None and (found := _by_top_level_alone(tree, declared)) is not None:
+            return found
+        if script is not None or (script := tree.read_setup_script()) is not None:
             _read_script(tree, script, declared)
     if declared.is_told:
         return _checked(tree, declared, _as_installed(tree, declared))
@@ -161,6 +160,12 @@ def _read_setup_cfg(tree: SourceTree, declared: _Declared) -> None:
         declared.modules = modules
 
 
+def _plain_script(tree: SourceTree) -> SetupArguments | None:
+    """What the text of setup.py tells, unless it has to tell modules that Cython makes at the top."""
+    needs_sources = any(path.endswith(".pyx") for path in tree.sources.get("", ()))
+    return None if needs_sources else read_plain_setup_script(tree.files["setup.py"])
+
+
 def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) -> None:
     for package, folder in (script.package_dir or {}).items():
         declared.package_dir.setdefault(package, clean_path(folder))
@@ -230,24 +235,24 @@ def find_packages(
     start = f"{where}/" if where else ""
     include, exclude = tuple(include), tuple(exclude)
     found: list[str] = []
-    refused: set[str] = set()
-    for folder in sorted(tree.folders if namespaces else tree.packages):
+    accepted = {where}
+    for folder in sorted(tree.sources if namespaces else tree.packages):
         if not folder.startswith(start) or folder == where:
             continue
-        relative = folder[len(start) :]
         if not namespaces:
-            parent = folder.rpartition("/")[0]
-            if (parent != where and parent not in tree.packages) or parent in refused:
-                refused.add(folder)
+            if folder.rpartition("/")[0] not in accepted:
                 continue
-        name = relative.replace("/", ".")
-        if name.count(".") == relative.count("/") and _is_named(name, include) and not _is_named(name, exclude):
+            accepted.add(folder)
+        if "." in folder[len(start) :]:
+            continue
+        name = folder[len(start) :].replace("/", ".")
+        if _is_named(name, include) and not _is_named(name, exclude):
             found.append(name)
     return found
 
 
 def _is_named(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(pattern == "*" or pattern == name or fnmatchcase(name, pattern) for pattern in patterns)
+    return any(pattern in {"*", name} or fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
@@ -265,16 +270,15 @@ def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
 
 def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
     paths: dict[str, None] = {}
-    folders = {}
-    for package in dict.fromkeys(declared.packages or ()):
-        folder, target = _folder_of(package, declared.package_dir), package.replace(".", "/")
-        folders[folder] = package
-        paths |= dict.fromkeys(moved(tree.files_in(folder), folder, target))
-    if declared.takes_data:
-        for folder, package in folders.items():
-            if folder.rpartition("/")[0] not in folders:
-                found = _without_excluded(folders, declared.no_data, tree.below(folder))
-                paths |= dict.fromkeys(moved(found, folder, package.replace(".", "/")))
+    folders = {_folder_of(package, declared.package_dir): package for package in declared.packages or ()}
+    for folder, package in folders.items():
+        if not declared.takes_data:
+            found = tree.files_in(folder)
+        elif folder.rpartition("/")[0] in folders:
+            continue  # it came along with the package above
+        else:
+            found = _without_excluded(folders, declared.no_data, tree.below(folder))
+        paths |= dict.fromkeys(moved(found, folder, package.replace(".", "/")))
     for folder, package in folders.items() if declared.data else ():
         globs = [glob for key in ("*", "", package) for glob in declared.data.get(key, ())]
         below = moved(tree.below(folder), folder) if globs else []
@@ -350,15 +354,11 @@ def _roots(tree: SourceTree, declared: _Declared) -> list[str]:
 
 
 def _by_top_level_alone(tree: SourceTree, declared: _Declared) -> Installed | None:
-    """What top_level.txt names, where that is all there is to know, so that setup.py need not be read: where it calls
-    find_packages() for all, or where none of the packages holds another."""
-    if not tree.top_level or b"package_dir" in (script := tree.files.get("setup.py", b"")) or b"cythonize" in script:
+    """What top_level.txt names, where none of its packages holds another: then setup.py has no more to tell."""
+    if not tree.top_level or any(word in tree.files["setup.py"] for word in (b"package_dir", b"cythonize")):
         return None
     found = _by_top_level(tree, declared)
-    if _PLAIN_FIND.search(script) and script.count(b"find_packages") <= 2:
-        return found
-    folders = {path.rpartition("/")[0] for path in found.paths}
-    return None if any("/" in folder for folder in folders) else found
+    return None if any(path.count("/") > 1 for path in found.paths) else found
 
 
 def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | None = None) -> Installed:
