@@ -55,6 +55,7 @@ MEMORY_BYTES = 1024 * MIB
 GRACE_S = 5.0
 """How long a reader may be silent beyond twice its processor time, since machines are busy."""
 START_S = 60.0
+"""How long a reader may take to start."""
 _INHERITED = ("DYLD_", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TEMP", "TMP")
 
 
@@ -177,11 +178,10 @@ class ReaderPool:
         try:
             if self._closed:
                 raise RuntimeError("the reader pool is closed")
-            if worker is None or not worker.is_alive():
-                if worker is not None:
-                    worker.end()
-                    worker = None
-                worker = _Worker(self._limits)
+            if worker is not None and not worker.is_alive():
+                worker.end()
+                worker = None
+            worker = worker or _Worker(self._limits)
             yield worker
         finally:
             with self._lock:
