@@ -59,7 +59,9 @@ def read_distribution(
     """
     budget = Budget(limits or Limits())
     parts = parse_filename(filename, project)
-    sequential = None if is_range_source(source) else SequentialSource(cast("BinaryIO", source), budget)
+    sequential = None
+    if not is_range_source(source):
+        sequential = SequentialSource(cast("BinaryIO", source), budget, hash_content=hash_content)
     hashed = sequential is not None and hash_content
     try:
         try:

@@ -6,10 +6,9 @@ disk or the network, comes up as SourceError, so that nobody mistakes it for a p
 
 import hashlib
 import io
-import zipfile
 from typing import BinaryIO, Protocol
 
-from pypi_assets.distributions.limits import Budget, LimitExceededError
+from pypi_assets.distributions.limits import Budget
 
 CHUNK = 256 * 1024
 
@@ -74,12 +73,12 @@ def _read(raw: BinaryIO, size: int) -> bytes:
 
 
 class SequentialSource:
-    """Reads a source once from its start to its end, hashing on the way. It need not be seekable."""
+    """Reads a source once from its start to its end, hashing on the way if told so. It need not be seekable."""
 
-    def __init__(self, raw: BinaryIO, budget: Budget) -> None:
+    def __init__(self, raw: BinaryIO, budget: Budget, *, hash_content: bool = True) -> None:
         self._raw = raw
         self._budget = budget
-        self._sha256 = hashlib.sha256()
+        self._sha256 = hashlib.sha256() if hash_content else None
         self._peeked = b""
         self._ended = False
         self.size = 0
@@ -103,8 +102,9 @@ class SequentialSource:
             self._budget.check_time()
 
     @property
-    def sha256(self) -> str:
-        return self._sha256.hexdigest()
+    def sha256(self) -> str | None:
+        """Of what was read so far, in hex; None without hashing."""
+        return self._sha256.hexdigest() if self._sha256 else None
 
     def _take(self, size: int) -> bytes:
         if self._ended:  # the zip reader may have moved the source since
@@ -112,33 +112,7 @@ class SequentialSource:
         chunk = _read(self._raw, size)
         self._ended = not chunk
         self.size += len(chunk)
-        self._sha256.update(chunk)
+        if self._sha256:
+            self._sha256.update(chunk)
         self._budget.check_file_size(self.size)
         return chunk
-
-
-class SeekableSource:
-    """What zipfile reads from: no single read is larger than a zip's directory may be."""
-
-    def __init__(self, raw: BinaryIO, max_read_bytes: int) -> None:
-        self._raw = raw
-        self._max_read_bytes = max_read_bytes
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._raw.tell()
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        try:
-            return self._raw.seek(offset, whence)
-        except (OSError, ValueError) as error:  # an offset before the start, taken from the archive's own numbers
-            raise zipfile.BadZipFile(f"an offset outside the file ({offset})") from error
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        bounded = self._max_read_bytes + 1 if size is None or size < 0 else size
-        data = b"" if bounded > self._max_read_bytes + 1 else _read(self._raw, bounded)
-        if bounded > self._max_read_bytes + 1 or len(data) > self._max_read_bytes:
-            raise LimitExceededError(f"the zip's directory is larger than {self._max_read_bytes} bytes")
-        return data

@@ -1,157 +1,301 @@
-"""Takes out of a tar what records are made of: the names of its members and its small metadata files, in one pass."""
+"""Takes out of a tar what records are made of: the names of its members and its small metadata files, in one pass.
 
-import bz2
-import lzma
-import tarfile
-from collections.abc import Callable
-from typing import BinaryIO, Protocol, cast
+Where readers of tars differ, tarfile's view counts, since installers unpack with it.
+"""
 
-from isal import igzip_lib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from struct import Struct
+from zlib import adler32
 
-from pypi_assets.distributions.archives import FAILURES, Members
+from pypi_assets.distributions.archives import Members, trimmed
 from pypi_assets.distributions.extracts import Extract
+from pypi_assets.distributions.inflating import INFLATE_ERRORS, inflated
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
-from pypi_assets.distributions.sources import CHUNK, SequentialSource
+from pypi_assets.distributions.sources import SequentialSource
 
-LZMA_MEMORY_BYTES = 80 * MIB
-"""What xz's own presets need at the most is 65 MiB."""
-MAX_TAR_HEADER_BYTES = MIB
+MAX_EXTENSION_BYTES = MIB
+"""Of a long name or of one member's pax records."""
+MAX_EXTENSIONS = 100
+"""Long names and pax headers in front of one member."""
+MAX_REGIONS = 10_000
+"""Pieces of a sparse file between its holes."""
+
+_BLOCK = 512
+_HEADER = Struct("100s24x12s12x8sc188x155s12x")
+"""Name, size, checksum, kind and prefix: at the same places since 1979, with zeros for a prefix then."""
+_REGULAR = frozenset((b"0", b"\0", b"7", b"S"))
+_LINKS = frozenset((b"1", b"2"))
+_WITHOUT_DATA = frozenset((b"1", b"2", b"3", b"4", b"5", b"6"))
+"""Links, devices, folders and fifos: nothing follows their header, whatever size it has."""
+_FOLDER, _SPARSE = b"5", b"S"
+_LONG_NAME, _LONG_LINK, _GLOBAL_PAX = b"L", b"K", b"g"
+_EXTENSIONS = frozenset((_LONG_NAME, _LONG_LINK, _GLOBAL_PAX, b"x", b"X"))
+
+_PAX_RECORD = re.compile(rb"(\d{1,20}) ([^=\n]+)=")
+_PATH, _SIZE = b"path", b"size"
+_SPARSE_FIELDS = b"GNU.sparse."
+_SPARSE_MAP = b"GNU.sparse.map"
+_SPARSE_PAIR = frozenset((b"GNU.sparse.offset", b"GNU.sparse.numbytes"))
+_SPARSE_HEADER = Struct("386x96sc12s17x")
+_SPARSE_EXTENSION = Struct("504sc7x")
+"""Both hold pairs of numbers, and whether an extension follows; the header the size with all holes too."""
+
+
+class BadTarError(Exception):
+    """What is no tar, or is broken in the middle, or ends too early; the text says where."""
+
+
+_FAILURES: tuple[type[Exception], ...] = (BadTarError, LimitExceededError, *INFLATE_ERRORS)
+
+
+@dataclass(slots=True)
+class _Member:
+    """`size` counts the bytes that follow in the tar; `regions` is a sparse file's map and size, of GNU's old kind."""
+
+    name: str
+    kind: bytes
+    size: int
+    pax: Mapping[bytes, bytes]
+    regions: tuple[list[int], int] | None
 
 
 def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget: Budget) -> Extract:
-    """The names of all files in the tar, and the content of the `wanted` ones, in one pass over `source`."""
+    """The names of all files in the tar, and the content of the `wanted` ones; of core metadata only the headers.
+
+    Reads what POSIX (ustar, pax), GNU (long names, sparse files) and Unix 7 write. Links count as files without
+    content. Raises SourceError.
+    """
     extract = Extract()
     members = Members(extract, budget)
-    stream = _InflatedStream(source, budget)
+    tar = _Stream(inflated(source, budget, extract.notes))
     try:
-        with tarfile.TarFile(fileobj=cast("BinaryIO", stream), errors="surrogateescape") as archive:
-            while (info := archive.next()) is not None:
-                # Else tarfile keeps every member, and every global header, in memory.
-                archive.members.clear()  # type: ignore[attr-defined]
-                archive.pax_headers = {}
-                budget.check_time()
-                name = members.add(info.name, is_file=info.isreg() or info.issym() or info.islnk())
-                if name is not None and info.isreg() and wanted(name):
-                    extract.files[name] = _read_tar_member(archive, info, budget)
-            if stream.last_read.strip(b"\0"):  # tarfile takes a broken header for the end
-                raise tarfile.ReadError(f"a broken header at {stream.tell() - len(stream.last_read)}")
-        stream.finish()
-    except FAILURES as error:
+        for member in _members(tar):
+            is_regular = member.kind in _REGULAR
+            is_file = (is_regular or member.kind in _LINKS) and not member.name.endswith("/")
+            name = members.add(member.name, is_file=is_file)
+            if is_regular and name is not None and wanted(name):
+                extract.files[name] = trimmed(name, _read(tar, member, budget))
+            else:
+                tar.skip(_padded(member.size))
+        tar.skip_rest()
+    except _FAILURES as error:
         extract.fail_with(error)
-    extract.notes += stream.notes
     members.finish()
     return extract
 
 
-def _read_tar_member(archive: tarfile.TarFile, info: tarfile.TarInfo, budget: Budget) -> bytes:
-    budget.keep(info.name, info.size)
-    member = archive.extractfile(info)
-    content = bytearray()
-    while member is not None and (chunk := member.read(CHUNK)):
-        content += chunk
-    return bytes(content)
+class _Stream:
+    """Pieces of any size as one stream."""
 
-
-class _Decompressor(Protocol):
-    """What gzip's, bz2's and lzma's incremental decompressors have in common."""
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._piece = b""
+        self._before = 0
+        self._at = 0
 
     @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
-
-
-_DECOMPRESSORS: dict[bytes, Callable[[], _Decompressor]] = {
-    b"\x1f\x8b": lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP),
-    b"BZh": bz2.BZ2Decompressor,
-    b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=LZMA_MEMORY_BYTES),
-}
-MAGIC_BYTES = max(map(len, _DECOMPRESSORS))
-
-
-class _InflatedStream:
-    """The tar inside a source, compressed or not, as a file that can only be read forward.
-
-    The compression is told by the first bytes and not by the filename. The checksum at the end is verified by
-    `finish`, and bytes after the end are noted.
-    """
-
-    def __init__(self, source: SequentialSource, budget: Budget) -> None:
-        self._source = source
-        self._budget = budget
-        self._magic = next((magic for magic in _DECOMPRESSORS if source.peek(MAGIC_BYTES).startswith(magic)), b"")
-        self._decompressor = _DECOMPRESSORS[self._magic]() if self._magic else None
-        self._chunk = b""
-        self._offset = 0
-        self._position = 0
-        self._ended = False
-        self.last_read = b""
-        self.notes: list[str] = []
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, position: int, _whence: int = 0) -> int:
-        if position < self._position:
-            raise tarfile.ReadError(f"the tar points back from {self._position} to {position}")
-        while self._position < position and self._available():
-            self._advance(position - self._position)
-        return self._position
+    def position(self) -> int:
+        return self._before + self._at
 
     def read(self, size: int) -> bytes:
         """`size` bytes, fewer only at the end."""
-        if not 0 <= size <= MAX_TAR_HEADER_BYTES:  # members are skipped by seek and kept ones read in small pieces
-            raise LimitExceededError(f"a tar header of {size} bytes")
-        pieces = []
-        while size and self._available():
-            piece = self._advance(size)
-            size -= len(piece)
-            pieces.append(piece)
-        self.last_read = b"".join(pieces)
-        return self.last_read
+        content = self._piece[self._at : self._at + size]
+        self._at += len(content)
+        if len(content) == size:
+            return content
+        collected = bytearray(content)
+        while len(collected) < size and self._next():
+            self._at = min(size - len(collected), len(self._piece))
+            collected += self._piece[: self._at]
+        return bytes(collected)
 
-    def finish(self) -> None:
-        while self._available():
-            self._advance(len(self._chunk))
+    def skip(self, size: int) -> None:
+        """Raises BadTarError where there are fewer bytes."""
+        self._at += size
+        while self._at > len(self._piece):
+            beyond = self._at - len(self._piece)
+            self._at = len(self._piece)
+            if not self._next():
+                raise BadTarError(f"the tar ends at {self.position}, in the middle of a member")
+            self._at = beyond
 
-    def _advance(self, size: int) -> bytes:
-        piece = self._chunk[self._offset : self._offset + size]
-        self._offset += len(piece)
-        self._position += len(piece)
-        return piece
+    def skip_rest(self) -> None:
+        while self._next():
+            pass
 
-    def _available(self) -> bool:
-        """Whether there is an unread byte, after inflating more if need be."""
-        if self._offset == len(self._chunk) and not self._ended:
-            self._offset = 0
-            self._chunk = self._inflate(self._decompressor) if self._decompressor else self._source.read(CHUNK)
-            self._ended = not self._chunk
-            self._budget.count_inflated(len(self._chunk), self._source.size)
-        return self._offset < len(self._chunk)
+    def _next(self) -> bool:
+        self._before += len(self._piece)
+        self._at = 0
+        self._piece = next(self._pieces, b"")
+        return bool(self._piece)
 
-    def _inflate(self, decompressor: _Decompressor) -> bytes:
-        while True:
-            data = b""
-            if decompressor.eof:
-                if not (data := self._next_part(decompressor.unused_data)):
-                    return b""
-                decompressor = self._decompressor = _DECOMPRESSORS[self._magic]()
-            elif decompressor.needs_input and not (data := self._source.read(CHUNK)):
-                raise EOFError("the compressed data ends too early")
-            self._budget.check_time()
-            if chunk := decompressor.decompress(data, CHUNK):
-                return chunk
 
-    def _next_part(self, unused: bytes) -> bytes:
-        """The start of another compressed part after `unused` bytes, or nothing at the end."""
-        data = unused.lstrip(b"\0")
-        while len(data) < MAGIC_BYTES and (more := self._source.read(CHUNK)):
-            data = (data + more).lstrip(b"\0")
-        if data.startswith(self._magic):
-            return data
-        if data:
-            self.notes.append("bytes after the end of the compressed data are ignored")
-        return b""
+def _members(tar: _Stream) -> Iterator[_Member]:
+    """Each member, after its headers; the next one is taken once its content is read or skipped."""
+    shared: dict[bytes, bytes] = {}
+    own: dict[bytes, bytes] = {}
+    extensions = 0
+    while (header := tar.read(_BLOCK)).strip(b"\0"):
+        if len(header) < _BLOCK:
+            raise BadTarError(f"the tar ends at {tar.position}, in the middle of a header")
+        name, size_field, checksum, kind, prefix = _HEADER.unpack(header)
+        if not _is_intact(header, checksum):
+            raise BadTarError(f"a broken header at {tar.position - _BLOCK}")
+        size = _number(size_field)
+        if kind in _EXTENSIONS:
+            content = _read_extension(tar, size)
+            if kind == _GLOBAL_PAX:
+                shared |= _pax_fields(content)
+                continue
+            extensions += 1
+            if extensions > MAX_EXTENSIONS:
+                raise BadTarError(f"more than {MAX_EXTENSIONS} headers for one member before {tar.position}")
+            if kind == _LONG_NAME:
+                own.setdefault(_PATH, _text(content))
+            elif kind != _LONG_LINK:
+                own = _pax_fields(content) | own
+            continue
+        name = _text(name)
+        if kind == b"\0" and name.endswith(b"/"):
+            kind = _FOLDER
+        if prefix[0] and kind != _SPARSE:
+            name = _text(prefix) + b"/" + name
+        pax = shared | own
+        if pax:
+            name = pax.get(b"GNU.sparse.name") or pax.get(_PATH) or name
+            size = _decimal(pax.get(_SIZE, b"%d" % size))
+        yield _Member(
+            name=name.decode(errors="replace"),
+            kind=kind,
+            size=0 if kind in _WITHOUT_DATA else size,
+            pax=pax,
+            regions=_read_regions(tar, header) if kind == _SPARSE else None,
+        )
+        own, extensions = {}, 0
+    if not tar.position:
+        raise BadTarError("no byte at all")
+    if extensions:
+        raise BadTarError(f"the tar ends at {tar.position}, before the member that a header is for")
+
+
+def _padded(size: int) -> int:
+    return size + -size % _BLOCK
+
+
+def _text(field: bytes) -> bytes:
+    return field.partition(b"\0")[0]
+
+
+def _is_intact(header: bytes, checksum: bytes) -> bool:
+    """Whether the checksum is the sum of the header's bytes, or of its signed bytes, itself taken as blanks."""
+    difference = _number(checksum) + sum(checksum) - 8 * 32
+    if header.isascii():  # then the sum is too small for the modulus of adler32, which is ten times as quick
+        return adler32(header) & 0xFFFF == difference + 1
+    return difference == sum(header) or _number(checksum) == _signed_sum(header, checksum)
+
+
+def _signed_sum(header: bytes, checksum: bytes) -> int:
+    return sum(memoryview(header).cast("b")) - sum(memoryview(checksum).cast("b")) + 8 * 32
+
+
+def _number(field: bytes) -> int:
+    """A number in octal digits, or as GNU writes large and negative ones, in base 256 after a set bit."""
+    if field[0] & 0x80:
+        sign = (field[0] & 0x40) << 1
+        return int.from_bytes(bytes([field[0] & 0x7F | sign]) + field[1:], "big", signed=True)
+    try:
+        return int(_text(field).strip() or b"0", 8)
+    except ValueError:
+        raise BadTarError(f"no number: {field!r}") from None
+
+
+def _decimal(digits: bytes) -> int:
+    if not digits.isdigit() or len(digits) > 20:
+        raise BadTarError(f"no number: {digits[:20]!r}")
+    return int(digits)
+
+
+def _read_extension(tar: _Stream, size: int) -> bytes:
+    if size > MAX_EXTENSION_BYTES:
+        raise LimitExceededError(f"a tar header is larger than {MAX_EXTENSION_BYTES} bytes")
+    return _read_whole(tar, size)
+
+
+def _read_whole(tar: _Stream, size: int) -> bytes:
+    content = tar.read(_padded(size))
+    if len(content) < _padded(size):
+        raise BadTarError(f"the tar ends at {tar.position}, in the middle of a member")
+    return content[:size]
+
+
+def _pax_fields(content: bytes) -> dict[bytes, bytes]:
+    """Of pax records (`"27 mtime=1700000000.123456\\n"`) those that say where members are, and their map of holes."""
+    fields = {}
+    pairs = []
+    at = 0
+    while at < len(content) and content[at]:
+        record = _PAX_RECORD.match(content, at)
+        end = at + int(record[1]) if record else 0
+        if record is None or end <= record.end() or content[end - 1 : end] != b"\n":
+            raise BadTarError("a broken pax header")
+        key = record[2]
+        if key in _SPARSE_PAIR:
+            pairs.append(content[record.end() : end - 1])
+        elif key in (_PATH, _SIZE) or key.startswith(_SPARSE_FIELDS):
+            fields[key] = content[record.end() : end - 1]
+        at = end
+    if pairs:
+        fields[_SPARSE_MAP] = b",".join(pairs)
+    return fields
+
+
+def _read(tar: _Stream, member: _Member, budget: Budget) -> bytes:
+    """The content of `member`, with the holes of a sparse file."""
+    regions, size = member.regions or (None, member.size)
+    for field in (b"GNU.sparse.size", b"GNU.sparse.realsize"):
+        size = _decimal(member.pax.get(field, b"%d" % size))
+    budget.keep(member.name, max(member.size, size))
+    content = _read_whole(tar, member.size)
+    if member.pax.get(b"GNU.sparse.major") == b"1":
+        count, _, rest = content.partition(b"\n")
+        _check_regions(_decimal(count))
+        digits = rest.split(b"\n", 2 * _decimal(count))[:-1]
+        start = len(count) + 1 + sum(map(len, digits)) + len(digits)
+        regions, content = list(map(_decimal, digits)), content[_padded(start) :]
+    elif _SPARSE_MAP in member.pax:
+        _check_regions(member.pax[_SPARSE_MAP].count(b",") // 2)
+        regions = list(map(_decimal, member.pax[_SPARSE_MAP].split(b",")))
+    return content if regions is None else _with_holes(content, regions, size)
+
+
+def _read_regions(tar: _Stream, header: bytes) -> tuple[list[int], int]:
+    """Offset and size of each region, flat, and the size of the file: GNU's old kind, before the content."""
+    pairs, more, size = _SPARSE_HEADER.unpack(header)
+    regions = _numbers(pairs)
+    while more != b"\0":
+        pairs, more = _SPARSE_EXTENSION.unpack(_read_whole(tar, _BLOCK))
+        regions += _numbers(pairs)
+        _check_regions(len(regions) // 2)
+    return regions, _number(size)
+
+
+def _numbers(fields: bytes) -> list[int]:
+    return [_number(fields[start : start + 12]) for start in range(0, len(fields), 12)]
+
+
+def _check_regions(count: int) -> None:
+    if count > MAX_REGIONS:
+        raise LimitExceededError(f"a sparse file of more than {MAX_REGIONS} pieces")
+
+
+def _with_holes(content: bytes, regions: list[int], size: int) -> bytes:
+    whole = bytearray(size)
+    start = 0
+    for offset, length in zip(regions[::2], regions[1::2], strict=False):
+        if min(offset, length) < 0 or offset + length > size or start + length > len(content):
+            raise BadTarError("a sparse file whose map does not fit")
+        whole[offset : offset + length] = content[start : start + length]
+        start += length
+    return bytes(whole)

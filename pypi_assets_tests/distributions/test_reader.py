@@ -155,7 +155,7 @@ def test_a_broken_header_in_the_middle_is_not_the_end():
     plain = bytearray(tar_bytes({"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}, format="tar"))
     plain[1024 + 10] ^= 0xFF
     record = read(bytes(plain), SDIST)
-    assert error_of(record) == ReadError(ErrorKind.CORRUPT_ARCHIVE, "ReadError: a broken header at 1024")
+    assert error_of(record) == ReadError(ErrorKind.CORRUPT_ARCHIVE, "BadTarError: a broken header at 1024")
     assert record.requires_dist == ("a",)
 
 

@@ -1,0 +1,83 @@
+"""The bytes inside a compressed source, piece by piece, whatever it is compressed by."""
+
+import bz2
+import lzma
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Protocol, cast
+
+from isal import igzip_lib
+
+from pypi_assets.distributions.limits import MIB, Budget
+from pypi_assets.distributions.sources import SequentialSource
+
+INFLATE_ERRORS: tuple[type[Exception], ...] = (
+    cast("type[Exception]", igzip_lib.IsalError),  # broken gzip data
+    OSError,  # broken bz2 data
+    lzma.LZMAError,  # broken xz data, or a dictionary above the memory limit
+    EOFError,  # the data end too early
+)
+LZMA_MEMORY_BYTES = 80 * MIB
+"""What xz's own presets need at the most is 65 MiB."""
+PIECE = 64 * 1024
+"""Of what goes in and of what comes out: it stays in the processor's cache, and no larger one is quicker."""
+
+
+class _Decompressor(Protocol):
+    """What gzip's, bz2's and lzma's incremental decompressors have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+
+
+_DECOMPRESSORS: dict[bytes, Callable[[], _Decompressor]] = {
+    b"\x1f\x8b": partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP),
+    b"BZh": bz2.BZ2Decompressor,
+    b"\xfd7zXZ\0": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, LZMA_MEMORY_BYTES),
+}
+_MAGIC_BYTES = max(map(len, _DECOMPRESSORS))
+
+
+def inflated(source: SequentialSource, budget: Budget, notes: list[str]) -> Iterator[bytes]:
+    """The content of `source`, which its first bytes tell to be gzip, bzip2 or xz, or else not compressed.
+
+    Compressed parts may follow each other, with zeros between them. Checksums are verified by the time the last piece
+    is out; bytes after the end are added to `notes`. Raises INFLATE_ERRORS, LimitExceededError and SourceError.
+    """
+    start = source.peek(_MAGIC_BYTES)
+    magic = next((magic for magic in _DECOMPRESSORS if start.startswith(magic)), b"")
+    pieces = _decompressed(source, magic, budget, notes) if magic else iter(partial(source.read, PIECE), b"")
+    for piece in pieces:
+        budget.count_inflated(len(piece), source.size)
+        yield piece
+
+
+def _decompressed(source: SequentialSource, magic: bytes, budget: Budget, notes: list[str]) -> Iterator[bytes]:
+    decompressor = _DECOMPRESSORS[magic]()
+    while True:
+        data = b""
+        if decompressor.eof:
+            data = _next_part(source, decompressor.unused_data)
+            if not data.startswith(magic):
+                if data:
+                    notes.append("bytes after the end of the compressed data are ignored")
+                return
+            decompressor = _DECOMPRESSORS[magic]()
+        elif decompressor.needs_input and not (data := source.read(PIECE)):
+            raise EOFError("the compressed data ends too early")
+        budget.check_time()
+        if piece := decompressor.decompress(data, PIECE):
+            yield piece
+
+
+def _next_part(source: SequentialSource, unused: bytes) -> bytes:
+    """What follows the end of a compressed part and the zeros after it: enough to tell what it is, or nothing."""
+    data = unused.lstrip(b"\0")
+    while len(data) < _MAGIC_BYTES and (more := source.read(PIECE)):
+        data = (data + more).lstrip(b"\0")
+    return data
