@@ -11,7 +11,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Sequence
-from itertools import filterfalse
 from typing import cast
 
 from isal import igzip_lib
@@ -41,7 +40,8 @@ ARCHIVE_ERRORS: tuple[type[Exception], ...] = (
 FAILURES: tuple[type[Exception], ...] = (LimitExceededError, *ARCHIVE_ERRORS)
 
 
-_ODD = re.compile("/[./]")
+_ODD = re.compile("/[./\n]")
+_ODD_FILE = re.compile("/[./]")
 """What is in no name that needs no cleaning, and in few others."""
 
 
@@ -74,38 +74,37 @@ class Members:
 
     def add_all(self, names: list[str]) -> Sequence[str | None]:
         """What `add` gives for each of `names`, of which those that end in / are folders; many times as fast."""
-        lines = "\n".join(names)
+        lines = "\n".join((*names, ""))
+        new = set(names)
+        is_odd = _ODD.search(lines)
+        has_folders = is_odd is not None
+        if has_folders:
+            is_odd = _ODD_FILE.search(lines)
         # what sorts before "0" may start with a dot or a slash, or be empty
-        if "\0" in lines or _ODD.search(lines) or min(names, default="0") < "0" or not self._are_new(names):
+        if (
+            is_odd
+            or "\0" in lines
+            or min(names, default="0") < "0"
+            or len(new) < len(names)
+            or not self._seen.isdisjoint(new)
+        ):
             cut = (name.partition("\0")[0] for name in names)  # zipfile, and so an installer, ends a name at a NUL
             return [self.add(name, is_file=not name.endswith("/")) for name in cut]
         self._budget.count_members(names)
-        self._seen.update(names)
-        if "/\n" not in lines and not lines.endswith("/"):
+        self._seen |= new
+        if not has_folders:
             self._extract.members += names
-            return names.copy()
+            return names
         self._extract.members += [name for name in names if not name.endswith("/")]
         return [None if name.endswith("/") else name for name in names]
-
-    def _are_new(self, names: list[str]) -> bool:
-        return len(set(names)) == len(names) and (not self._seen or self._seen.isdisjoint(names))
 
     def finish(self) -> None:
         if self._unsafe:
             self._extract.notes.append(f"{self._unsafe} member names that lead out of the archive are ignored")
         if self._repeated:
             self._extract.notes.append(f"{self._repeated} member names occur again; the last one counts")
-        if colliding := self._colliding():
+        if colliding := len(self._extract.members) - len(set(map(str.casefold, self._extract.members))):
             self._extract.notes.append(f"{colliding} member names differ from another one by case alone")
-
-    def _colliding(self) -> int:
-        lowered: set[str] = set()
-        colliding = 0
-        for name in filterfalse(str.islower, self._extract.members):
-            lower = name.lower()
-            colliding += lower != name and (lower in self._seen or lower in lowered)
-            lowered.add(lower)
-        return colliding
 
 
 def trimmed(name: str, content: bytes) -> bytes:

@@ -52,10 +52,7 @@ def decode_text(content: bytes, name: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(notes)
 
 
-_HEADERS = re.compile(
-    rb"(?:\xef\xbb\xbf)?+(?:(?:From |[!-9;-~]*+:|[\t ])[^\r\n]*+(?:\r\n|\r|\n|\Z))*+[^\r\n]*+(?:\r\n|\r|\n|\Z)"
-)
-"""Headers and the line that ends them, blank or not, in the eyes of email.feedparser."""
+_BLANK_LINE = re.compile(rb"(?:\A|(?>\r\n|\r|\n))(?>\r\n|\r|\n)")
 _PLAIN_HEADERS = re.compile(r"(?:[!-9;-~]++:[^\r\n]*+(\n[\t ][^\r\n]*+)*+(?:\n|\Z))*+(?=\n|\Z)")
 _FOLD = re.compile(r"\n(?=[\t ])")
 _READ_FIELDS = frozenset(
@@ -65,10 +62,13 @@ _READ_FIELDS = frozenset(
 
 
 def headers_of(content: bytes) -> bytes:
-    """The start of core metadata that `parse_metadata` makes the same of: the headers and the line that ends them."""
-    match = _HEADERS.match(content)
-    headers = match.group() if match else content
-    return content if b"\0" in headers else headers  # NULs are left out before the lines are told apart
+    """The start of core metadata up to the first blank line, behind which no reader looks for headers."""
+    end = content.find(b"\n\n") + 2
+    headers = content[:end] if end > 1 else content
+    if b"\r" in headers or headers.startswith(b"\n"):
+        blank = _BLANK_LINE.search(content)
+        return content[: blank.end()] if blank else content
+    return headers
 
 
 def parse_metadata(content: bytes, name: str) -> CoreMetadata:

@@ -107,9 +107,9 @@ def _by_folder(paths: Iterable[str], *, compiled: bool) -> tuple[dict[str, list[
     for path in paths:
         if path.endswith(".py"):  # by far the most: the short way
             folder, _, stem = path[:-3].rpartition("/")
-            if folder in stems:
+            try:
                 stems[folder].append(stem)
-            else:
+            except KeyError:
                 stems[folder] = [stem]
         elif path.endswith(".pyi"):
             folder, _, stem = path[:-4].rpartition("/")

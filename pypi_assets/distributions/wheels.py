@@ -56,7 +56,7 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
 
 def _choose_dist_info(parts: FilenameParts, extract: Extract, notes: list[str]) -> str | None:
     """The `.dist-info` folder at the root that is this wheel's own; without one the extract gets an error."""
-    below = (name.partition("/")[0] for name in extract.members if ".dist-info/" in name)
+    below = [name.partition("/")[0] for name in extract.members if ".dist-info/" in name]
     folders = unique(folder for folder in below if folder.endswith(".dist-info"))
     fitting = [folder for folder in folders if _fits(folder, parts)]
     exact = [folder for folder in fitting if folder == f"{parts.project}-{parts.version}.dist-info"]

@@ -5,14 +5,13 @@ Reads the end of the file, where the central directory lies and, in a wheel, the
 
 import bz2
 import struct
-import zlib
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from operator import gt
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from zipfile import BadZipFile
+
+from isal import isal_zlib
 
 from pypi_assets.distributions.archives import Members, trimmed
 from pypi_assets.distributions.extracts import Extract, printable
@@ -43,17 +42,19 @@ _ENTRY_SIGNATURE = 0x02014B50
 _ENTRY_SIZE = 46
 _ENTRY_EXTENT = struct.Struct("<L16xL4xHHH8xL")
 """What the walk needs of each entry: signature, compressed size, lengths of name, extra and comment, offset."""
-_ENTRY_DETAILS = struct.Struct("<8xHH4xLLL6xH2xLL")
-"""What reading needs: flags, method, CRC, compressed and inflated size, disk, external attributes, offset."""
+_ENTRY_DETAILS = struct.Struct("<8xHH4xL8xH4xH2xL")
+"""What reading needs besides: flags, method, CRC, length of the name, disk, external attributes."""
+_NAME_LENGTH = struct.Struct("<28xH")
 _LOCAL = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 
 _IN_ZIP64_EXTRA = 0xFFFFFFFF
 _ENCRYPTED, _UTF8 = 0x1, 0x800
+_INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
 _STORED, _DEFLATED, _BZIP2 = 0, 8, 12
 _SYMLINK = 0o120000
 _MAX_COMMENT = _MAX_EXTRA = 0xFFFF
-_BATCH = 20_000
+_BATCH_BYTES = MIB
 
 
 def extract_zip(source: RangeSource, wanted: Callable[[str], bool], budget: Budget) -> Extract:
@@ -66,8 +67,8 @@ def extract_zip(source: RangeSource, wanted: Callable[[str], bool], budget: Budg
     window = _Window(source, max(source.size - _first_read(source.size), 0))
     try:
         directory = _find_directory(window, budget)
-        entries = _walk(directory, members, wanted, budget, extract)
-        chosen = _choose(entries, directory, budget, extract)
+        wanted_at, neighbours = _walk(directory, members, wanted, budget, extract)
+        chosen = _choose(wanted_at, neighbours, directory, budget, extract)
         _read_members(_by_sidecar(chosen, window, budget, extract), window, budget, extract)
     except BadZipFile as error:
         extract.fail(ErrorKind.CORRUPT_ARCHIVE, printable(f"BadZipFile: {error}"))
@@ -199,72 +200,67 @@ def _find_end64(window: _Window, locator: int) -> int:
 
 def _walk(
     directory: _Directory, members: Members, wanted: Callable[[str], bool], budget: Budget, extract: Extract
-) -> dict[str, tuple[int, int, int]]:
-    """Adds all members; the wanted ones by name: where the entry lies in the directory, where its member starts and
-    where at the latest it ends. Raises BadZipFile where members overlap."""
+) -> tuple[dict[str, int], dict[int, int] | None]:
+    """Adds all members. Returns where in the directory the wanted ones are, by name, and the neighbours.
+
+    Neighbours are, for where each member starts, where the next one does; None where the directory has them in order.
+    Raises BadZipFile where members overlap.
+    """
     content = directory.content
     text = content.decode("latin-1")  # a slice of it is cheaper than a slice of bytes that is decoded
     unpack = _ENTRY_EXTENT.unpack_from
-    names: list[str] = []
     positions: list[int] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    chosen: dict[str, int] = {}
+    wanted_at: dict[str, int] = {}
     odd = _OddNames()
-    position, end = 0, len(content) - _ENTRY_SIZE + 1
-
-    def flush() -> None:
-        offset = len(positions) - len(names)
-        added = enumerate(members.add_all(names), offset)
-        chosen.update((name, index) for index, name in added if name is not None and wanted(name))
-        names.clear()
-        budget.check_time()
-
+    in_order = True
+    member_end = position = 0
+    end = len(content) - _ENTRY_SIZE + 1
     while position < end:
-        signature, size, name_length, extra_length, comment_length, start = unpack(content, position)
-        if signature != _ENTRY_SIGNATURE:
-            raise BadZipFile(f"no entry of the directory at {directory.start + position}")
-        name_end = position + _ENTRY_SIZE + name_length
-        name = text[position + _ENTRY_SIZE : name_end]
-        if not name.isascii():
-            name = odd.decode(content, position, name_end)
-        if size == _IN_ZIP64_EXTRA or start == _IN_ZIP64_EXTRA:
-            _, size, start = _sizes(content, position)
-        names.append(name)
-        positions.append(position)
-        starts.append(start)
-        ends.append(start + 30 + name_length + size)
-        position = name_end + extra_length + comment_length
-        if len(names) == _BATCH:
-            flush()
-    flush()
+        names: list[str] = []
+        batch_end = min(position + _BATCH_BYTES, end)
+        while position < batch_end:
+            signature, size, name_length, extra_length, comment_length, start = unpack(content, position)
+            if signature != _ENTRY_SIGNATURE:
+                raise BadZipFile(f"no entry of the directory at {directory.start + position}")
+            name_end = position + _ENTRY_SIZE + name_length
+            name = text[position + _ENTRY_SIZE : name_end]
+            if not name.isascii():
+                name = odd.decode(content, position, name_end)
+            if size == _IN_ZIP64_EXTRA or start == _IN_ZIP64_EXTRA:
+                _, size, start = _sizes(content, position)
+            if start < member_end:
+                in_order = False
+            member_end = start + _LOCAL.size + name_length + size
+            names.append(name)
+            positions.append(position)
+            position = name_end + extra_length + comment_length
+        added = zip(members.add_all(names), positions[-len(names) :], strict=True)
+        wanted_at.update((name, at) for name, at in added if name is not None and wanted(name))
+        budget.check_time()
     if position != len(content):
         raise BadZipFile("the last entry of the directory is cut off")
     extract.notes += odd.notes
     if len(positions) != directory.entries:
         extract.notes.append(f"the zip's directory counts {directory.entries} entries and has {len(positions)}")
-    return _extents(chosen, positions, starts, ends, directory)
-
-
-def _extents(
-    chosen: dict[str, int], positions: list[int], starts: list[int], ends: list[int], directory: _Directory
-) -> dict[str, tuple[int, int, int]]:
-    """Where each chosen member's next neighbour starts; `ends` are where each member ends at the earliest."""
-    ordered = starts
     limit = directory.start - directory.shift
-    if any(map(gt, ends[:-1], starts[1:])):
-        order = sorted(range(len(starts)), key=starts.__getitem__)
-        ordered = [starts[index] for index in order]
-        if any(ends[index] > start for index, start in zip(order, ordered[1:], strict=False)):
-            raise BadZipFile("members overlap")
-    if max(ends, default=0) > limit:
+    neighbours = None if in_order else _neighbours(content, positions, limit)
+    if in_order and member_end > limit:
         raise BadZipFile("a member overlaps the directory")
-    extents = {}
-    for name, index in chosen.items():
-        following = bisect_right(ordered, starts[index])
-        end = ordered[following] if following < len(ordered) else limit
-        extents[name] = (positions[index], starts[index], min(end, ends[index] + _MAX_EXTRA))
-    return extents
+    return wanted_at, neighbours
+
+
+def _neighbours(directory: bytes, positions: list[int], limit: int) -> dict[int, int]:
+    spans = []
+    for position in positions:
+        _, size, start = _sizes(directory, position)
+        (name_length,) = _NAME_LENGTH.unpack_from(directory, position)
+        spans.append((start, start + _LOCAL.size + name_length + size))
+    spans.sort()
+    starts = [start for start, _ in spans]
+    following = [*starts[1:], limit]
+    if any(end > start for (_, end), start in zip(spans, following, strict=True)):
+        raise BadZipFile("members overlap each other or the directory")
+    return dict(zip(starts, following, strict=True))
 
 
 class _OddNames:
@@ -311,18 +307,20 @@ def _sizes(directory: bytes, position: int) -> tuple[int, int, int]:
 
 
 def _choose(
-    entries: dict[str, tuple[int, int, int]], directory: _Directory, budget: Budget, extract: Extract
+    wanted_at: dict[str, int],
+    neighbours: dict[int, int] | None,
+    directory: _Directory,
+    budget: Budget,
+    extract: Extract,
 ) -> list[_Entry]:
     """The wanted members that can be read, in the order in which they lie in the file. The others fail."""
     chosen = []
-    for name, (position, start, end) in entries.items():
-        flags, method, crc, compressed, size, disk, attributes, _ = _ENTRY_DETAILS.unpack_from(
-            directory.content, position
-        )
+    content = directory.content
+    for name, position in wanted_at.items():
+        flags, method, crc, name_length, disk, attributes = _ENTRY_DETAILS.unpack_from(content, position)
         if (attributes >> 16) & 0o170000 == _SYMLINK:
             extract.notes.append(f"{name} is a symbolic link: it is not followed")
             continue
-        size, compressed, _ = _sizes(directory.content, position)
         problem = None
         if flags & _ENCRYPTED:
             problem = "encrypted"
@@ -333,13 +331,22 @@ def _choose(
         if problem:
             _fail(extract, name, problem)
             continue
+        size, compressed, start = _sizes(content, position)
         budget.keep(name, max(size, compressed))
-        (name_length,) = struct.unpack_from("<H", directory.content, position + 28)
-        raw_name = directory.content[position + _ENTRY_SIZE : position + _ENTRY_SIZE + name_length]
-        chosen.append(
-            _Entry(name, raw_name, method, crc, compressed, size, start + directory.shift, end + directory.shift)
-        )
+        following = _next_start(directory, position) if neighbours is None else neighbours[start]
+        end = min(following, start + _LOCAL.size + name_length + _MAX_EXTRA + compressed)
+        raw_name = content[position + _ENTRY_SIZE : position + _ENTRY_SIZE + name_length]
+        shift = directory.shift
+        chosen.append(_Entry(name, raw_name, method, crc, compressed, size, start + shift, end + shift))
     return sorted(chosen, key=lambda entry: entry.start)
+
+
+def _next_start(directory: _Directory, position: int) -> int:
+    """Where the member starts whose entry follows the one at `position`, or else the directory."""
+    following = position + _ENTRY_SIZE + sum(struct.unpack_from("<HHH", directory.content, position + 28))
+    if following < len(directory.content):
+        return _sizes(directory.content, following)[2]
+    return directory.start - directory.shift
 
 
 def _by_sidecar(entries: list[_Entry], window: _Window, budget: Budget, extract: Extract) -> list[_Entry]:
@@ -352,7 +359,7 @@ def _by_sidecar(entries: list[_Entry], window: _Window, budget: Budget, extract:
     if content is None:
         return entries
     budget.keep(missing[0].name, len(content))
-    if zlib.crc32(content) != missing[0].crc:
+    if isal_zlib.crc32(content) != missing[0].crc:
         raise MismatchError("METADATA in the archive is not the one that the index serves beside it")
     extract.files[missing[0].name] = trimmed(missing[0].name, content)
     return [entry for entry in entries if entry is not missing[0]]
@@ -428,7 +435,7 @@ def _inflate(entry: _Entry, content: bytes, budget: Budget) -> bytes:
     budget.count_inflated(len(inflated))
     if len(inflated) != entry.size:
         raise BadZipFile(f"more or less than {entry.size} bytes")
-    if zlib.crc32(inflated) != entry.crc:
+    if isal_zlib.crc32(inflated) != entry.crc:
         raise BadZipFile("wrong CRC")
     return inflated
 
@@ -440,9 +447,8 @@ def _decompress(entry: _Entry, compressed: bytes) -> bytes:
     try:
         if entry.method == _BZIP2:
             return bz2.BZ2Decompressor().decompress(compressed, entry.size + 1)
-        inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-        return inflater.decompress(compressed, entry.size + 1)
-    except (zlib.error, OSError, EOFError, ValueError) as error:
+        return isal_zlib.decompressobj(-isal_zlib.MAX_WBITS).decompress(compressed, entry.size + 1)
+    except (_INFLATE_ERROR, OSError, EOFError, ValueError) as error:
         raise BadZipFile(f"broken data: {error}") from error
 
 
