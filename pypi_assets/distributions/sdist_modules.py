@@ -55,7 +55,7 @@ def find_sdist_modules(tree: SourceTree) -> SdistModules:
     """The modules that a build of `tree` would install."""
     for rule in (*_backend_rules(tree), layout.declared_names, layout.installed):
         if (installed := rule(tree)) is not None:
-            found = find_modules(_compiled(tree, installed))
+            found = find_modules(as_built(tree, installed))
             if found.names or found.stubs or rule is setuptools.installed:
                 return SdistModules(found.names, installed.by, found.stubs, found.unnameable, found.notes)
     return SdistModules()
@@ -80,7 +80,7 @@ def _backend_rules(tree: SourceTree) -> tuple[Rule, ...]:
     return tuple(rule for _, table, rule in _BACKENDS if table in tool)
 
 
-def _compiled(tree: SourceTree, installed: Installed) -> list[str]:
+def as_built(tree: SourceTree, installed: Installed) -> list[str]:
     """The installed paths as a build leaves them: with compiled modules for Cython's sources and extensions."""
     paths = installed.paths
     if tree.uses_cython:

@@ -40,8 +40,9 @@ def installed(tree: SourceTree) -> Installed | None:
     forced = setting("force-include")
     for source, target in forced.items() if isinstance(forced, dict) else ():
         if isinstance(target, str):
-            found = tree.at(clean_path(source))
-            paths += [_moved_by(sources, path) for path in moved(found, clean_path(source), clean_path(target))]
+            source, target = clean_path(source), clean_path(target)
+            forced_paths = [target] if tree.has_file(source) else moved(tree.below(source), source, target)
+            paths += [_moved_by(sources, path) for path in forced_paths]
     return Installed(by, paths) if paths else None
 
 

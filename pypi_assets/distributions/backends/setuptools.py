@@ -114,7 +114,13 @@ def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
         is_classic = find.get("namespaces") is False
         declared.by, declared.packages = "pyproject.toml packages.find", []
         for folder in where:
-            _add_found(tree, declared, folder, include, exclude, namespaces=not is_classic)
+            packages_there = find_packages(tree, folder, include, exclude, namespaces=not is_classic)
+            declared.packages += packages_there
+            if len(where) > 1 and folder:
+                tops = {package.partition(".")[0] for package in packages_there}
+                declared.package_dir |= {top: f"{folder}/{top}" for top in tops}
+            else:
+                declared.package_dir.setdefault("", folder)
     if "py-modules" in settings:
         declared.by = declared.by or "pyproject.toml py-modules"
         declared.modules = strings(settings["py-modules"])
@@ -137,23 +143,20 @@ def _read_setup_cfg(tree: SourceTree, declared: _Declared) -> None:
     packages = options.get("packages", "").strip()
     if packages.startswith(("find:", "find_namespace:")):
         find = tree.setup_cfg.get("options.packages.find", {})
-        declared.by, declared.packages = f"setup.cfg packages = {packages.partition(':')[0]}:", []
-        _add_found(
-            tree,
-            declared,
-            clean_path(find.get("where", "")),
-            listed(find.get("include", "")) or ["*"],
-            listed(find.get("exclude", "")),
-            namespaces=packages.startswith("find_n"),
-        )
+        declared.by = f"setup.cfg packages = {packages.partition(':')[0]}:"
+        folder = clean_path(find.get("where", ""))
+        include, exclude = listed(find.get("include", "")) or ["*"], listed(find.get("exclude", ""))
+        namespaces = packages.startswith("find_n")
+        declared.packages = find_packages(tree, folder, include, exclude, namespaces=namespaces)
+        declared.package_dir.setdefault("", folder)
     elif packages:
         declared.by, declared.packages = "setup.cfg packages", listed(packages)
     elif files := listed(tree.setup_cfg.get("files", {}).get("packages", "")):  # pbr takes what is below them too
         root = clean_path(tree.setup_cfg["files"].get("packages_root", ""))
         declared.package_dir.setdefault("", root)
         include = [pattern for package in files for pattern in (package, f"{package}.*")]
-        declared.by, declared.packages = "setup.cfg [files] packages", []
-        _add_found(tree, declared, declared.package_dir[""], include, [], namespaces=False)
+        declared.by = "setup.cfg [files] packages"
+        declared.packages = find_packages(tree, declared.package_dir[""], include, [], namespaces=False)
     modules = listed(options.get("py_modules", "")) or listed(tree.setup_cfg.get("files", {}).get("modules", ""))
     if modules:
         declared.by = declared.by or "setup.cfg py_modules"
@@ -175,7 +178,8 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
             if isinstance(item, FindPackages):
                 declared.by = "setup.py find_packages"
                 folder = clean_path(item.where)
-                _add_found(tree, declared, folder, item.include, item.exclude, namespaces=item.namespaces)
+                declared.packages += find_packages(tree, folder, item.include, item.exclude, namespaces=item.namespaces)
+                declared.package_dir.setdefault("", folder)
             else:
                 declared.packages.append(item)
     if script.py_modules is not None:
@@ -183,8 +187,9 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
         declared.modules = list(script.py_modules)
     if script.ext_modules is not None:
         declared.extensions = tuple(dict.fromkeys((*script.ext_modules, *_cythonized(tree, script))))
-    unread = {"packages", "py_modules"} & script.given
-    declared.is_computed = bool(unread) or not script.is_complete
+    source = tree.files["setup.py"]
+    is_mentioned = any(word in source for word in (b"packages", b"py_modules", b"**"))
+    declared.is_computed = bool({"packages", "py_modules"} & script.given) or (is_mentioned and not script.is_complete)
     if script.packages is None and declared.is_computed and (packages := _only_list(tree)):
         declared.by, declared.packages = "list of packages in setup.py", packages
         if tree.egg_info is not None:  # it lies where the packages are
@@ -204,27 +209,6 @@ def _cythonized(tree: SourceTree, script: SetupArguments) -> list[str]:
     sources = [path for path in tree.below("") if path.endswith(".pyx")] if script.cython_sources else []
     found = matching(sources, map(clean_path, script.cython_sources), Patterns.GLOB)
     return [path.removesuffix(".pyx") for path in found if "/" not in path]
-
-
-def _add_found(
-    tree: SourceTree,
-    declared: _Declared,
-    where: str,
-    include: Iterable[str],
-    exclude: Iterable[str],
-    *,
-    namespaces: bool,
-) -> None:
-    """Adds the packages that find_packages (or find_namespace_packages) finds below the folder `where`."""
-    packages = find_packages(tree, where, include, exclude, namespaces=namespaces)
-    if where and not declared.package_dir.get(""):
-        if declared.packages:
-            declared.package_dir |= {
-                package.partition(".")[0]: f"{where}/{package.partition('.')[0]}" for package in packages
-            }
-        else:
-            declared.package_dir[""] = where
-    declared.packages = [*(declared.packages or ()), *packages]
 
 
 def find_packages(

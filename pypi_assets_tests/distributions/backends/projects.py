@@ -1,0 +1,40 @@
+"""Source trees of small projects, and what a backend's rule finds in them."""
+
+from collections.abc import Callable, Mapping
+
+import tomli
+
+from pypi_assets.distributions.modules import find_modules
+from pypi_assets.distributions.sdist_modules import as_built
+from pypi_assets.distributions.setup_script import read_setup_script
+from pypi_assets.distributions.source_tree import Installed, SourceTree
+
+
+def files(*paths: str, **contents: str) -> dict[str, str]:
+    """Empty files at `paths`, and files with content: `pyproject`, `setup_py` and `setup_cfg` stand for their names."""
+    names = {"pyproject": "pyproject.toml", "setup_py": "setup.py", "setup_cfg": "setup.cfg"}
+    return dict.fromkeys(paths, "") | {names[key]: content for key, content in contents.items()}
+
+
+def source_tree(contents: Mapping[str, str], project: str = "demo", declared: tuple[str, ...] = ()) -> SourceTree:
+    """The tree of these files, as it comes out of an sdist; an .egg-info belongs to the project."""
+    kept = {name: content.encode() for name, content in contents.items()}
+    egg_infos = [name.rpartition("/")[0] for name in contents if name.endswith(".egg-info/top_level.txt")]
+    return SourceTree(
+        members=list(contents),
+        files=kept,
+        project=project,
+        declared=declared,
+        egg_info=egg_infos[0] if egg_infos else None,
+        pyproject=tomli.loads(contents.get("pyproject.toml", "")),
+        read_setup_script=lambda: read_setup_script(kept["setup.py"]) if "setup.py" in kept else None,
+    )
+
+
+def modules_by(
+    rule: Callable[[SourceTree], Installed | None], contents: Mapping[str, str], project: str = "demo"
+) -> tuple[str | None, list[str]]:
+    """The name of the rule and the modules that it finds; (None, []) where it finds none."""
+    tree = source_tree(contents, project)
+    installed = rule(tree)
+    return (None, []) if installed is None else (installed.by, list(find_modules(as_built(tree, installed)).names))

@@ -1,0 +1,328 @@
+"""What setuptools installs: declarations, their order, discovery, and the check against top_level.txt."""
+
+import pytest
+
+from pypi_assets.distributions.backends import setuptools
+from pypi_assets_tests.distributions.backends.projects import files, modules_by, source_tree
+
+TREE = (
+    "demo/__init__.py",
+    "demo/core.py",
+    "demo/sub/__init__.py",
+    "demo/sub/deep.py",
+    "demo/plain/data.py",
+    "demo/tests/__init__.py",
+    "tests/__init__.py",
+    "tests/test_core.py",
+    "docs/conf.py",
+    "one.py",
+)
+SRC = tuple(f"src/{path}" for path in TREE)
+LIBRARY = ["demo", "demo.core", "demo.sub", "demo.sub.deep"]
+SETTINGS = "[tool.setuptools]\n"
+NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected", "by"),
+    [
+        pytest.param(
+            files(*TREE, pyproject=NO_DATA + 'packages = ["demo"]\n'),
+            ["demo", "demo.core"],
+            "pyproject.toml packages",
+            id="a list takes those folders alone",
+        ),
+        pytest.param(
+            files(*TREE, "setup.py", pyproject=SETTINGS + 'packages = ["demo"]\npy-modules = ["one"]\n')
+            | {"demo.egg-info/top_level.txt": "demo\none\n"},
+            [*LIBRARY[:2], "demo.plain", "demo.plain.data", *LIBRARY[2:], "demo.tests", "one"],
+            "pyproject.toml packages",
+            id="data below a package come along, and modules are data there",
+        ),
+        pytest.param(
+            files(
+                *TREE,
+                pyproject=NO_DATA + 'packages = ["demo"]\n[tool.setuptools.package-data]\ndemo = ["tests/*.py"]\n',
+            ),
+            ["demo", "demo.core", "demo.tests"],
+            "pyproject.toml packages",
+            id="package-data",
+        ),
+        pytest.param(
+            files(
+                *TREE,
+                pyproject=SETTINGS
+                + 'packages = ["demo"]\n[tool.setuptools.exclude-package-data]\n"*" = ["tests/*", "plain*"]\n',
+            ),
+            LIBRARY,
+            "pyproject.toml packages",
+            id="exclude-package-data",
+        ),
+        pytest.param(
+            files(
+                *TREE,
+                pyproject=NO_DATA + '[tool.setuptools.packages.find]\ninclude = ["demo*"]\nexclude = ["*.tests"]\n',
+            ),
+            ["demo", "demo.core", "demo.plain", "demo.plain.data", "demo.sub", "demo.sub.deep"],
+            "pyproject.toml packages.find",
+            id="find takes folders without __init__ along",
+        ),
+        pytest.param(
+            files(
+                *SRC,
+                pyproject=NO_DATA + '[tool.setuptools.packages.find]\nwhere = ["src"]\nnamespaces = false\n',
+            ),
+            [*LIBRARY, "demo.tests", "tests", "tests.test_core"],
+            "pyproject.toml packages.find",
+            id="find in src without namespaces",
+        ),
+        pytest.param(
+            files(
+                "a/x/__init__.py", "b/y/__init__.py", pyproject='[tool.setuptools.packages.find]\nwhere = ["a", "b"]\n'
+            ),
+            ["x", "y"],
+            "pyproject.toml packages.find",
+            id="find in two folders",
+        ),
+        pytest.param(
+            files(
+                "lib/core.py",
+                "lib/more/x.py",
+                pyproject=NO_DATA + 'packages = ["demo"]\npackage-dir = {demo = "lib"}\n',
+            ),
+            ["demo", "demo.core"],
+            "pyproject.toml packages",
+            id="package-dir of one package",
+        ),
+        pytest.param(
+            files(
+                *SRC,
+                setup_cfg="[options]\npackages = find:\npackage_dir =\n    = src\n"
+                "[options.packages.find]\nwhere = src\nexclude =\n    tests*\n"
+                "    *.tests\n",
+            ),
+            LIBRARY,
+            "setup.cfg packages = find:",
+            id="setup.cfg find:",
+        ),
+        pytest.param(
+            files(
+                *TREE,
+                setup_cfg="[options]\npackages = find_namespace:\n[options.packages.find]\ninclude = demo.plain\n",
+            ),
+            ["demo", "demo.plain", "demo.plain.data"],
+            "setup.cfg packages = find_namespace:",
+            id="setup.cfg find_namespace:",
+        ),
+        pytest.param(
+            files(*TREE, setup_cfg="[options]\npackages = demo, demo.sub\npy_modules =\n  one\n"),
+            [*LIBRARY, "one"],
+            "setup.cfg packages",
+            id="setup.cfg lists",
+        ),
+        pytest.param(
+            files(
+                *TREE,
+                setup_py="from setuptools import setup\nsetup(pbr=True)\n",
+                setup_cfg="[files]\npackages =\n    demo\n",
+            ),
+            [*LIBRARY, "demo.tests"],
+            "setup.cfg [files] packages",
+            id="pbr takes packages with all below",
+        ),
+        pytest.param(
+            files(
+                *TREE,
+                setup_py="from setuptools import setup, find_packages\n"
+                "setup(packages=find_packages(exclude=['tests', '*.tests']))\n",
+            ),
+            LIBRARY,
+            "setup.py find_packages",
+            id="setup.py find_packages",
+        ),
+        pytest.param(
+            files(
+                *SRC,
+                setup_py="from setuptools import *\nwhere = 'src'\n"
+                "setup(packages=find_packages(where, ['tests']), package_dir={'': where})\n",
+            ),
+            [*LIBRARY, "demo.tests"],
+            "setup.py find_packages",
+            id="setup.py that has to be followed",
+        ),
+        pytest.param(
+            files(*TREE, setup_py="from distutils.core import setup\nsetup(packages=['demo'], py_modules=['one'])\n"),
+            ["demo", "demo.core", "one"],
+            "setup.py packages",
+            id="setup.py lists",
+        ),
+        pytest.param(
+            files(*TREE, setup_py="import x\nsetup(packages=x.find())\n") | {"demo.egg-info/top_level.txt": "demo\n"},
+            [*LIBRARY, "demo.tests"],
+            "top_level.txt",
+            id="top_level.txt where setup.py computes, without folders that are no packages",
+        ),
+        pytest.param(
+            files(
+                *SRC,
+                setup_py="import x\nLIST = dict(packages=['demo', 'demo.sub'])\nx.go(LIST)\nsetup(**x.get(LIST))\n",
+            )
+            | {"src/demo.egg-info/top_level.txt": "demo\n"},
+            LIBRARY,
+            "list of packages in setup.py",
+            id="the only list in a setup.py that can't be followed",
+        ),
+        pytest.param(
+            files("demo.py", "lib/odd.py", setup_py="import x\nsetup(packages=x.find())\n")
+            | {"lib/demo.egg-info/top_level.txt": "odd\n"},
+            ["odd"],
+            "top_level.txt",
+            id="packages lie beside the .egg-info",
+        ),
+        pytest.param(
+            files(*SRC, pyproject='[project]\nname = "demo"\n'),
+            [
+                "demo",
+                "demo.core",
+                "demo.plain",
+                "demo.plain.data",
+                "demo.sub",
+                "demo.sub.deep",
+                "demo.tests",
+                "docs",
+                "docs.conf",
+                "one",
+                "tests",
+                "tests.test_core",
+            ],
+            "setuptools src layout",
+            id="src layout is taken whole",
+        ),
+        pytest.param(
+            files(*TREE[:5], *TREE[6:], pyproject='[project]\nname = "demo"\n'),
+            ["demo", "demo.core", "demo.plain", "demo.plain.data", "demo.sub", "demo.sub.deep"],
+            "setuptools flat layout",
+            id="flat layout",
+        ),
+        pytest.param(
+            files(
+                "demo.py", "setup.py", "conftest.py", "noxfile.py", "_hidden.py", pyproject='[project]\nname = "demo"\n'
+            ),
+            ["demo"],
+            "setuptools single module",
+            id="single module",
+        ),
+        pytest.param(
+            files(*TREE, setup_py="from setuptools import setup\nsetup()\n") | {"demo.egg-info/top_level.txt": "\n"},
+            [],
+            "top_level.txt",
+            id="an empty top_level.txt says that nothing is installed",
+        ),
+        pytest.param(
+            files(*TREE, "extra/__init__.py", pyproject='[project]\nname = "demo"\n')
+            | {"demo.egg-info/top_level.txt": "demo\n"},
+            ["demo", "demo.core", "demo.plain", "demo.plain.data", "demo.sub", "demo.sub.deep", "demo.tests"],
+            "setuptools flat layout",
+            id="what top_level.txt doesn't name is not installed",
+        ),
+        pytest.param(
+            files(
+                "google/cloud/demo/__init__.py", "google/cloud/demo/x/y.py", setup_py="import x\nsetup(packages=x.y)\n"
+            )
+            | {"demo.egg-info/top_level.txt": "google\n"},
+            ["google", "google.cloud", "google.cloud.demo"],
+            "top_level.txt",
+            id="namespaces of top_level.txt",
+        ),
+    ],
+)
+def test_modules(contents, expected, by):
+    assert modules_by(setuptools.installed, contents) == (by, expected)
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        pytest.param(
+            files(
+                "demo/__init__.py",
+                "demo/_fast.c",
+                setup_py="from setuptools import *\n"
+                "setup(packages=['demo'], ext_modules=[Extension('demo._fast', ['demo/_fast.c'])])\n",
+            ),
+            ["demo", "demo._fast"],
+            id="Extension",
+        ),
+        pytest.param(
+            files(
+                "demo/__init__.py",
+                "fast.c",
+                setup_py="from setuptools import *\nimport x\n"
+                "E = [Extension(name='fast', sources=['fast.c'])]\n"
+                "setup(packages=['demo'], ext_modules=x.some(E))\n",
+            ),
+            ["demo", "fast"],
+            id="Extension in an argument that can't be followed",
+        ),
+        pytest.param(
+            files(
+                "demo/__init__.py",
+                "demo/fast.pyx",
+                setup_py="from Cython.Build import cythonize\n"
+                "setup(packages=['demo'], ext_modules=cythonize('demo/*.pyx'))\n",
+            ),
+            ["demo", "demo.fast"],
+            id="Cython's sources",
+        ),
+        pytest.param(
+            files(
+                "fast.pyx",
+                "other.pyx",
+                setup_py="from Cython.Build import cythonize\nsetup(ext_modules=cythonize('fa*.pyx'))\n",
+            ),
+            ["fast"],
+            id="Cython's sources at the top",
+        ),
+        pytest.param(
+            files("demo/__init__.py", "demo/fast.pyx", setup_py="setup(packages=['demo'])\n"),
+            ["demo"],
+            id="no Cython is asked for",
+        ),
+        pytest.param(
+            files(
+                "demo/__init__.py",
+                "src/lib.rs",
+                pyproject='[project]\nname = "demo"\n[tool.setuptools]\npackages = ["demo"]\n'
+                '[[tool.setuptools-rust.ext-modules]]\ntarget = "demo._rust"\n'
+                '[[tool.setuptools.ext-modules]]\nname = "demo._c"\n',
+            ),
+            ["demo", "demo._c", "demo._rust"],
+            id="pyproject.toml",
+        ),
+        pytest.param(
+            files("demo/__init__.py", "x.c", setup_py="import x\nsetup(packages=['demo'], **x.y)\n")
+            | {"demo.egg-info/top_level.txt": "_demo\ndemo\n"},
+            ["_demo", "demo"],
+            id="a name in top_level.txt without a file, where something is compiled",
+        ),
+        pytest.param(
+            files("demo/__init__.py", setup_py="import x\nsetup(packages=['demo'], **x.y)\n")
+            | {"demo.egg-info/top_level.txt": "_demo\ndemo\n"},
+            ["demo"],
+            id="a name in top_level.txt without a file, where nothing is compiled",
+        ),
+    ],
+)
+def test_extension_modules(contents, expected):
+    assert modules_by(setuptools.installed, contents)[1] == expected
+
+
+def test_what_setup_py_computes_is_unknown_without_an_egg_info():
+    assert setuptools.installed(source_tree(files(*TREE, setup_py="import x\nsetup(packages=x.find())\n"))) is None
+
+
+def test_stub_packages_are_found():
+    contents = files("demo-stubs/__init__.pyi", pyproject='[tool.setuptools]\npackages = ["demo-stubs"]\n')
+    installed = setuptools.installed(source_tree(contents | {"x.egg-info/top_level.txt": "demo-stubs\n"}))
+    assert installed is not None
+    assert installed.paths == ["demo-stubs/__init__.pyi"]
