@@ -31,12 +31,16 @@ from pypi_assets.catalog.reads import list_failures
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.packs import PackError, clean_packs
 from pypi_assets.crawl.reading import ReadCounts
+from pypi_assets.crawl.reprocess import reprocess, stored_records
 from pypi_assets.crawl.retry import retry
 from pypi_assets.devindex.commands import devindex
-from pypi_assets.distributions.models import DistributionRecord
+from pypi_assets.distributions.extracts import ExtractError
+from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.records import record_to_json
+from pypi_assets.distributions.workers import ReaderStartError
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.manifest import Manifest
 from pypi_assets.dumps.restore import restore_index
@@ -66,6 +70,9 @@ _FAILURES = (
     StorageError,
     DumpDamagedError,
     LeveldbError,
+    PackError,
+    ExtractError,
+    ReaderStartError,
     OSError,
 )
 _OUR_FAULTS = (DataError, IntegrityError, ProgrammingError)
@@ -134,6 +141,11 @@ def lookup() -> None:
 @cli.group()
 def failures() -> None:
     """What could not be read or visited, and trying it again."""
+
+
+@cli.group()
+def extracts() -> None:
+    """What was kept of each distribution that was read."""
 
 
 cli.add_command(devindex)
@@ -569,11 +581,81 @@ def failures_retry_command(kind: str | None, project: str | None, as_json: bool)
     _tell_failed(result.reads, result.visits_given_up)
 
 
-@_command(cli, "inspect", "dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_command(cli, "reprocess", "--project requests")
+@click.option(
+    "--older-than-version",
+    type=click.IntRange(1),
+    default=EXTRACTOR_VERSION,
+    show_default=True,
+    help="Records that an extractor older than this made; the default is the one of today.",
+)
+@click.option("--project", help="Only the records of this project.")
 @_JSON
-def inspect_command(files: tuple[Path, ...], as_json: bool) -> None:
+def reprocess_command(older_than_version: int, project: str | None, as_json: bool) -> None:
+    """Make records anew from what was kept of the distributions, without a request to the index.
+
+    The next full dump tells what changed.
+    """
+    settings = load_settings()
+    with _opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+        result = reprocess(
+            catalog,
+            storage_from(settings),
+            limits_from(settings),
+            older_than=older_than_version,
+            project=project,
+            processes=os.cpu_count() or 1,
+            report=report,
+        )
+    if as_json:
+        print_json(asdict(result))
+    else:
+        click.echo(
+            f"{result.looked_at} records made anew in {result.seconds:.1f} s, {result.changed} of them changed:"
+            f" {result.gained_modules} gained modules, {result.lost_modules} lost modules,"
+            f" {result.changed_requirements} have other requirements, {result.changed_errors} another error or none"
+        )
+        for sort, examples in result.examples.items():
+            for example in examples:
+                click.echo(f"  {sort}: {plain(example)}")
+    if result.overtaken:
+        say(f"read anew meanwhile, and left as they are: {result.overtaken}")
+    if result.unread:
+        say(f"no record could be made of {result.unread}: they keep theirs; broken packs: {len(result.broken_packs)}")
+    for problem in result.problems:
+        say(problem)
+
+
+@_command(extracts, "clean", "--dry-run")
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@_JSON
+def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
+    """Delete the packs that no distribution points to and that are older than a day."""
+    settings = load_settings()
+    with _opened_catalog(settings) as catalog:
+        cleaned = clean_packs(catalog, storage_from(settings), dry_run=dry_run)
+    if as_json:
+        print_json(asdict(cleaned))
+        return
+    done = "would be deleted" if dry_run else "deleted"
+    click.echo(f"{len(cleaned.deleted)} of {cleaned.packs} packs {done}, {cleaned.size} bytes")
+
+
+@_command(cli, "inspect", "dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--from-extract", is_flag=True, help="FILES are names of distributions: read their stored extracts.")
+@click.option("--project", help="With --from-extract: the project that they belong to, if the names do not tell.")
+@_JSON
+def inspect_command(files: tuple[Path, ...], from_extract: bool, project: str | None, as_json: bool) -> None:
     """Read distributions from disk, without running anything of them, and print their records."""
+    if from_extract:
+        _inspect_extracts([str(filename) for filename in files], project, as_json)
+        return
+    if project is not None:
+        raise click.BadParameter("it is read only with --from-extract", param_hint="--project")
+    for path in files:
+        if not path.is_file():
+            raise click.BadParameter(f"file {str(path)!r} does not exist", param_hint="FILES")
     limits = limits_from(load_settings())
     unread = 0
 
@@ -593,6 +675,23 @@ def inspect_command(files: tuple[Path, ...], as_json: bool) -> None:
             _print_record(record_to_json(record))
     if unread:
         raise click.exceptions.Exit(1)
+
+
+def _inspect_extracts(filenames: Sequence[str], project: str | None, as_json: bool) -> None:
+    settings = load_settings()
+    with _opened_catalog(settings) as catalog:
+        storage = storage_from(settings, read_only=True)
+        found = [one for filename in filenames for one in stored_records(catalog, storage, filename, project)]
+    rows = [
+        record_to_json(record)
+        | {"of_project": place.project, "pack": place.pack, "offset": place.offset, "extract_bytes": place.length}
+        for place, record in found
+    ]
+    if as_json:
+        print_json_rows(rows)
+        return
+    for row in rows:
+        _print_record(row)
 
 
 def _print_record(fields: dict[str, object]) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import sqlite3
 import subprocess
@@ -21,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.cli import INTERRUPTED, cli
+from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.served_index import ServedIndex, served_index
@@ -266,6 +268,32 @@ def test_inspect_tells_of_a_file_that_is_not_there(commands: Commands, tmp_path:
     assert "does not exist" in commands.refused("inspect", tmp_path / "none.whl", exit_code=2)
 
 
+def test_records_are_made_anew_and_shown_without_the_index(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = index.wheel("demo", "1.0", requires_dist=["a>=1"])
+    told = commands.done("crawl", "full").stdout
+    assert re.search(r"distributions: 1 read \(\d{3,} bytes fetched, \d+ requests, \d+\.\d s\)", told)
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")  # for which a contact is missing
+
+    assert commands.json("reprocess")["looked_at"] == 0
+    again = commands.done("reprocess", "--older-than-version", EXTRACTOR_VERSION + 1, "--project", "Demo")
+    assert re.match(r"1 records made anew in \d+\.\d s, 0 of them changed", again.stdout)
+    assert "knows no project none" in commands.refused("reprocess", "--project", "none")
+
+    [record] = commands.json("inspect", "--from-extract", wheel)
+    assert (record["requires_dist"], record["modules"], record["of_project"]) == (["a>=1"], ["demo_module"], "demo")
+    assert record["offset"] > 0
+    assert 0 < record["extract_bytes"] < 4_000
+    shown = commands.done("inspect", "--from-extract", wheel, "--project", "demo").stdout
+    assert record["pack"] in shown
+    assert "no extract of demo-2.0.tar.gz is stored" in commands.refused("inspect", "--from-extract", "demo-2.0.tar.gz")
+    assert "only with --from-extract" in commands.refused("inspect", wheel, "--project", "demo", exit_code=2)
+
+    assert commands.done("extracts", "clean").stdout == "0 of 1 packs deleted, 0 bytes\n"
+    assert commands.json("extracts", "clean", "--dry-run") == {"packs": 1, "deleted": [], "size": 0}
+
+
 def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: ServedIndex) -> None:
     assert commands.done("failures", "list").stderr == "nothing has failed\n"
     index.wheel("demo", "1.0")
@@ -409,6 +437,8 @@ def test_the_commands_are_these() -> None:
         "files",
         "failures list",
         "failures retry",
+        "reprocess",
+        "extracts clean",
         "inspect",
     }
     assert ("devindex", "serve") in {path for path, _ in every_command()}

@@ -6,6 +6,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
+import orjson
 from sqlalchemy import Connection, select
 
 from pypi_assets.catalog.database import insert_missing
@@ -17,7 +18,7 @@ _CACHED_LISTS = 4_096
 def store_lists(connection: Connection, lists: Iterable[Sequence[str]]) -> dict[tuple[str, ...], int]:
     """Stores those of `lists` that are not there yet; returns the id of each."""
     contents = {tuple(names): _encode(names) for names in lists}
-    digests = {names: hashlib.sha256(content).hexdigest() for names, content in contents.items()}
+    digests = {names: _digest(content) for names, content in contents.items()}
     rows = [
         {"sha256": digests[names], "length": len(names), "content": zlib.compress(content)}
         for names, content in contents.items()
@@ -56,5 +57,17 @@ class StoredLists:
         return loaded
 
 
+def list_digest(names: Sequence[str]) -> str:
+    """The hash by which a list is stored, in hex."""
+    return _digest(_encode(names))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def _encode(names: Sequence[str]) -> bytes:
-    return json.dumps(list(names), ensure_ascii=True, separators=(",", ":")).encode()
+    try:
+        return orjson.dumps(names)
+    except orjson.JSONEncodeError:  # half a surrogate pair, which orjson does not write
+        return json.dumps(list(names), ensure_ascii=True, separators=(",", ":")).encode()

@@ -9,6 +9,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.leases import LeaseTakenError
 from pypi_assets.catalog.ranges import RangeError
+from pypi_assets.distributions.workers import ReaderStartError
 from pypi_assets.dumps.rows import DumpDamagedError
 from pypi_assets.index.errors import PackageIndexError, TransientError
 from pypi_assets.leveldbs.records import LeveldbError
@@ -16,8 +17,17 @@ from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import StorageError
 
 _DATABASE = (OperationalError, InterfaceError)
-_MAY_PASS = (TransientError, StorageError, LeaseTakenError)
-_EXPECTED = (SettingsError, CatalogError, RangeError, PackageIndexError, StorageError, DumpDamagedError, LeveldbError)
+_MAY_PASS = (TransientError, StorageError, LeaseTakenError, ReaderStartError)
+_EXPECTED = (
+    SettingsError,
+    CatalogError,
+    RangeError,
+    PackageIndexError,
+    StorageError,
+    ReaderStartError,
+    DumpDamagedError,
+    LeveldbError,
+)
 
 
 @contextmanager

@@ -1,10 +1,14 @@
 """The jobs. `full_crawl` and `full_dump` take all their partitions in one run unless told otherwise."""
 
+import os
+
 import dagster as dg
 from dagster import ResourceParam
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from pydantic import Field
 
+from pypi_assets.assembly import limits_from
+from pypi_assets.crawl.reprocess import Reprocessed, reprocess
 from pypi_assets.crawl.retry import VISIT, retry
 from pypi_assets.defs.assets.changes import (
     changed_distribution_data,
@@ -18,6 +22,7 @@ from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.marking import progress_log
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.parts import Parts
+from pypi_assets.distributions.models import EXTRACTOR_VERSION
 
 ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
 _ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # a run whose machine died counts as failed then
@@ -76,10 +81,70 @@ def retry_failures() -> None:
     retry_given_up()
 
 
+class Reprocessing(dg.Config):
+    """Which records to make anew."""
+
+    older_than_version: int = Field(
+        default=EXTRACTOR_VERSION,
+        ge=1,
+        description="those that an extractor older than this made; by default, than the one of today",
+    )
+    project: str = Field(default="", description="only those of this project")
+
+
+@dg.op
+def reprocess_extracts(context: dg.OpExecutionContext, config: Reprocessing, parts: ResourceParam[Parts]) -> None:
+    """Makes records anew from what was kept of the distributions, without a request to the index."""
+    with told_plainly():
+        result = reprocess(
+            parts.catalog,
+            parts.storage,
+            limits_from(parts.settings),
+            older_than=config.older_than_version,
+            project=config.project or None,
+            processes=os.cpu_count() or 1,
+            report=progress_log(context),
+        )
+    context.add_output_metadata(
+        {
+            "looked_at": result.looked_at,
+            "changed": result.changed,
+            "gained_modules": result.gained_modules,
+            "lost_modules": result.lost_modules,
+            "changed_requirements": result.changed_requirements,
+            "changed_errors": result.changed_errors,
+            "overtaken": result.overtaken,
+            "unread": result.unread,
+            "broken_packs": len(result.broken_packs),
+            "seconds": round(result.seconds, 3),
+            "examples": dg.MetadataValue.md(_told_examples(result)),
+        }
+    )
+    for problem in result.problems:
+        context.log.warning(problem)
+
+
+def _told_examples(result: Reprocessed) -> str:
+    """A table in Markdown, where a bar would end a cell."""
+    rows = [(sort, example.replace("|", "\\|")) for sort, examples in result.examples.items() for example in examples]
+    return "\n".join(
+        ["| what changed | example |", "|---|---|", *(f"| {sort} | {example} |" for sort, example in rows)]
+    )
+
+
+@dg.job(
+    tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "reprocess_distributions"},
+    description="Makes records anew from stored extracts, after the rules of reading have changed. Asks no index.",
+)
+def reprocess_distributions() -> None:
+    reprocess_extracts()
+
+
 JOBS: list[dg.JobDefinition | UnresolvedAssetJobDefinition] = [
     full_crawl_job,
     full_dump_job,
     incremental_crawl_job,
     update_leveldbs_job,
     retry_failures,
+    reprocess_distributions,
 ]

@@ -1,14 +1,20 @@
 """Trying again what was given up, the periodic work, and what a run says of its progress."""
 
+from typing import Any
+
 import dagster as dg
+from sqlalchemy import update
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.answers import catalog_status
+from pypi_assets.catalog.lists import store_lists
 from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.tables import distribution_data
 from pypi_assets.crawl.crawler import Progress
-from pypi_assets.definitions import defs
+from pypi_assets.definitions import build_defs, defs
 from pypi_assets.defs.marking import PROGRESS_EVERY_S, progress_log
+from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -35,6 +41,29 @@ def test_what_was_given_up_is_tried_again_and_broken_archives_only_if_asked_to(
     config = {"ops": {"retry_given_up": {"config": {"kinds": []}}}}
     assert pipeline.run("retry_failures", run_config=config).success
     assert "broken-1.0.tar.gz" in asked
+
+
+def test_a_reprocess_asks_no_index_and_tells_what_changed(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    catalog = pipeline.parts.catalog
+    with catalog.write() as connection:
+        lists = store_lists(connection, [("old", "a|b")])
+        connection.execute(update(distribution_data).values(extractor_version=0, modules_id=lists["old", "a|b"]))
+    settings = pipeline.settings.model_copy(update={"index_url": "https://index.example.org/simple/", "contact": ""})
+    defs = build_defs(settings, catalog=catalog, storage=pipeline.parts.storage)
+
+    def told(**config: object) -> dict[str, Any]:
+        result = defs.resolve_job_def("reprocess_distributions").execute_in_process(
+            instance=pipeline.instance, run_config={"ops": {"reprocess_extracts": {"config": config}}}
+        )
+        [output] = [event for event in result.all_events if event.is_successful_output]
+        return {name: value.value for name, value in output.step_output_data.metadata.items()}
+
+    alpha = told(project="Alpha")
+    assert (alpha["looked_at"], alpha["changed"], alpha["gained_modules"], alpha["unread"]) == (2, 2, 2, 0)
+    assert "| modules | alpha-1.0-py3-none-any.whl: +alpha_module, -a\\|b, -old |" in alpha["examples"]
+    assert told()["changed"] == 2
+    assert told(older_than_version=EXTRACTOR_VERSION + 1)["looked_at"] == 4
 
 
 def test_schedules_are_off_until_turned_on() -> None:
