@@ -6,8 +6,10 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_p
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """[tool.pdm.build] (or [tool.pdm], as pdm-pep517 had it) includes, excludes, package-dir and source-includes."""
-    settings = tree.table("tool", "pdm", "build") or tree.table("tool", "pdm")
+    """[tool.pdm.build] (for pdm-pep517 also [tool.pdm]) includes, excludes, package-dir and source-includes."""
+    settings = tree.table("tool", "pdm", "build")
+    if not settings and tree.table("build-system").get("build-backend") == "pdm.pep517.api":
+        settings = tree.table("tool", "pdm")
     includes = [clean_path(pattern) for pattern in strings(settings.get("includes"))]
     folder = settings.get("package-dir")
     folder = clean_path(folder) if isinstance(folder, str) else _default_folder(tree, includes)

@@ -30,10 +30,8 @@ def installed(tree: SourceTree) -> Installed | None:
     for entry in _entries(settings.get("include"), "path"):
         if _in_wheel(entry, by_default=_includes_in_wheels(tree)):
             paths |= {path: path for path in _globbed(tree, "", entry["path"]) if path not in paths}
-    excludes = [
-        entry["path"] for entry in _entries(settings.get("exclude"), "path") if _in_wheel(entry, by_default=True)
-    ]
-    for path in matching(list(paths), map(clean_path, excludes), Patterns.GLOB) if excludes else ():
+    excludes = map(clean_path, strings(settings.get("exclude")))
+    for path in matching(list(paths), excludes, Patterns.GLOB):
         del paths[path]
     return Installed("poetry packages" if packages else "poetry name", list(paths.values())) if paths else None
 

@@ -77,7 +77,12 @@ def installed(tree: SourceTree) -> Installed | None:
 
 
 def _takes_data(tree: SourceTree) -> bool:
-    """Whether all files in packages are installed, and not the modules alone: `include_package_data`."""
+    """Whether all files in packages are installed, and not the modules alone: `include_package_data`.
+
+    Which files there are, setuptools knows from the .egg-info.
+    """
+    if tree.egg_info is None:
+        return False
     settings = tree.table("tool", "setuptools")
     if "include-package-data" in settings:
         return settings["include-package-data"] is True

@@ -17,7 +17,9 @@ def installed(tree: SourceTree) -> Installed | None:
         if path := tree.named(folder, last):
             found += tree.at(path)
     excludes = [*strings(settings.get("source-exclude")), *strings(settings.get("wheel-exclude"))]
-    found = without(found, excludes, Patterns.GITIGNORE)
+    # From the top, a pattern takes the files that it matches; elsewhere it takes what is below a folder, too.
+    found = without(found, [pattern[1:] for pattern in excludes if pattern[:1] == "/"], Patterns.FILE_GLOB)
+    found = without(found, [f"**/{pattern}" for pattern in excludes if pattern[:1] != "/"], Patterns.GLOB)
     return Installed("uv module", moved(found, root)) if found else None
 
 

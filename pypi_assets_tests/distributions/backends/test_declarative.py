@@ -38,7 +38,7 @@ NAME = '[project]\nname = "demo"\n'
                 pyproject="[tool.poetry]\n"
                 'packages = [{include = "demo"}, {include = "tests", format = "sdist"}]\n'
                 'include = [{path = "other.py", format = ["wheel"]}, "tests"]\n'
-                'exclude = ["demo/data", {path = "demo/tests/**/*.py", format = "wheel"}]\n'
+                'exclude = ["demo/data", "demo/tests/**/*.py"]\n'
                 '[build-system]\nrequires = ["poetry-core>=2"]\n',
             ),
             ["demo", "demo.core", "other"],
@@ -196,7 +196,11 @@ BUILD = "[tool.pdm.build]\n"
             id="source-includes are not in wheels",
         ),
         pytest.param(
-            files(*SRC, pyproject='[tool.pdm]\nincludes = ["src/demo/core.py"]\n'),
+            files(
+                *SRC,
+                pyproject='[build-system]\nrequires = []\nbuild-backend = "pdm.pep517.api"\n'
+                '[tool.pdm]\nincludes = ["src/demo/core.py"]\n',
+            ),
             ["demo", "demo.core"],
             "pdm includes",
             id="the old table, and includes in src",
@@ -226,7 +230,10 @@ BACKEND = "[tool.uv.build-backend]\n"
             id="several in a namespace",
         ),
         pytest.param(
-            files(*SRC, pyproject=BACKEND + 'wheel-exclude = ["tests"]\nsource-exclude = ["/src/demo/data"]\n'),
+            files(
+                *SRC,
+                pyproject=BACKEND + 'wheel-exclude = ["tests"]\nsource-exclude = ["/src/demo/data/**", "/src/demo"]\n',
+            ),
             ["demo", "demo.core"],
             id="excludes",
         ),

@@ -33,7 +33,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
             id="a list takes those folders alone",
         ),
         pytest.param(
-            files(*TREE, "setup.py", pyproject=SETTINGS + 'packages = ["demo"]\npy-modules = ["one"]\n')
+            files(*TREE, pyproject=SETTINGS + 'packages = ["demo"]\npy-modules = ["one"]\n')
             | {"demo.egg-info/top_level.txt": "demo\none\n"},
             [*LIBRARY[:2], "demo.plain", "demo.plain.data", *LIBRARY[2:], "demo.tests", "one"],
             "pyproject.toml packages",
@@ -53,7 +53,8 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
                 *TREE,
                 pyproject=SETTINGS
                 + 'packages = ["demo"]\n[tool.setuptools.exclude-package-data]\n"*" = ["tests/*", "plain*"]\n',
-            ),
+            )
+            | {"demo.egg-info/top_level.txt": "demo\n"},
             LIBRARY,
             "pyproject.toml packages",
             id="exclude-package-data",
@@ -205,9 +206,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
             id="flat layout",
         ),
         pytest.param(
-            files(
-                "demo.py", "setup.py", "conftest.py", "noxfile.py", "_hidden.py", pyproject='[project]\nname = "demo"\n'
-            ),
+            files("demo.py", "conftest.py", "noxfile.py", "_hidden.py", pyproject='[project]\nname = "demo"\n'),
             ["demo"],
             "setuptools single module",
             id="single module",
