@@ -85,7 +85,7 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
             notes.append(f"{name}: the headers end early, at a line that is none ({defect})")
 
     def every(key: str) -> list[str]:
-        values = map(_clean, fields.get(key.lower(), ()))
+        values = map(one_line, fields.get(key.lower(), ()))
         return [value for value in values if value]
 
     def first(key: str) -> str | None:
@@ -139,7 +139,7 @@ def _any_fields(text: str) -> tuple[dict[str, list[str]], str | None]:
     return fields, type(message.defects[0]).__name__ if message.defects else None
 
 
-def _clean(value: str) -> str:
+def one_line(value: str) -> str:
     """One line without control characters: folded headers are joined by a space."""
     if not value.isprintable():
         value = "".join(char if char.isprintable() else " " for char in value)
@@ -198,7 +198,7 @@ def _lines(text: str) -> Iterator[str]:
     for line in text.splitlines():
         stripped = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
         if stripped:
-            yield _clean(stripped)
+            yield one_line(stripped)
 
 
 def _sections(text: str) -> Iterator[tuple[str | None, str]]:
@@ -243,7 +243,7 @@ def requirements_of_extras(
     extras = []
     for section, lines in sections:
         extra, _, marker = section.partition(":")
-        extra, marker = normalized_extra(extra), marker.strip()
+        extra, marker = normalized_extra(extra), one_line(marker)
         if extra:
             extras.append(extra)
         requirements += [conditional(line, marker, extra) for line in lines if line]

@@ -76,6 +76,8 @@ def read_distribution(
                 hashed = False
     except SourceError as error:
         raise error.error from None
+    if parts.kind == DistributionKind.SDIST:
+        sdists.condense(extract)
     record = make_record(extract, filename, project=project)
     if sequential is not None and hashed:
         record = replace(record, sha256=sequential.sha256, size=sequential.size)

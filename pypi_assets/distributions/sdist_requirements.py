@@ -13,6 +13,7 @@ from pypi_assets.distributions.metadata import (
     CoreMetadata,
     decode_text,
     normalized_extra,
+    one_line,
     parse_requires_txt,
     requirements_of_extras,
     unique,
@@ -70,7 +71,7 @@ def _poetry(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
     if (converted := poetry_requirements(poetry)) is None:
         return None
     requirements, extras = converted
-    return Requirements(unique(requirements), unique(extras), "pyproject.toml (poetry)")
+    return Requirements(unique(map(one_line, requirements)), unique(extras), "pyproject.toml (poetry)")
 
 
 def _flit(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
@@ -102,7 +103,7 @@ def _pbr(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
     if not _uses_pbr(tree) or "extras" in tree.setup_cfg:
         return None
     lines = _requirements_files(tree, ["requirements.txt"])
-    return None if lines is None else Requirements(unique(lines), (), "requirements.txt (pbr)")
+    return None if lines is None else Requirements(unique(map(one_line, lines)), (), "requirements.txt (pbr)")
 
 
 def _uses_pbr(tree: SourceTree) -> bool:
@@ -129,7 +130,7 @@ def _setuptools(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
     if install_requires is None or extras_require is None or None in extras_require.values():
         return None
     sections = [("", install_requires), *extras_require.items()]
-    cleaned = ((section, [" ".join(line.split()) for line in lines or ()]) for section, lines in sections)
+    cleaned = ((section, [one_line(line) for line in lines or ()]) for section, lines in sections)
     return Requirements(*requirements_of_extras(cleaned), by or extras_by or "setup.py")
 
 
@@ -222,4 +223,4 @@ def _of_extras(listed: object, optional: Mapping[str, Any], by: str) -> Requirem
 
 
 def _texts(values: object) -> list[str]:
-    return [" ".join(value.split()) for value in values if isinstance(value, str)] if isinstance(values, list) else []
+    return [one_line(value) for value in values if isinstance(value, str)] if isinstance(values, list) else []

@@ -15,7 +15,7 @@ MAX_SOURCE_BYTES = 512 * 1024
 MAX_STEPS = 200_000
 """Statements, expressions and items of lists that are looked at, at most: what is longer is not told."""
 MAX_CALL_DEPTH = 8
-_SETUP_CALL = re.compile(rb"\bsetup\s*\(")
+_SETUP = re.compile(rb"\bsetup\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def read_setup_script(source: bytes | str) -> SetupArguments:
     content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(content) > MAX_SOURCE_BYTES:
         return SetupArguments(problem=f"setup.py is larger than {MAX_SOURCE_BYTES} bytes")
-    if not _SETUP_CALL.search(content):
+    if not _SETUP.search(content):
         return SetupArguments(problem="setup.py doesn't call setup()")
     tree = _parse(content) or _parse(_as_python3(content))
     if tree is None:
@@ -92,7 +92,7 @@ def _parse(content: bytes | str) -> ast.Module | None:
 
 _PYTHON2 = (
     (re.compile(r"^([ \t]*)(?:print|exec)[ \t]+[^=(\s].*$|^([ \t]*)print[ \t]*>>.*$", re.MULTILINE), r"\1\2pass"),
-    (re.compile(r"^([ \t]*except[ \t]+[^:,\n]+?),[ \t]*(\w+)[ \t]*:", re.MULTILINE), r"\1 as \2:"),
+    (re.compile(r"^([ \t]*except[ \t]+(?:\([^()\n]*\)|[^(:,\n]+)),[ \t]*(\w+)[ \t]*:", re.MULTILINE), r"\1 as \2:"),
     (re.compile(r"^([ \t]*raise[ \t]+[\w.]+),.*$", re.MULTILINE), r"\1"),
     (re.compile(r"\b0([0-7]+)\b(?=[ \t]*[,)])"), r"0o\1"),
 )
@@ -363,7 +363,7 @@ class _Script:
         self.spend()
         match node:
             case ast.Constant(value=value):
-                return value
+                return value if not isinstance(value, str) or value.isascii() or _is_encodable(value) else UNKNOWN
             case ast.Name(id=name):
                 value = self._look_up(name)
                 return UNKNOWN if value is _UNBOUND else value
@@ -746,6 +746,15 @@ def _same_scalar(one: Any, other: Any) -> bool:
         and isinstance(one, str | int | float | None | FindPackages | _Imported)
         and one == other
     )
+
+
+def _is_encodable(text: str) -> bool:
+    """Whether `text` has no half of a surrogate pair, which a literal can name, but no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _as_text(value: Any) -> Any:

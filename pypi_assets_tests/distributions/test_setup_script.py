@@ -1,0 +1,307 @@
+"""setup.py read as syntax: what is literal is told, what isn't is unknown, and nothing is run."""
+
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.distributions.setup_script import (
+    MAX_SOURCE_BYTES,
+    FindPackages,
+    SetupArguments,
+    read_setup_script,
+)
+
+IMPORTS = "import os, sys\nfrom setuptools import Extension, find_packages, setup\n"
+
+
+def told(script: str) -> SetupArguments:
+    arguments = read_setup_script(IMPORTS + script)
+    assert arguments.problem is None
+    return arguments
+
+
+def requires(script: str) -> tuple[str, ...] | None:
+    return told(script).install_requires
+
+
+def test_literal_arguments():
+    arguments = told(
+        """
+setup(
+    name="demo", version="1.0", python_requires=">=3.8", packages=["a", "a.b"], py_modules=("c",),
+    package_dir={"": "src"}, namespace_packages=["n"], install_requires="x>1\\ny\\n", zip_safe=False,
+    extras_require={"test": ["t"], ":os_name=='nt'": "w"}, entry_points={"g": "n = m:o"},
+    ext_modules=[Extension("a.c", ["c.c"]), Extension(name="d", sources=[])],
+)"""
+    )
+    assert (arguments.name, arguments.version, arguments.python_requires) == ("demo", "1.0", ">=3.8")
+    assert arguments.packages == ("a", "a.b")
+    assert arguments.py_modules == ("c",)
+    assert arguments.package_dir == {"": "src"}
+    assert arguments.namespace_packages == ("n",)
+    assert arguments.install_requires == ("x>1", "y")
+    assert arguments.extras_require == {"test": ("t",), ":os_name=='nt'": ("w",)}
+    assert arguments.entry_points == {"g": ("n = m:o",)}
+    assert arguments.ext_modules == ("a.c", "d")
+    assert arguments.is_complete
+    assert "zip_safe" in arguments.given
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("['a'] + ['b']", ("a", "b")),
+        ("('a',) + ('b',)", ("a", "b")),
+        ("['a', *more]", ("a", "m")),
+        ("'a b'.split()", ("a", "b")),
+        ("'a, b'.split(', ')", ("a", "b")),
+        ("'''\na\nb'''.strip().splitlines()", ("a", "b")),
+        ("['a' '>1', 'b' + '<2']", ("a>1", "b<2")),
+        ("['a>=%s' % version, 'b>=%(v)s' % {'v': '2'}]", ("a>=1.5", "b>=2")),
+        ("['a>={}'.format(version), 'b=={0}.{x}'.format(1, x=2)]", ("a>=1.5", "b==1.2")),
+        ("[f'a=={version}']", ("a==1.5",)),
+        ("list(more)", ("m",)),
+        ("sorted(set(more + more))", ("m",)),
+        ("sum([more, ['b']], [])", ("m", "b")),
+        ("[x.strip() for x in ' a ; b;'.split(';') if x]", ("a", "b")),
+        ("more if True else []", ("m",)),
+        ("[] if not more else more", ("m",)),
+        ("None or more", None),
+        ("table['k']", ("t",)),
+        ("table.get('none', ['d'])", ("d",)),
+        ("more or open('requirements.txt').read()", None),
+        ("open('requirements.txt').read().split()", None),
+        ("more + unknown", None),
+        ("['a', unknown]", None),
+        ("more * 1000000000", None),
+        ("['%999999999d' % 1]", None),
+        ("['{:>999999999}'.format('a')]", None),
+        ("[f'{1:999999999}']", None),
+        ("['a' if sys.version_info < (3,) else 'b']", None),
+        ("['a' if sys.version_info < (3,) else 'a']", ("a",)),
+        ("[1]", None),
+        ("(lambda: ['a'])()", None),
+    ],
+)
+def test_values(expression, expected):
+    script = f"version = '1.5'\nmore = ['m']\ntable = {{'k': ['t']}}\nsetup(install_requires={expression})"
+    assert requires(script) == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("r = ['a']\nr = ['b']\nsetup(install_requires=r)", ("b",)),
+        ("r = ['a']\nr.append('b')\nr += ['c']\nr.extend(('d',))\nsetup(install_requires=r)", tuple("abcd")),
+        ("r = s = ['a']\ns.append('b')\nsetup(install_requires=r)", ("a", "b")),
+        ("r = []\nr.remove('x')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nif sys.argv: r = ['b']\nsetup(install_requires=r)", None),
+        ("if sys.argv: r = ['a']\nelse: r = ['a']\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nif os.name == 'nt': r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nif False: r.append('b')\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nif sys.version_info < (3,): sys.exit('no')\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nif sys.argv:\n  r = ['b']\n  raise SystemExit\nsetup(install_requires=r)", ("a",)),
+        ("try: import json\nexcept ImportError: r = ['a']\nelse: r = []\nsetup(install_requires=r)", None),
+        ("try: r = ['a']\nexcept ImportError: pass\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nfor x in y: r.append(x)\nsetup(install_requires=r)", None),
+        ("r = ['a']\nfor r in y: pass\nsetup(install_requires=r)", None),
+        ("r = ['a']\nwith open('x') as f: r = f.read()\nsetup(install_requires=r)", None),
+        ("r = ['a']\nchange(r)\nsetup(install_requires=r)", None),
+        ("r = ['a']\nprint(r)\nsetup(install_requires=r)", ("a",)),
+        ("r: list = ['a']\nr, s = ['b'], 1\nsetup(install_requires=r)", ("b",)),
+        ("r = 'a'\nexec(open('version.py').read())\nsetup(install_requires=r)", None),
+        ("k = {'install_requires': ['a']}\nsetup(**k)", ("a",)),
+        ("k = dict(name='x')\nk['install_requires'] = ['a']\nsetup(**k)", ("a",)),
+        ("k = dict(name='x')\nk.update(install_requires=['a'])\nsetup(**k)", ("a",)),
+        ("k = {}\nif sys.argv: k['install_requires'] = ['a']\nsetup(**k)", None),
+        ("k = {'install_requires': ['a']}\nif sys.argv: k.update(x)\nsetup(**k)", None),
+        ("k = {'install_requires': ['a']}\nbuild(k)\nsetup(**k)", None),
+        ("k = {'extras': []}\nk['extras'] += ['a']\nsetup(install_requires=k['extras'])", ("a",)),
+        ("if __name__ == '__main__': setup(install_requires=['a'])", ("a",)),
+        ("def main():\n  r = ['a']\n  setup(install_requires=r)\nmain()", ("a",)),
+        ("def needed(): return ['a']\nsetup(install_requires=needed())", ("a",)),
+        ("def needed(x):\n  if x: return ['a']\n  return []\nsetup(install_requires=needed(y))", None),
+        ("def needed(x='a'): return [x]\nsetup(install_requires=needed('b'))", ("b",)),
+        ("r = []\ndef more():\n  global r\n  r = ['a']\nmore()\nsetup(install_requires=r)", ("a",)),
+        ("try: setup(install_requires=['a'])\nexcept E: setup(install_requires=['b'])", None),
+        ("try: setup(install_requires=['a'], ext_modules=e)\nexcept E: setup(install_requires=['a'])", ("a",)),
+        ("def setup2(**k): setup(**k)\nsetup2(install_requires=['a'])", ("a",)),
+    ],
+)
+def test_statements_are_followed(script, expected):
+    assert requires(script) == expected
+
+
+def test_what_is_not_given_and_what_is_not_known_differ():
+    assert told("setup(name='x')").is_complete
+    assert not told("setup(name='x', **unknown)").is_complete
+    assert not told("k = {}\nk.update(y)\nsetup(**k)").is_complete
+    unknown = told("setup(install_requires=r)")
+    assert unknown.is_complete
+    assert unknown.given == {"install_requires"}
+    assert unknown.install_requires is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("find_packages()", FindPackages()),
+        ("find_packages('src', ['tests'])", FindPackages("src", exclude=("tests",))),
+        ("find_packages(where='./src/', include=['a*'])", FindPackages("src", include=("a*",))),
+        ("find_packages(exclude='ab')", FindPackages(exclude=("a", "b"))),
+        ("find_packages(os.path.join(here, 'src'))", FindPackages("src")),
+        ("setuptools.find_namespace_packages(include=['a.*'])", FindPackages(include=("a.*",), namespaces=True)),
+        ("find_packages(unknown)", None),
+        ("[p for p in find_packages() if p != 'x']", None),
+        ("['a.' + p for p in find_packages('a')]", None),
+    ],
+)
+def test_find_packages(expression, expected):
+    here = "import setuptools\nhere = os.path.abspath(os.path.dirname(__file__))\n"
+    assert told(f"{here}setup(packages={expression})").packages == (expected and (expected,))
+
+
+def test_found_and_listed_packages_are_both_told():
+    assert told("setup(packages=find_packages() + ['b'])").packages == (FindPackages(), "b")
+
+
+def test_a_find_packages_of_the_scripts_own_is_unknown():
+    fallback = "try: from setuptools import find_packages\nexcept ImportError:\n  def find_packages(): return ['a']\n"
+    assert told(f"{fallback}setup(packages=find_packages())").packages is None
+
+
+@pytest.mark.parametrize(
+    ("script", "modules", "sources"),
+    [
+        ("ext_modules=cythonize('a/*.pyx')", (), ("a/*.pyx",)),
+        ("ext_modules=cythonize([Extension('a.b', ['b.pyx']), 'c.pyx'])", ("a.b",), ("c.pyx",)),
+        ("ext_modules=[Extension('*', ['a/*.pyx'])]", (), ("a/*.pyx",)),
+        ("rust_extensions=[RustExtension('a._rust')]", ("a._rust",), ()),
+        ("ext_modules=[Extension(unknown, [])]", None, ()),
+        ("ext_modules=extensions()", None, ()),
+        ("", None, ()),
+    ],
+)
+def test_extension_modules(script, modules, sources):
+    arguments = told(f"from Cython.Build import cythonize\nsetup({script})")
+    assert (arguments.ext_modules, arguments.cython_sources) == (modules, sources)
+
+
+@pytest.mark.parametrize(
+    "call", ["setuptools.setup(name='a')", "distutils.core.setup(name='a')", "s(name='a')", "setup (name='a')"]
+)
+def test_ways_to_call_setup(call):
+    imports = "import setuptools, distutils.core\nfrom setuptools import setup as s\n"
+    assert told(imports + call).name == "a"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("start", ["", "\ufeff", "# -*- coding: latin-1 -*-\n"])
+def test_encodings_and_newlines(start, newline):
+    text = f"{start}# \xe4\nfrom setuptools import setup\nsetup(name='a')\n".replace("\n", newline)
+    source = text.encode("latin-1" if "latin" in start else "utf-8")
+    assert read_setup_script(source).name == "a"
+    assert read_setup_script(b"# \xe4 without a cookie" + newline.encode() + b"setup(name='a')").name == "a"
+
+
+def test_python_2():
+    script = """
+import os
+print "hello"
+print >>f, "x"
+try:
+    pass
+except (A, B), e:
+    raise ValueError, "no"
+os.chmod("x", 0755)
+setup(name='a')
+"""
+    assert told(script).name == "a"
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (b"", "setup.py doesn't call setup()"),
+        (b"from x import setup\n", "setup.py doesn't call setup() where it can be followed"),
+        (b"def f():\n  setup()\n", "setup.py doesn't call setup() where it can be followed"),
+        (b"setup(\n", "setup.py is not Python 3 syntax"),
+        (b"setup(name='a')\0", "setup.py is not Python 3 syntax"),
+        (b"# coding: no-such\nsetup(?)", "setup.py is not Python 3 syntax"),
+        (b"setup(" + b"(" * 5000, "setup.py is not Python 3 syntax"),
+        (b"setup(name=" + b"-" * 100_000 + b"1)", "setup.py is not Python 3 syntax"),
+        (b"setup(name='a')" + b" " * MAX_SOURCE_BYTES, f"setup.py is larger than {MAX_SOURCE_BYTES} bytes"),
+        (b"x = [1]\n" + b"x = x + x\n" * 40 + b"setup(name=x)", "setup.py is too long or too deep"),
+        (b"x = 'a'\n" + b"x = x + x\n" * 60 + b"setup(name=x)", "setup.py is too long or too deep"),
+        (b"def f(): f(); f()\n" * 20 + b"f()\n" * 60_000 + b"setup()", "setup.py is too long or too deep"),
+    ],
+)
+def test_what_cannot_be_read_is_a_problem(source, problem):
+    assert read_setup_script(source) == SetupArguments(problem=problem)
+
+
+def test_a_return_outside_of_a_function_ends_nothing_that_was_told():
+    assert read_setup_script("setup(name='a')\nreturn\n").name == "a"
+
+
+def test_no_warning_of_the_parser_comes_through():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert told("x = '\\d'\nif 1is 1: pass\nsetup(name='a')").name == "a"
+    assert caught == []
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "x = ['a']",
+        "x += x",
+        "x = x + ['b']",
+        "x.append(x)",
+        "x = {**x}",
+        "x = {'a': x}",
+        "x['a'] = x",
+        "del x",
+        "if x: x = 1",
+        "if y:\n  x = 'a'\nelse:\n  x = y",
+        "for x in x: pass",
+        "while x: x = x[0]",
+        "x = x % x",
+        "x = '%s' % (x,)",
+        "x = f'{x}'",
+        "x = x.format(x)",
+        "x = ','.join(x)",
+        "def f(x=1): return x",
+        "x = f(x)",
+        "def f(): f()",
+        "f()",
+        "x = [x for x in x if x]",
+        "setup(name=x, packages=x, extras_require=x)",
+        "setup(**x)",
+        "setup(x)",
+        "x = find_packages(*x, **x)",
+        "x = cythonize(x)",
+        "x = Extension(x, x)",
+        "x = dict(x)",
+        "x = sum(x, x)",
+        "global x",
+        "try: x = x.split(x)\nexcept E: return x",
+        "x, y = x",
+        "x = (y := x)",
+        "x = x or y",
+        "x = [*x, *x]",
+        "x = x[0]",
+        "exec(x)",
+        "match x:\n  case [y]: pass",
+        "class x: x = 1",
+        "import x.y as x",
+    ]
+)
+
+
+@given(st.lists(FRAGMENTS, max_size=30))
+@settings(max_examples=300, deadline=None)
+def test_any_script_is_read_without_an_error(fragments):
+    script = "\n".join([*fragments, "setup(entry_points=x, package_dir=x, ext_modules=x, install_requires=x)"])
+    assert isinstance(read_setup_script(script), SetupArguments)
