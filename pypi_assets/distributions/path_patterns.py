@@ -39,7 +39,7 @@ def _compiled(pattern: str, kind: Patterns) -> _Pattern:
     negates = is_gitignore and pattern.startswith("!")
     body = pattern[negates:]
     parts = [part for part in body.split("/") if part not in {"", "."}]
-    if is_gitignore and "/" not in body.rstrip("/"):
+    if is_gitignore and parts and "/" not in body.rstrip("/"):
         parts.insert(0, "**")
     collapsed = [part for part, before in zip(parts, ["", *parts], strict=False) if (part, before) != ("**", "**")]
     return _Pattern(

@@ -172,6 +172,8 @@ def _arguments(
 
 
 def _value(names: Mapping[str, _Value], tokens: list[Token]) -> _Value:
+    if len(tokens) == 1 and tokens[0][0] == "word":
+        return names.get(tokens[0][1], _Value())
     texts, firsts, keys = [], [], []
     is_site = False
     depth = 0

@@ -1,0 +1,60 @@
+"""Patterns of build backends match as git, and as glob, match them."""
+
+import pytest
+
+from pypi_assets.distributions.limits import LimitExceededError
+from pypi_assets.distributions.path_patterns import MAX_MATCHES, Patterns, matching, without
+
+PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (["*.py"], ["a.py", "a/b.py", "a/c/b.py", "x/a/b.py"]),
+        (["/*.py"], ["a.py"]),
+        (["a"], ["a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]),
+        (["/a"], ["a/b.py", "a/c/b.py", "a/c/d.txt"]),
+        (["a.py/"], []),
+        (["a/b.py"], ["a/b.py"]),
+        (["**/a/b.py"], ["a/b.py", "x/a/b.py"]),
+        (["a/**"], ["a/b.py", "a/c/b.py", "a/c/d.txt"]),
+        (["a/**/b.py"], ["a/b.py", "a/c/b.py"]),
+        (["/a", "!d.txt"], ["a/b.py", "a/c/b.py"]),
+        (["?/[bc]*"], ["a/b.py", "a/c/b.py", "a/c/d.txt"]),
+        (["", "/"], []),
+    ],
+)
+def test_gitignore(patterns, expected):
+    assert matching(PATHS, patterns, Patterns.GITIGNORE) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "below_folders", "files_alone"),
+    [
+        ("a", ["a/b.py", "a/c/b.py", "a/c/d.txt"], []),
+        ("a/*", ["a/b.py", "a/c/b.py", "a/c/d.txt"], ["a/b.py"]),
+        ("**/*.py", ["a.py", "a/b.py", "a/c/b.py", "x/a/b.py"], ["a.py", "a/b.py", "a/c/b.py", "x/a/b.py"]),
+        ("a/**", ["a/b.py", "a/c/b.py", "a/c/d.txt"], ["a/b.py", "a/c/b.py", "a/c/d.txt"]),
+        ("./a//b.py", ["a/b.py"], ["a/b.py"]),
+        ("!a", [], []),
+    ],
+)
+def test_globs(pattern, below_folders, files_alone):
+    assert matching(PATHS, [pattern], Patterns.GLOB) == below_folders
+    assert matching(PATHS, [pattern], Patterns.FILE_GLOB) == files_alone
+
+
+def test_without_leaves_the_others_in_their_order():
+    assert without(PATHS, ["a"], Patterns.GLOB) == ["a.py", "x/a/b.py"]
+    assert without(PATHS, [], Patterns.GLOB) == PATHS
+
+
+def test_many_stars_take_no_time_without_end():
+    path = "/".join(["a"] * 300)
+    assert matching([path], ["**/a/" * 300 + "b"], Patterns.GITIGNORE) == []
+
+
+def test_too_many_patterns_are_refused():
+    with pytest.raises(LimitExceededError):
+        matching(["a"] * 10_000, ["b*"] * (MAX_MATCHES // 10_000 + 1), Patterns.GLOB)
