@@ -49,7 +49,7 @@ def inflated(source: SequentialSource, budget: Budget, notes: list[str]) -> Iter
     Compressed parts may follow each other, with zeros between them. Checksums are verified by the time the last piece
     is out; bytes after the end are added to `notes`. Raises INFLATE_ERRORS, LimitExceededError and SourceError.
     """
-    start = source.peek(_MAGIC_BYTES)
+    start = source.peek(PIECE)  # isal takes a gzip header that comes in two pieces for broken if it has a checksum
     magic = next((magic for magic in _DECOMPRESSORS if start.startswith(magic)), b"")
     pieces = _decompressed(source, magic, budget, notes) if magic else iter(partial(source.read, PIECE), b"")
     for piece in pieces:

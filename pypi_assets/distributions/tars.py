@@ -111,6 +111,14 @@ class _Stream:
             collected += self._piece[: self._at]
         return bytes(collected)
 
+    def read_whole(self, size: int) -> bytes:
+        """`size` bytes and not what pads them to whole blocks. Raises BadTarError where there are fewer."""
+        padded = _padded(size)
+        content = self.read(padded)
+        if len(content) < padded:
+            raise self.ended()
+        return content[:size]
+
     def skip(self, size: int) -> None:
         """Raises BadTarError where there are fewer bytes."""
         self._at += size
@@ -118,12 +126,15 @@ class _Stream:
             beyond = self._at - len(self._piece)
             self._at = len(self._piece)
             if not self._next():
-                raise BadTarError(f"the tar ends at {self.position}, in the middle of a member")
+                raise self.ended()
             self._at = beyond
 
     def skip_rest(self) -> None:
         while self._next():
             pass
+
+    def ended(self) -> BadTarError:
+        return BadTarError(f"the tar ends at {self.position}, in the middle of a member")
 
     def _next(self) -> bool:
         self._before += len(self._piece)
@@ -139,13 +150,15 @@ def _members(tar: _Stream) -> Iterator[_Member]:
     extensions = 0
     while (header := tar.read(_BLOCK)).strip(b"\0"):
         if len(header) < _BLOCK:
-            raise BadTarError(f"the tar ends at {tar.position}, in the middle of a header")
+            raise tar.ended()
         name, size_field, checksum, kind, prefix = _HEADER.unpack(header)
-        if not _is_intact(header, checksum):
-            raise BadTarError(f"a broken header at {tar.position - _BLOCK}")
         size = _number(size_field)
+        if size < 0 or not _is_intact(header, checksum):
+            raise BadTarError(f"a broken header at {tar.position - _BLOCK}")
         if kind in _EXTENSIONS:
-            content = _read_extension(tar, size)
+            if size > MAX_EXTENSION_BYTES:
+                raise LimitExceededError(f"a tar header is larger than {MAX_EXTENSION_BYTES} bytes")
+            content = tar.read_whole(size)
             if kind == _GLOBAL_PAX:
                 shared |= _pax_fields(content)
                 continue
@@ -165,7 +178,7 @@ def _members(tar: _Stream) -> Iterator[_Member]:
         pax = shared | own
         if pax:
             name = pax.get(b"GNU.sparse.name") or pax.get(_PATH) or name
-            size = _decimal(pax.get(_SIZE, b"%d" % size))
+            size = _decimal(pax[_SIZE]) if _SIZE in pax else size
         yield _Member(
             name=name.decode(errors="replace"),
             kind=kind,
@@ -177,7 +190,7 @@ def _members(tar: _Stream) -> Iterator[_Member]:
     if not tar.position:
         raise BadTarError("no byte at all")
     if extensions:
-        raise BadTarError(f"the tar ends at {tar.position}, before the member that a header is for")
+        raise tar.ended()
 
 
 def _padded(size: int) -> int:
@@ -202,6 +215,13 @@ def _signed_sum(header: bytes, checksum: bytes) -> int:
 
 def _number(field: bytes) -> int:
     """A number in octal digits, or as GNU writes large and negative ones, in base 256 after a set bit."""
+    try:
+        return int(field.rstrip(b"\0 "), 8)
+    except ValueError:  # hardly ever, so that this way round is the quickest
+        return _unusual_number(field)
+
+
+def _unusual_number(field: bytes) -> int:
     if field[0] & 0x80:
         sign = (field[0] & 0x40) << 1
         return int.from_bytes(bytes([field[0] & 0x7F | sign]) + field[1:], "big", signed=True)
@@ -215,19 +235,6 @@ def _decimal(digits: bytes) -> int:
     if not digits.isdigit() or len(digits) > 20:
         raise BadTarError(f"no number: {digits[:20]!r}")
     return int(digits)
-
-
-def _read_extension(tar: _Stream, size: int) -> bytes:
-    if size > MAX_EXTENSION_BYTES:
-        raise LimitExceededError(f"a tar header is larger than {MAX_EXTENSION_BYTES} bytes")
-    return _read_whole(tar, size)
-
-
-def _read_whole(tar: _Stream, size: int) -> bytes:
-    content = tar.read(_padded(size))
-    if len(content) < _padded(size):
-        raise BadTarError(f"the tar ends at {tar.position}, in the middle of a member")
-    return content[:size]
 
 
 def _pax_fields(content: bytes) -> dict[bytes, bytes]:
@@ -257,7 +264,7 @@ def _read(tar: _Stream, member: _Member, budget: Budget) -> bytes:
     for field in (b"GNU.sparse.size", b"GNU.sparse.realsize"):
         size = _decimal(member.pax.get(field, b"%d" % size))
     budget.keep(member.name, max(member.size, size))
-    content = _read_whole(tar, member.size)
+    content = tar.read_whole(member.size)
     if member.pax.get(b"GNU.sparse.major") == b"1":
         count, _, rest = content.partition(b"\n")
         _check_regions(_decimal(count))
@@ -275,7 +282,7 @@ def _read_regions(tar: _Stream, header: bytes) -> tuple[list[int], int]:
     pairs, more, size = _SPARSE_HEADER.unpack(header)
     regions = _numbers(pairs)
     while more != b"\0":
-        pairs, more = _SPARSE_EXTENSION.unpack(_read_whole(tar, _BLOCK))
+        pairs, more = _SPARSE_EXTENSION.unpack(tar.read_whole(_BLOCK))
         regions += _numbers(pairs)
         _check_regions(len(regions) // 2)
     return regions, _number(size)

@@ -1,0 +1,360 @@
+"""Tars: what tarfile writes and what it reads are the measure, and whatever is broken keeps what came before it."""
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import tarfile
+import time
+import zlib
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from pypi_assets.distributions import tars
+from pypi_assets.distributions.extracts import Extract
+from pypi_assets.distributions.limits import MIB, Budget, Limits
+from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
+from pypi_assets.distributions.reader import read_distribution
+from pypi_assets.distributions.sources import SequentialSource
+from pypi_assets.distributions.tars import extract_tar
+from pypi_assets_tests.builders import core_metadata, tar_bytes
+from pypi_assets_tests.distributions.hostile import sparse_old_gnu, sparse_pax
+from pypi_assets_tests.distributions.raw_archives import (
+    BLOCK,
+    gzip_member,
+    long_name,
+    padded,
+    pax_header,
+    pax_record,
+    tar_header,
+    tar_member,
+    tar_number,
+)
+
+SDIST = "demo-1.0.tar.gz"
+PKG_INFO = core_metadata("demo", "1.0", requires_dist=["a"])
+FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
+
+
+class Dripping(io.BytesIO):
+    """A source that gives a few bytes at a time, so that headers lie across the pieces."""
+
+    def __init__(self, content: bytes, size: int) -> None:
+        super().__init__(content)
+        self.size = size
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size or 0, self.size))
+
+
+def extract(
+    content: bytes, wanted: Callable[[str], bool] = lambda _: True, *, drip: int = MIB, **limits: int
+) -> Extract:
+    budget = Budget(Limits(**limits))
+    return extract_tar(SequentialSource(Dripping(content, drip), budget), wanted, budget)
+
+
+def error_text(found: Extract) -> str:
+    assert found.error is not None
+    assert found.error.kind is ErrorKind.CORRUPT_ARCHIVE
+    return found.error.text
+
+
+def by_tarfile(content: bytes) -> tuple[list[str], dict[str, bytes]]:
+    names = []
+    files = {}
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+        for info in archive:
+            if info.isfile() or info.issym() or info.islnk():
+                names.append(info.name)
+            if info.isfile() and (member := archive.extractfile(info)) is not None:
+                files[info.name] = member.read()
+    return names, files
+
+
+segments = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=130)
+names = (
+    st.lists(
+        segments.filter(lambda segment: segment not in {".", "..", "PKG-INFO", "METADATA"}), min_size=1, max_size=4
+    )
+    .map("/".join)
+    .filter(lambda name: not name.endswith("/"))
+)
+kinds = st.sampled_from([tarfile.REGTYPE] * 3 + [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
+
+
+@st.composite
+def members(draw: st.DrawFn) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(draw(names))
+    info.type = draw(kinds)
+    info.linkname = draw(names) if info.islnk() or info.issym() else ""
+    info.mtime = draw(st.sampled_from([0, 1_700_000_000, 1.5]))
+    info.uid = draw(st.sampled_from([0, 1000, 8**9]))
+    content = draw(st.binary(max_size=1500)) * draw(st.sampled_from([1, 1, 50])) if info.isreg() else b""
+    info.size = len(content)
+    return info, content
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(sorted(FORMATS)),
+    st.lists(members(), min_size=1, max_size=6, unique_by=lambda member: member[0].name),
+    st.dictionaries(st.sampled_from(["comment", "atime", "x.y"]), segments, max_size=2),
+    st.sampled_from([1, 7, 100, 511, 512, 513, 10_000, MIB]),
+)
+def test_what_tarfile_writes_is_read_as_tarfile_reads_it(format_name, written, shared_pax, drip):
+    buffer = io.BytesIO()
+    pax = shared_pax if format_name == "pax" else None
+    try:
+        with tarfile.open(fileobj=buffer, mode="w", format=FORMATS[format_name], pax_headers=pax) as archive:
+            for info, content in written:
+                archive.addfile(info, io.BytesIO(content))
+    except ValueError:  # ustar has no room for it
+        reject()
+    content = buffer.getvalue()
+    found = extract(content, drip=drip)
+    assert found.error is None
+    assert (found.members, found.files) == by_tarfile(content)
+    assert extract(gzip.compress(content, 1), drip=max(drip, 100)) == found
+
+
+def sparse_by_extensions(name: bytes, regions: list[tuple[int, bytes]], size: int) -> bytes:
+    """An old GNU sparse member of so many regions that their map goes on behind the header."""
+    pairs = [tar_number(offset, 12) + tar_number(len(data), 12) for offset, data in regions]
+    data = b"".join(data for _, data in regions)
+    start, rest = pairs[:4], pairs[4:]
+    tail = bytes(41) + b"".join(start).ljust(96, b"\0") + (b"\1" if rest else b"\0") + tar_number(size, 12)
+    blocks = [rest[at : at + 21] for at in range(0, len(rest), 21)]
+    more = [
+        b"".join(block).ljust(504, b"\0") + (b"\0" if block is blocks[-1] else b"\1") + bytes(7) for block in blocks
+    ]
+    return tar_header(name, len(data), b"S", magic=b"ustar  \0", tail=tail) + b"".join(more) + padded(data)
+
+
+@pytest.mark.parametrize(
+    "sparse",
+    [
+        sparse_old_gnu(b"a.txt", b"x = 1\n" * 200, 5000, offset=512),
+        sparse_by_extensions(b"a.txt", [(512 * number, b"%d\n" % number) for number in range(60)], 40_000),
+        *(sparse_pax(version, b"a.txt", b"x = 1\n" * 200, 5000) for version in ("0.0", "0.1", "1.0")),
+    ],
+    ids=["old", "old, extended", "0.0", "0.1", "1.0"],
+)
+def test_sparse_files_have_their_holes(sparse):
+    content = sparse + tar_member(b"b.txt", b"after")
+    expected = by_tarfile(content)
+    assert len(expected[1]["a.txt"]) in {5000, 40_000}
+    found = extract(content)
+    assert (found.members, found.files, found.error) == (*expected, None)
+    assert extract(content, lambda name: name == "b.txt").files == {"b.txt": b"after"}
+
+
+@pytest.mark.parametrize(
+    "sparse",
+    [
+        sparse_old_gnu(b"a.txt", b"x" * 100, 50),
+        sparse_pax("1.0", b"a.txt", b"x" * 100, 50),
+        pax_header(pax_record(b"GNU.sparse.map", b"0,100,200") + pax_record(b"GNU.sparse.size", b"300"))
+        + tar_member(b"a.txt", b"x" * 50),
+        pax_header(pax_record(b"GNU.sparse.map", b"0,-5") + pax_record(b"GNU.sparse.size", b"300"))
+        + tar_member(b"a.txt", b"x" * 50),
+        pax_header(pax_record(b"GNU.sparse.major", b"1")) + tar_member(b"a.txt", b"9\n1\n2\n"),
+        pax_header(pax_record(b"GNU.sparse.major", b"1")) + tar_member(b"a.txt", b""),
+    ],
+)
+def test_maps_of_holes_that_do_not_fit(sparse):
+    found = extract(sparse + tar_member(b"b.txt"))
+    assert (found.members, found.files) == (["a.txt"], {})
+    assert error_text(found).startswith("BadTarError: ")
+
+
+def test_maps_of_holes_have_a_limit():
+    regions = [(number, b"") for number in range(tars.MAX_REGIONS + 30)]
+    many = b",".join([b"0"] * 2 * (tars.MAX_REGIONS + 2))
+    for content in (
+        sparse_by_extensions(b"a.txt", regions, 5000),
+        pax_header(pax_record(b"GNU.sparse.map", many)) + tar_member(b"a.txt"),
+        pax_header(pax_record(b"GNU.sparse.major", b"1")) + tar_member(b"a.txt", b"99999\n"),
+    ):
+        assert extract(content).error == ReadError(ErrorKind.LIMIT_EXCEEDED, "a sparse file of more than 10000 pieces")
+
+
+def with_signed_checksum(name: bytes) -> bytes:
+    """A header as the tars of some old systems wrote it: they summed signed bytes."""
+    header = tar_header(name)
+    signed = sum(memoryview(header).cast("b")) - sum(header[148:156]) + 8 * 32
+    return header[:148] + b"%06o\0 " % signed + header[156:]
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (tar_header(b"demo.py", magic=bytes(8)), "demo.py"),
+        (tar_header(b"demo.py", kind=b"\0", magic=bytes(8)), "demo.py"),
+        (tar_header(b"demo.py", prefix=b"a/b"), "a/b/demo.py"),
+        (tar_header(b"n" * 100, prefix=b"p" * 155), f"{'p' * 155}/{'n' * 100}"),
+        (tar_header("dém\u2028o.py".encode()), "dém\u2028o.py"),
+        (with_signed_checksum("démo.py".encode()), "démo.py"),
+        (tar_header(b"d\xe9mo.py"), "d\ufffdmo.py"),
+        (tar_header(b"\xed\xa0\x80.py"), "\ufffd\ufffd\ufffd.py"),
+        (tar_header(b"demo.py\0rubbish"), "demo.py"),
+        (tar_header(b"demo.py", size_field=b"           "), "demo.py"),
+        (tar_header(b"demo.py", size_field=b"\x80" + bytes(11)), "demo.py"),
+        (long_name(b"\xff" * 120) + tar_header(b"short"), "\ufffd" * 120),
+        (long_name(b"first") + long_name(b"second") + tar_header(b"short"), "first"),
+        (long_name(b"x" * 300, b"K") + tar_header(b"demo.py", kind=b"2"), "demo.py"),
+        (pax_header(pax_record(b"path", b"a=b\nc")) + tar_header(b"short"), "a=b\nc"),
+        (pax_header(pax_record(b"path", b"d\xff")) + tar_header(b"short"), "d\ufffd"),
+        (pax_header(pax_record(b"path", b"")) + tar_header(b"short"), "short"),
+        (pax_header(pax_record(b"path", b"demo.py"), b"X") + tar_header(b"short"), "demo.py"),
+        (pax_header(pax_record(b"path", b"all.py"), b"g") + tar_header(b"short"), "all.py"),
+        (tar_header(b"demo.py", size=3000, kind=b"1"), "demo.py"),
+    ],
+)
+def test_the_name_and_where_the_next_member_lies(content, name):
+    found = extract(content + pax_header(pax_record(b"path", b"next.txt")) + tar_member(b"x", b"next"))
+    assert found.error is None
+    assert found.members == [name, "next.txt"]
+    assert found.files["next.txt"] == b"next"
+    assert "".join(found.members).encode()
+
+
+def test_a_global_header_holds_for_all_that_follow():
+    shared = pax_header(pax_record(b"size", b"4"), b"g")
+    content = shared + tar_header(b"a.txt") + padded(b"1234") + tar_header(b"b.txt") + padded(b"5678")
+    assert extract(content).files == {"a.txt": b"1234", "b.txt": b"5678"}
+
+
+def test_folders_devices_and_what_nobody_knows_are_no_files():
+    headers = [tar_header(b"x%d" % kind, kind=b"%d" % kind) for kind in (3, 4, 5, 6)]
+    unknown = tar_member(b"volume", b"its data", kind=b"V")
+    folders = tar_header(b"old/", 100, b"\0") + tar_header(b"new/")
+    assert extract(b"".join(headers) + unknown + folders + tar_header(b"a.txt")).members == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "text"),
+    [
+        (tar_header(b"x", checksum_error=1), "BadTarError: a broken header at 1024"),
+        (tar_header("é".encode(), checksum_error=1), "BadTarError: a broken header at 1024"),
+        (tar_header(b"x", size=-512), "BadTarError: a broken header at 1024"),
+        (tar_header(b"x", size_field=b"-1"), "BadTarError: a broken header at 1024"),
+        (tar_header(b"x", size_field=b"9"), "BadTarError: no number: b'9"),
+        (tar_header(b"x.bin", 2**60), "BadTarError: the tar ends at 1536, in the middle of a member"),
+        (tar_member(b"x", b"content")[:-1], "BadTarError: the tar ends at 2047, in the middle of a member"),
+        (tar_header(b"x")[:-1], "BadTarError: the tar ends at 1535, in the middle of a member"),
+        (long_name(b"x"), "BadTarError: the tar ends at 2048, in the middle of a member"),
+        (long_name(b"x" * 600)[: 2 * BLOCK], "BadTarError: the tar ends at 2048, in the middle of a member"),
+        (pax_header(b""), "BadTarError: the tar ends at 1536, in the middle of a member"),
+        (pax_header(pax_record(b"size", b"-3")) + tar_header(b"x"), "BadTarError: no number: b'-3'"),
+        (
+            pax_header(pax_record(b"size", b"9" * 5000)) + tar_header(b"x"),
+            "BadTarError: no number: b'99999999999999999999'",
+        ),
+        (pax_header(b"5 a=b\n"), "BadTarError: a broken pax header"),
+        (pax_header(b"4 a=b\n"), "BadTarError: a broken pax header"),
+        (pax_header(b"6 a=b\n7"), "BadTarError: a broken pax header"),
+        (long_name(b"x") * 101, "BadTarError: more than 100 headers for one member before 104448"),
+    ],
+)
+@pytest.mark.parametrize("drip", [100, MIB])
+def test_broken_in_the_middle(broken, text, drip):
+    found = extract(tar_member(b"a.txt", b"kept") + broken, lambda name: name.endswith(".txt"), drip=drip)
+    assert error_text(found).startswith(text)
+    assert found.files["a.txt"] == b"kept"
+
+
+def test_the_end():
+    member = tar_member(b"a.txt", b"content")
+    for end in (b"", bytes(BLOCK), bytes(2 * BLOCK), bytes(700), bytes(BLOCK) + tar_member(b"b.txt") + b"rubbish"):
+        assert extract(member + end) == Extract(["a.txt"], {"a.txt": b"content"})
+    assert error_text(extract(b"")) == "BadTarError: no byte at all"
+
+
+def test_long_headers_have_a_limit():
+    for content in (
+        tar_header(b"x", 4 * 1024 * MIB, b"x"),
+        long_name(b"x" * (tars.MAX_EXTENSION_BYTES + 1)),
+        pax_header(bytes(2 * MIB), b"g"),
+    ):
+        error = extract(content).error
+        assert error == ReadError(ErrorKind.LIMIT_EXCEEDED, "a tar header is larger than 1048576 bytes")
+
+
+def test_global_headers_may_be_many():
+    shared = b"".join(pax_header(pax_record(b"key%d" % number, b"x"), b"g") for number in range(500))
+    assert extract(shared + tar_header(b"a.txt")).members == ["a.txt"]
+
+
+# Compressed
+
+
+def read(content: bytes, filename: str = SDIST, **limits: int) -> DistributionRecord:
+    return read_distribution(io.BytesIO(content), filename, limits=Limits(**limits)).record
+
+
+def kept_error(record: DistributionRecord) -> ReadError:
+    assert record.error is not None
+    return record.error
+
+
+def test_several_gzip_parts_and_padding_are_one_stream():
+    plain = tar_bytes({"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}, format="tar")
+    parts = gzip.compress(plain[:700]) + gzip.compress(plain[700:])
+    assert read(parts + bytes(512)).error is None
+    record = read(parts + b"rubbish!")
+    assert record.error is None
+    assert record.notes[0] == "bytes after the end of the compressed data are ignored"
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("drip", [1, 3, 50, MIB])
+def test_many_small_parts(compress, drip):
+    plain = tar_member(b"a.txt", b"content" * 50) + bytes(2 * BLOCK)
+    parts = b"".join(compress(plain[start : start + 37]) for start in range(0, len(plain), 37))
+    assert extract(parts, drip=drip).files == {"a.txt": b"content" * 50}
+
+
+def test_a_gzip_header_with_a_checksum_of_its_own():
+    header = b"name\0"
+    start = b"\x1f\x8b\x08\x0a" + bytes(4) + b"\x02\xff" + header
+    checksum = (zlib.crc32(start) & 0xFFFF).to_bytes(2, "little")
+    content = gzip_member(tar_member(b"a.txt", b"content"), flags=0x0A, header=header + checksum)
+    assert extract(content, drip=3).files == {"a.txt": b"content"}
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "tar.bz2", "tar.xz"])
+def test_a_truncated_or_damaged_tar_keeps_what_came_before(suffix):
+    content = tar_bytes(
+        {"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": "", "demo-1.0/x.bin": hashlib.shake_128().digest(600_000)},
+        format=suffix,
+    )
+    damaged = bytearray(content)
+    damaged[-6] ^= 0x55
+    for broken in (content[:-2000], content[:-1], bytes(damaged)):
+        record = read(broken, f"demo-1.0.{suffix}")
+        assert kept_error(record).kind is ErrorKind.CORRUPT_ARCHIVE
+        assert record.sha256 == hashlib.sha256(broken).hexdigest()
+    assert read(content[:-1], f"demo-1.0.{suffix}").project == "demo"
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "tar.bz2", "tar.xz"])
+def test_a_bomb_ends_early(suffix):
+    content = tar_bytes({"demo-1.0/zeros": bytes(16 * MIB)}, format=suffix)
+    started = time.process_time()
+    record = read(content, f"demo-1.0.{suffix}", ratio_free_bytes=MIB)
+    assert kept_error(record) == ReadError(ErrorKind.LIMIT_EXCEEDED, "inflates to more than 200 times its size")
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz"])
+def test_a_hash_is_made_where_it_is_asked_for(suffix):
+    content = tar_bytes({"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}, format=suffix)
+    for hash_content in (True, False):
+        record = read_distribution(Dripping(content, 99), SDIST, hash_content=hash_content).record
+        assert record.sha256 == (hashlib.sha256(content).hexdigest() if hash_content else None)
+        assert record.modules == ("demo",)
