@@ -20,7 +20,7 @@ from pypi_assets.distributions.metadata import (
     unique,
 )
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind, FilenameParts
-from pypi_assets.distributions.pyproject import parse_pyproject, table
+from pypi_assets.distributions.pyproject import table
 from pypi_assets.distributions.records import build_record
 from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
 from pypi_assets.distributions.sdist_requirements import find_requirements
@@ -142,7 +142,7 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
             return msgspec.json.decode(content, type=dict[str, Any])
         text, decode_notes = decode_text(content, "pyproject.toml")
         notes += decode_notes
-        return parse_pyproject(text)
+        return tomli.loads(text)
     except (ValueError, RecursionError, msgspec.DecodeError) as error:
         notes.append(f"pyproject.toml is broken: {printable(str(error))}")
         return {}
