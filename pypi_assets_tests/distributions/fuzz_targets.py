@@ -1,0 +1,622 @@
+"""What is fuzzed: for each kind of input honest seeds, a way to mutate them that keeps their structure, and what must
+hold whatever comes out. `fuzz.py` runs these for long, test_fuzz.py for moments.
+"""
+
+import gzip
+import io
+import tarfile
+import time
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from email.parser import HeaderParser
+from functools import partial
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import orjson
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from pypi_assets.distributions import metadata as core
+from pypi_assets.distributions.extracts import Extract, ExtractError, decode_extract, encode_extract
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.models import DistributionRecord
+from pypi_assets.distributions.plain_setup_script import read_plain_setup_script
+from pypi_assets.distributions.reader import Reading, make_record, read_distribution
+from pypi_assets.distributions.records import record_to_json
+from pypi_assets.distributions.setup_script import read_setup_script
+from pypi_assets.distributions.sources import FileSource, MismatchError
+from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
+from pypi_assets_tests.distributions.hostile import CASES, EGG, SDIST, STATIC_PKG_INFO, WHEEL, ZIP_SDIST, wheel
+from pypi_assets_tests.distributions.hostile_sources import PYPROJECTS, SETUP_CFGS, SETUP_SCRIPTS
+from pypi_assets_tests.distributions.raw_archives import (
+    BLOCK,
+    DEFLATED,
+    Entry,
+    long_name,
+    padded,
+    pax_header,
+    pax_record,
+    raw_zip,
+    tar_header,
+)
+
+SMALL = Limits(
+    max_file_bytes=4 * MIB, max_metadata_bytes=MIB, max_inflated_bytes=32 * MIB, max_members=2000, seconds=2.0
+)
+MAX_SECONDS = 2.0
+"""Of processor time, for one input of some kilobytes."""
+MAX_INPUT_BYTES = 64 * 1024
+
+Mutate = Callable[[bytes, Random], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`check` raises where what must hold does not; `mutate` changes an input, which may be any bytes, into another."""
+
+    name: str
+    seeds: Callable[[], list[bytes]]
+    mutate: Callable[[bytes, Random, Mutate], bytes]
+    check: Callable[[bytes], None]
+
+
+# What must hold
+
+
+def check_record(record: DistributionRecord) -> None:
+    """A record can be stored and shown, and its modules are dotted names."""
+    orjson.dumps(record_to_json(record))
+    for names in (record.modules or (), record.stubs):
+        assert list(names) == sorted(set(names)), "modules are sorted and each is there once"
+        assert all(part.isidentifier() for name in names for part in name.split(".")), "modules are dotted names"
+    texts = [record.filename, record.project or "", record.version or "", record.metadata_version or ""]
+    texts += [record.summary or "", record.requires_python or "", *(record.requires_dist or ()), *record.notes]
+    texts += [*record.provides_extra, *record.declared, record.error.text if record.error else ""]
+    for group, entries in record.entry_points.items():
+        texts += [group, *entries, *entries.values()]
+    assert all(text.isprintable() for text in texts), "texts are lines without control characters"
+    assert all(record.requires_dist or (True,)), "no requirement is empty"
+    assert (record.modules_by is None) == (record.modules is None), "the rule for modules is told"
+    assert (record.requires_by is None) == (record.requires_dist is None), "the rule for requirements is told"
+
+
+def check_reading(content: bytes, filename: str) -> Reading:
+    """The same bytes and the same extract give the same record."""
+    reading = read_distribution(io.BytesIO(content), filename, limits=SMALL)
+    check_record(reading.record)
+    check_extract(reading.extract, filename, reading.record)
+    return reading
+
+
+def check_extract(extract: Extract, filename: str, record: DistributionRecord | None = None) -> None:
+    made = make_record(extract, filename)
+    check_record(made)
+    if record is not None:
+        assert made == replace(record, sha256=None, size=None), "a record is made of its extract alone"
+    stored = decode_extract(encode_extract(extract))
+    assert stored == extract, "a stored extract is what was stored"
+    assert make_record(stored, filename) == made, "making a record changes nothing"
+
+
+def timed(check: Callable[[bytes], object]) -> Callable[[bytes], None]:
+    def run(content: bytes) -> None:
+        started = time.thread_time()
+        check(content[:MAX_INPUT_BYTES])
+        assert time.thread_time() - started < MAX_SECONDS, "bounded time"
+
+    return run
+
+
+def check_zip(filename: str, content: bytes) -> None:
+    """In parts it gives the same, and where zipfile can list it, the names are those that zipfile lists."""
+    reading = check_reading(content, filename)
+    try:
+        parts = read_distribution(FileSource(io.BytesIO(content)), filename, limits=SMALL)
+        if filename != ZIP_SDIST or content.startswith(
+            (b"PK\3\4", b"PK\5\6")
+        ):  # the start tells how an sdist is compressed
+            assert parts.extract == reading.extract, "in parts it gives the same extract"
+    except MismatchError:
+        pass
+    if reading.record.error is None:
+        try:
+            with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(io.BytesIO(content)) as archive:
+                names = [info.filename for info in archive.infolist()]
+        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError, OSError):
+            return
+        check_names(reading.extract, (name for name in names if not name.endswith("/")))
+
+
+def check_names(extract: Extract, names: Iterable[str]) -> None:
+    listed = {
+        "/".join(part for part in name.split("/") if part not in {"", "."})
+        for name in names
+        if not name.startswith("/") and ".." not in name.split("/")
+    }
+    assert set(extract.members) == listed - {""}, "the names are those that the standard library lists"
+
+
+OTHER_ARCHIVES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x1f\x9d", b"\x28\xb5\x2f\xfd", b"PK", b"7z", b"Rar!")
+
+
+def check_tar(content: bytes) -> None:
+    """Compressed or not it gives the same, and where tarfile can list it, the names are those that tarfile lists."""
+    reading = check_reading(content, SDIST)
+    if not content or content.startswith(OTHER_ARCHIVES):
+        return
+    packed = read_distribution(io.BytesIO(gzip.compress(content, 1, mtime=0)), SDIST, limits=SMALL)
+    assert packed.extract == reading.extract, "compression changes nothing"
+    if reading.record.error is None:
+        try:
+            with tarfile.open(fileobj=io.BytesIO(content), mode="r:", errors="surrogateescape") as archive:
+                infos = archive.getmembers()
+        except (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError):
+            return
+        if content[archive.offset : archive.offset + BLOCK].strip(b"\0"):  # tarfile takes a broken header for the end
+            return
+        names = (readable(info.name) for info in infos if info.isreg() or info.issym() or info.islnk())
+        check_names(reading.extract, (name for name in names if not name.endswith("/")))
+
+
+def readable(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def check_metadata(content: bytes) -> None:
+    """It is what the standard library's reader makes of it, and the headers alone give what all gives."""
+    parsed = core.parse_metadata(content, "METADATA")
+    headers = core.parse_metadata(core.headers_of(content), "METADATA")
+    assert replace(headers, notes=parsed.notes) == parsed, "the headers are all that counts, but for notes on the rest"
+    message = HeaderParser().parsestr(core.decode_text(content, "METADATA")[0])
+    one_line = [(key.lower(), " ".join(blanked(str(value)).split())) for key, value in message.items()]
+    for key, value in (("name", parsed.name), ("version", parsed.version), ("requires-python", parsed.requires_python)):
+        assert value == next((text for field, text in one_line if field == key and text), None), "fields are read right"
+    requirements = tuple(text for field, text in one_line if field == "requires-dist" and text)
+    assert parsed.requires_dist == requirements, "requirements are read right"
+    for requirement in parsed.requires_dist:
+        assert bool(core.requirement_notes([requirement], None)) != is_valid(Requirement, requirement), (
+            "notes are right"
+        )
+    if parsed.requires_python is not None:
+        valid = is_valid(SpecifierSet, parsed.requires_python)
+        assert bool(core.requirement_notes([], parsed.requires_python)) != valid, "notes are right"
+    check_extract(Extract(["demo-1.0.dist-info/METADATA"], {"demo-1.0.dist-info/METADATA": content}), WHEEL)
+
+
+def blanked(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def is_valid(make: Callable[[str], object], text: str) -> bool:
+    try:
+        make(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def check_requires_txt(content: bytes) -> None:
+    core.parse_requires_txt(content)
+    files = {"EGG-INFO/PKG-INFO": STATIC_PKG_INFO.encode(), "EGG-INFO/requires.txt": content}
+    files |= {"EGG-INFO/entry_points.txt": content, "EGG-INFO/top_level.txt": content}
+    check_extract(Extract(list(files), files), EGG)
+
+
+def check_setup_script(content: bytes) -> None:
+    """What the short way tells, the long one tells too."""
+    plain, followed = read_plain_setup_script(content), read_setup_script(content)
+    if plain is not None and followed.problem is None:
+        for name in plain.given:
+            assert getattr(followed, name) == getattr(plain, name), "the short way is right"
+    check_tree({"setup.py": content})
+
+
+def check_tree(files: dict[str, bytes]) -> None:
+    """An sdist of these files beside some modules."""
+    members = [*files, "demo.py", "demo/__init__.py", "src/demo/a.py", "lib/x/y.py", "tests/test_a.py", "demo/b.so"]
+    content = {f"demo-1.0/{name}": content for name, content in files.items()}
+    check_extract(Extract([f"demo-1.0/{name}" for name in dict.fromkeys(members)], content), SDIST)
+
+
+FILES = ("PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", "demo.egg-info/PKG-INFO")
+FILES += tuple(f"demo.egg-info/{name}" for name in ("requires.txt", "top_level.txt", "SOURCES.txt", "entry_points.txt"))
+NEXT_FILE = b"\n>>>>"
+
+
+def joined_files(files: dict[str, bytes]) -> bytes:
+    """`files` as one input: each behind the number of its name."""
+    return b"".join(b"%s%d\n%s" % (NEXT_FILE, FILES.index(name), content) for name, content in files.items())
+
+
+def split_files(content: bytes) -> dict[str, bytes]:
+    files = {}
+    for part in content.split(NEXT_FILE):
+        number, newline, text = part.partition(b"\n")
+        if newline and number.isdigit() and len(number) < 3:
+            files[FILES[int(number) % len(FILES)]] = text
+    return files
+
+
+def check_files(content: bytes) -> None:
+    check_tree(split_files(content))
+
+
+def check_filename(content: bytes) -> None:
+    """Any text, and any name of a project beside it."""
+    filename, _, project = content.decode("utf-8", "surrogatepass" if content.isascii() else "replace").partition("\n")
+    for known in (None, project if project.isprintable() else None):
+        parts = parse_filename(filename, known)
+        fields = (parts.filename, parts.project, parts.version, parts.build, parts.python, parts.abi, parts.platform)
+        assert all(text is None or text.isprintable() for text in fields)
+        check_record(make_record(Extract(["demo.py"], {}), filename, project=known))
+
+
+def check_decoding(content: bytes) -> None:
+    """Stored bytes are an extract or an ExtractError."""
+    try:
+        extract = decode_extract(content)
+    except ExtractError:
+        return
+    for filename in (WHEEL, SDIST, EGG):
+        make_record(extract, filename)
+
+
+# How inputs are mutated
+
+INTERESTING = (b"\0", b"\xff", b"\x7f", b"\x80", b"\n", b"\r", b" ", b"..", b"/", b"'", b'"', b"[", b"]", b"#", b"\\")
+NUMBERS = (0, 1, 2, 511, 512, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
+
+
+def mutate_bytes(content: bytes, random: Random, tokens: tuple[bytes, ...] = INTERESTING) -> bytes:
+    """A few random changes: bytes, numbers, tokens, and pieces left out, repeated or moved."""
+    changed = bytearray(content)
+    for _ in range(random.choice((1, 1, 1, 2, 4, 8))):
+        start = random.randrange(len(changed) + 1)
+        length = random.choice((1, 2, 4, 16, 64, 512))
+        match random.randrange(7):
+            case 0 if start < len(changed):
+                changed[start] ^= 1 << random.randrange(8)
+            case 1 if start < len(changed):
+                changed[start] = random.randrange(256)
+            case 2:
+                changed[start:start] = random.choice(tokens)
+            case 3:
+                size = random.choice((1, 2, 4, 8))
+                changed[start : start + size] = (random.choice(NUMBERS) % 256**size).to_bytes(size, "little")
+            case 4:
+                del changed[start : start + length]
+            case 5:
+                changed[start:start] = changed[start : start + length] * random.choice((1, 1, 2, 30))
+            case _:
+                source = random.randrange(len(changed) + 1)
+                changed[start : start + length] = changed[source : source + length]
+    return bytes(changed[:MAX_INPUT_BYTES])
+
+
+def mutate_text(tokens: tuple[bytes, ...], content: bytes, random: Random, mutate: Mutate) -> bytes:
+    """Half of the changes know the words of the format."""
+    if random.random() < 0.5:
+        return mutate_bytes(content, random, tokens)
+    return mutate(content, random)
+
+
+NAMES = (
+    b"demo.py",
+    b"demo/__init__.py",
+    b"a/b/c.py",
+    b"../x.py",
+    b"/x.py",
+    b"./a//b.py",
+    b"d/",
+    b"a.so",
+    b"a.pyi",
+    b"\xff.py",
+)
+NAMES += (b"demo-1.0.dist-info/METADATA", b"demo-1.0.dist-info/", b"demo-1.0.data/purelib/p.py", b"EGG-INFO/PKG-INFO")
+
+
+def mutate_zip(content: bytes, random: Random, mutate: Mutate) -> bytes:
+    """The raw bytes, those of the directory, or the members, which are then written anew."""
+    directory = content.find(b"PK\1\2")
+    match random.randrange(4):
+        case 0:
+            return mutate(content, random)
+        case 1 if directory > 0:
+            return content[:directory] + mutate(content[directory:], random)
+        case _:
+            try:
+                with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                    entries = [
+                        Entry(info.filename.encode("utf-8", "surrogateescape"), archive.read(info), DEFLATED)
+                        for info in archive.infolist()
+                        if info.file_size < MAX_INPUT_BYTES
+                    ]
+            except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OSError, EOFError, zlib.error):
+                return mutate(content, random)
+            return raw_zip(mutate_entries(entries, random, mutate))[:MAX_INPUT_BYTES]
+
+
+def mutate_entries(entries: list[Entry], random: Random, mutate: Mutate) -> list[Entry]:
+    at = random.randrange(len(entries)) if entries else 0
+    match random.randrange(8):
+        case 0:
+            entries.insert(at, Entry(random.choice(NAMES)))
+        case 1:
+            random.shuffle(entries)
+        case 2 if entries:
+            entries[at] = replace(entries[at], name=mutate(entries[at].name, random)[:9999])
+        case 3 if entries:
+            field = random.choice(("crc", "size", "compressed_size", "disk", "external_attr", "flags", "method"))
+            bits = 16 if field in {"disk", "flags", "method"} else 32
+            value = random.choice((*NUMBERS, random.randrange(20))) % 2**bits
+            entries[at] = replace(entries[at], data=entries[at].stored, **{field: value})
+        case 4 if entries:
+            extra = mutate(b"\1\0\x10\0" + bytes(16), random)[:9999]
+            entries[at] = replace(entries[at], **{random.choice(("extra", "local_extra")): extra})
+        case _ if entries:
+            entries[at] = replace(entries[at], content=mutate(entries[at].content, random))
+        case _:
+            pass
+    return entries
+
+
+PAX_KEYS = (b"path", b"linkpath", b"size", b"GNU.sparse.map", b"GNU.sparse.name", b"GNU.sparse.realsize", b"hdrcharset")
+PAX_KEYS += (
+    b"GNU.sparse.major",
+    b"GNU.sparse.minor",
+    b"GNU.sparse.size",
+    b"GNU.sparse.numblocks",
+    b"GNU.sparse.offset",
+)
+PAX_VALUES = (
+    b"0",
+    b"1",
+    b"-1",
+    b"512",
+    b"99999999999999999999",
+    b"demo-1.0/x.py",
+    b"../x",
+    b"",
+    b"\xff",
+    b"BINARY",
+    b"1,2",
+)
+
+
+def mutate_tar(content: bytes, random: Random, mutate: Mutate) -> bytes:
+    """The raw bytes, one block as bytes, one header with its checksum put right, or blocks put in, out or elsewhere."""
+    blocks = [content[start : start + BLOCK] for start in range(0, len(content), BLOCK)] or [b""]
+    at = random.randrange(len(blocks))
+    headers = [number for number, block in enumerate(blocks) if block[257:262] == b"ustar"]
+    match random.randrange(8):
+        case 0:
+            return mutate(content, random)
+        case 1:
+            blocks[at] = mutate(blocks[at], random)
+        case 2 | 3 if headers:
+            at = random.choice(headers)
+            start, end = random.choice(
+                ((0, 100), (100, 108), (124, 136), (156, 157), (157, 257), (257, 265), (345, 512))
+            )
+            field = mutate(blocks[at][start:end], random)[: end - start].ljust(end - start, b"\0")
+            blocks[at] = with_checksum(blocks[at][:start] + field + blocks[at][end:])
+        case 4:
+            records = b"".join(
+                pax_record(random.choice(PAX_KEYS), random.choice(PAX_VALUES)) for _ in range(random.randrange(1, 5))
+            )
+            if random.random() < 0.2:
+                records = mutate(records, random)[:9999]
+            blocks.insert(random.choice(headers or [at]), pax_header(records, random.choice((b"x", b"x", b"g", b"X"))))
+        case 5:
+            kind = random.choice((b"L", b"K", b"S", b"1", b"2", b"3", b"5", b"7", b"D", b"V", b"M", b"\0", b"?"))
+            name = random.choice(NAMES)
+            added = long_name(name, kind) if kind in b"LK" else tar_header(name, random.choice((0, 0, 600, -1)), kind)
+            blocks.insert(random.choice(headers or [at]), added)
+        case 6:
+            del blocks[at : at + random.choice((1, 2))]
+        case _:
+            blocks.insert(at, padded(mutate(random.choice(blocks), random))[: 4 * BLOCK])
+    return b"".join(blocks)[:MAX_INPUT_BYTES]
+
+
+def with_checksum(block: bytes) -> bytes:
+    checksum = sum(block[:148]) + 8 * 32 + sum(block[156:])
+    return block[:148] + f"{checksum:06o}".encode() + b"\0 " + block[156:]
+
+
+def mutate_raw(content: bytes, random: Random, mutate: Mutate) -> bytes:
+    return mutate(content, random)
+
+
+def mutate_files(content: bytes, random: Random, mutate: Mutate) -> bytes:
+    """One of the files, by the words of its format."""
+    files = split_files(content)
+    if not files or random.random() < 0.1:
+        return mutate(content, random)
+    name = random.choice(sorted(files))
+    if random.random() < 0.1:
+        del files[name]
+    else:
+        tokens = {"setup.py": SETUP_TOKENS, "pyproject.toml": TOML_TOKENS}.get(name, HEADER_TOKENS)
+        files[name] = mutate_text(tokens, files[name], random, mutate)[:MAX_INPUT_BYTES]
+    return joined_files(files)
+
+
+def words(text: str, *others: bytes) -> tuple[bytes, ...]:
+    """The words of `text`, and `others`."""
+    return (*text.encode().split(), *others)
+
+
+SETUP_TOKENS = words(
+    """
+    setup( find_packages( find_namespace_packages( packages= py_modules= package_dir= install_requires= name= version=
+    extras_require= ext_modules= entry_points= where= include= exclude= ['a'] {'':'src'} {'a':['b']} 'a' u'' b'' f'{a}'
+    r' ** * + % .format( .join( [ ] ( ) { } , = : None True not lambda: import from global while a=a a+=a @ ; # \\
+    a.append(a) a.extend(a) a.update(a) a['a'] [0] [::2] 1e999 0x1 1_0 ... try: except: finally: with def return if else
+    os.path.join( cythonize( Extension( list( dict( set( sorted( sum( str( __file__ open(a).read() print exec is in for
+    """,
+    *(b" ", b"\n", b"\n    ", b"\\\n", b"def f(): return ", b"for a in a:\n a\n", b"[a for a in a]", b"a if a else a"),
+    *(
+        b"if a:\n a=a\nelse:\n a=a\n",
+        b"print 'a'",
+        b"from setuptools import *\n",
+        b"a, b = a",
+        b"global a\n",
+        b"%s%(a)s",
+    ),
+)
+TOML_TOKENS = words(
+    """
+    [project] [build-system] [tool.poetry] [tool.poetry.dependencies] [tool.poetry.extras] [tool.setuptools] [tool.flit]
+    [tool.setuptools.packages.find] [tool.hatch.build] [tool.hatch.build.targets.wheel] [tool.pdm.build] [tool.maturin]
+    [tool.flit.module] [tool.uv.build-backend] [tool.scikit-build] [project.optional-dependencies] [project.scripts]
+    [project.entry-points.x] build-backend= packages= include= exclude= where= name= version= dynamic= dependencies=
+    py-modules= package-dir= from= only-include= force-include= sources= python-source= module-name= module-root= wheel.
+    namespace= [[a]] "a" 'a' [ ] { } , = . # true 1 1.5 inf nan 0x1 1979-05-27 07:32:00 1979-05-27T07:32:00Z \\u0000 '
+    ** * ? ! / .. ^1.2 ~1 >=1,<2 || hatchling.build poetry.core.masonry.api flit_core.buildapi pdm.backend uv_build git=
+    maturin scikit_build_core.build mesonpy setuptools.build_meta ['dependencies'] optional=true python= extras= url=
+    """,
+    *(b" ", b"\n", b'"' * 3, b"'" * 3),
+)
+HEADER_TOKENS = words(
+    """
+    Metadata-Version: Name: Version: Requires-Dist: Provides-Extra: Requires-Python: Dynamic: Import-Name: Summary: 2.2
+    a a[b] ; : extra >=1.0 (>=1) ~=1 ==1.* === 'x' "x" and or ( ) ' [ ] [:] [x:y] [options] packages find: %(a)s file:
+    os_name == python_version < @ https://x/ # = a=b:c [options.packages.find] [options.extras_require] [metadata] attr:
+    """,
+    *(b" ", b"\n", b"\r\n", b"\r", b"\n\n", b"\n ", b"From ", b"\0", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\x1c"),
+)
+
+
+# Seeds
+
+
+def built(make: Callable[..., Path], **arguments: object) -> bytes:
+    with TemporaryDirectory() as folder:
+        return make(Path(folder), "demo", "1.0", **arguments).read_bytes()
+
+
+def hostile_seeds(prefix: tuple[str, ...], start: bytes, inflate: bool = False) -> list[bytes]:
+    """What the hostile set has of this kind and is small."""
+    seeds = []
+    for case in CASES:
+        if case.name.startswith(prefix):
+            content = case.build()
+            if len(content) < 4096 and content.startswith(start):
+                try:
+                    content = gzip.decompress(content) if inflate else content
+                except (OSError, EOFError, zlib.error):
+                    continue
+                if len(content) <= MAX_INPUT_BYTES:
+                    seeds.append(content)
+    return seeds
+
+
+SDIST_FILES = {
+    "demo/__init__.py": "",
+    "setup.py": "from setuptools import setup, find_packages\nsetup(name='demo', packages=find_packages())\n",
+    "pyproject.toml": "[project]\nname = 'demo'\nversion = '1.0'\ndependencies = ['a']\n",
+    "demo.egg-info/requires.txt": "a\n\n[x:os_name == 'nt']\nb\n",
+}
+
+
+def zip_seeds(filename: str) -> list[bytes]:
+    if filename == WHEEL:
+        extras = {"entry_points": "[console_scripts]\na = b:c\n", "top_level": ["demo"], "requires_dist": ["a"]}
+        return [built(make_wheel, **extras), wheel(), *hostile_seeds(("zip:", "dist-info:"), b"PK")]
+    if filename == EGG:
+        return [built(make_egg, requires="a\n[x]\nb\n", top_level=["demo"]), *hostile_seeds(("egg:",), b"PK")]
+    return [built(make_sdist, files=SDIST_FILES, format="zip")]
+
+
+def tar_seeds() -> list[bytes]:
+    plain = built(make_sdist, files=SDIST_FILES, format="tar")
+    return [plain, *hostile_seeds(("tar:",), b"\x1f\x8b", inflate=True)]
+
+
+def compressed_seeds() -> list[bytes]:
+    return [built(make_sdist, format=suffix) for suffix in ("tar.gz", "tar.bz2", "tar.xz")]
+
+
+def texts(sources: dict[str, Callable[[], bytes | str]]) -> list[bytes]:
+    made = [source() for source in sources.values()]
+    encoded = [source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source for source in made]
+    return [source for source in encoded if len(source) < 4096]
+
+
+BACKENDS = ("hatchling.build", "poetry.core.masonry.api", "flit_core.buildapi", "pdm.backend", "uv_build", "maturin")
+BACKENDS += ("mesonpy", "scikit_build_core.build", "setuptools.build_meta")
+
+
+def file_seeds() -> list[bytes]:
+    files = [{"PKG-INFO": STATIC_PKG_INFO.encode(), "pyproject.toml": text} for text in texts(PYPROJECTS)]
+    files += [{"setup.py": b"from setuptools import setup\nsetup()\n", "setup.cfg": text} for text in texts(SETUP_CFGS)]
+    files += [{"setup.py": text, "requirements.txt": b"a\n-r b\n"} for text in texts(SETUP_SCRIPTS)]
+    files.append(
+        {
+            "demo.egg-info/PKG-INFO": b"Metadata-Version: 1.1\nName: demo\nVersion: 1.0\n",
+            "demo.egg-info/requires.txt": b"a\n[x]\nb\n",
+            "demo.egg-info/top_level.txt": b"demo\n",
+            "demo.egg-info/SOURCES.txt": b"setup.py\ndemo/__init__.py\n",
+            "demo.egg-info/entry_points.txt": b"[console_scripts]\na = b:c\n",
+        }
+    )
+    for backend in BACKENDS:
+        text = f"[build-system]\nbuild-backend = '{backend}'\n[project]\nname = 'demo'\nversion = '1.0'\n"
+        files.append({"pyproject.toml": text.encode()})
+    poetry = b"[tool.poetry]\nname = 'demo'\nversion = '1.0'\npackages = [{include = 'demo', from = 'src'}]\n"
+    poetry += b"[tool.poetry.dependencies]\npython = '^3.8'\na = {version = '~1.2', optional = true, extras = ['x']}\n"
+    files.append({"pyproject.toml": poetry + b"[tool.poetry.extras]\nx = ['a']\n"})
+    return [joined_files(each) for each in files]
+
+
+def metadata_seeds() -> list[bytes]:
+    return [
+        STATIC_PKG_INFO.encode(),
+        b"Metadata-Version: 2.1\r\nName: demo\r\n\tx\r\nVersion: 1\r\nRequires-Dist: a (>=1)\r\n\r\nx",
+    ]
+
+
+def requires_seeds() -> list[bytes]:
+    return [b"a\nb>=1\n\n[x]\nc[d]>1 ; os_name == 'nt'\n\n[:python_version < '3']\ne\n[y:z or w]\nf @ https://x/\n"]
+
+
+def filename_seeds() -> list[bytes]:
+    names = {case.filename for case in CASES} | {WHEEL, EGG, SDIST, ZIP_SDIST, "a-b-1.0-1.win-amd64-py3.8.exe"}
+    return [name.encode("utf-8", "replace")[:2000] + b"\ndemo" for name in sorted(names)]
+
+
+def extract_seeds() -> list[bytes]:
+    sdist = read_distribution(io.BytesIO(built(make_sdist)), SDIST).extract
+    return [encode_extract(sdist), encode_extract(Extract())]
+
+
+def _zip_target(name: str, filename: str) -> Target:
+    return Target(name, partial(zip_seeds, filename), mutate_zip, timed(partial(check_zip, filename)))
+
+
+TARGETS: tuple[Target, ...] = (
+    _zip_target("wheel", WHEEL),
+    _zip_target("egg", EGG),
+    _zip_target("zip sdist", ZIP_SDIST),
+    Target("tar sdist", tar_seeds, mutate_tar, timed(check_tar)),
+    Target("compressed sdist", compressed_seeds, mutate_raw, timed(lambda content: check_reading(content, SDIST))),
+    Target("files of an sdist", file_seeds, mutate_files, timed(check_files)),
+    Target("setup.py", partial(texts, SETUP_SCRIPTS), partial(mutate_text, SETUP_TOKENS), timed(check_setup_script)),
+    Target("metadata", metadata_seeds, partial(mutate_text, HEADER_TOKENS), timed(check_metadata)),
+    Target("requires.txt", requires_seeds, partial(mutate_text, HEADER_TOKENS), timed(check_requires_txt)),
+    Target("filename", filename_seeds, mutate_raw, timed(check_filename)),
+    Target("stored extract", extract_seeds, mutate_raw, timed(check_decoding)),
+)
+
+KEPT: tuple[tuple[str, bytes], ...] = (
+    ("setup.py", b"setup(name='demo', version='\\ud800', install_requires=['\\ud800'])"),
+    ("metadata", b"Metadata-Version: 2.2\n\n\xff\0"),
+)
+"""Inputs that broke a rule once, by the name of their target."""

@@ -1,0 +1,40 @@
+"""A moment of fuzzing for each target; `python -m pypi_assets_tests.fuzz` does it for long."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypi_assets_tests.distributions.fuzz_targets import KEPT, TARGETS, Target, mutate_bytes
+
+BY_NAME = {target.name: target for target in TARGETS}
+ROUNDS = 4
+
+
+@pytest.fixture(scope="module", params=TARGETS, ids=lambda target: target.name)
+def target_and_seeds(request):
+    return request.param, request.param.seeds()
+
+
+def test_seeds_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]]):
+    target, seeds = target_and_seeds
+    assert seeds
+    for seed in seeds:
+        target.check(seed)
+
+
+@settings(max_examples=40)
+@given(number=st.integers(0, 2**32 - 1))
+def test_mutated_inputs_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]], number: int):
+    target, seeds = target_and_seeds
+    random = Random(number)
+    content = random.choice(seeds)
+    for _ in range(ROUNDS):
+        content = target.mutate(content, random, mutate_bytes)
+        target.check(content)
+
+
+@pytest.mark.parametrize(("name", "content"), KEPT, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_fuzzing_found_once(name: str, content: bytes):
+    BY_NAME[name].check(content)

@@ -1,0 +1,173 @@
+"""Fuzzes the reading of distributions for as long as asked: `python -m pypi_assets_tests.fuzz --minutes 60`.
+
+Coverage guides it where atheris is installed (`pip install atheris`); without it, chance alone does. What breaks a rule
+of distributions/fuzz_targets.py is written to the folder of findings, once for each place that it comes from.
+"""
+
+import argparse
+import hashlib
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+# ruff: noqa: T201 - it prints what it finds
+
+TARGETS_MODULE = "pypi_assets_tests.distributions.fuzz_targets"
+CORPUS_SIZE = 300
+REPORT_EVERY_S = 60.0
+
+
+class Fuzzing:
+    """One run: what was executed, how long it may go on, and what was found."""
+
+    def __init__(self, targets: Sequence[Any], findings: Path, seconds: float) -> None:
+        self.targets = targets
+        self._folder = findings
+        self._started = time.monotonic()
+        self._seconds = seconds
+        self._reported = 0.0
+        self.executions: Counter[str] = Counter()
+        self.found: dict[str, str] = {}
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._started
+
+    @property
+    def is_over(self) -> bool:
+        return self.elapsed_s > self._seconds
+
+    def run(self, content: bytes) -> None:
+        """Checks one input, whose first byte chooses the target."""
+        target = self.targets[content[0] % len(self.targets)] if content else self.targets[0]
+        self.executions[target.name] += 1
+        try:
+            target.check(content[1:])
+        except Exception as error:  # noqa: BLE001 - whatever a check raises is a finding
+            self._keep(target.name, content[1:], error)
+        if self.elapsed_s - self._reported > REPORT_EVERY_S:
+            self.report()
+
+    def _keep(self, target: str, content: bytes, error: Exception) -> None:
+        place = next(
+            (
+                f"{Path(frame.filename).name}:{frame.lineno}"
+                for frame in reversed(traceback.extract_tb(error.__traceback__))
+                if "pypi_assets" in frame.filename
+            ),
+            "?",
+        )
+        key = f"{target}: {type(error).__name__} at {place}"
+        if key in self.found:
+            return
+        digest = hashlib.sha256(content).hexdigest()[:12]
+        self.found[key] = digest
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / f"{digest}.input").write_bytes(content)
+        text = "".join(traceback.format_exception(error))
+        (self._folder / f"{digest}.txt").write_text(f"{key}\n{text}", errors="backslashreplace")
+        print(f"found {digest}: {key}: {str(error)[:200]!a}", flush=True)
+
+    def report(self) -> None:
+        self._reported = self.elapsed_s
+        print(json.dumps({"executions": self.executions, "found": self.found}))
+        print(f"{self.executions.total()} executions in {self.elapsed_s / 60:.1f} minutes", flush=True)
+
+
+def mutate_any(targets: Sequence[Any], content: bytes, random: Random, mutate: Any) -> bytes:
+    """One more input for the same target."""
+    if not content:
+        return bytes([random.randrange(len(targets))])
+    target = targets[content[0] % len(targets)]
+    return content[:1] + bytes(target.mutate(content[1:], random, mutate))
+
+
+def seeds(targets: Sequence[Any]) -> list[bytes]:
+    return [bytes([number]) + seed for number, target in enumerate(targets) for seed in target.seeds()]
+
+
+def fuzz_by_chance(module: ModuleType, fuzzing: Fuzzing, random: Random) -> None:
+    """Mutates seeds and what came of them; the corpus forgets at random."""
+    corpus = seeds(fuzzing.targets)
+    first = len(corpus)
+    by_target: dict[int, list[bytes]] = {}
+    for seed in corpus:
+        fuzzing.run(seed)
+        by_target.setdefault(seed[0], []).append(seed)
+    while not fuzzing.is_over:
+        pool = by_target[random.randrange(len(fuzzing.targets))]
+        mutated = mutate_any(fuzzing.targets, random.choice(pool), random, module.mutate_bytes)
+        fuzzing.run(mutated)
+        if len(pool) < CORPUS_SIZE + first:
+            pool.append(mutated)
+        elif random.random() < 0.1:
+            pool[random.randrange(first, len(pool))] = mutated
+
+
+def fuzz_by_coverage(fuzzing: Fuzzing, corpus: Path, seed: int) -> None:
+    """libFuzzer chooses what to mutate; ends the process."""
+    atheris = importlib.import_module("atheris")
+    corpus.mkdir(parents=True, exist_ok=True)
+    for content in seeds(fuzzing.targets):
+        (corpus / hashlib.sha256(content).hexdigest()).write_bytes(content)
+
+    def run(content: bytes) -> None:
+        fuzzing.run(content)
+        if fuzzing.is_over:
+            fuzzing.report()
+            os._exit(0)  # libFuzzer takes any other end for a crash
+
+    def mutate(content: bytes, max_size: int, number: int) -> bytes:
+        def mutate_raw(part: bytes, random: Random) -> bytes:
+            return atheris.Mutate(part, max(min(len(part) * 2, max_size), 16)) if part else random.randbytes(4)
+
+        return mutate_any(fuzzing.targets, bytes(content), Random(number), mutate_raw)[:max_size]
+
+    options = [f"-seed={seed}", "-timeout=60", "-rss_limit_mb=2048", "-max_len=65536", "-verbosity=0"]
+    options.append(f"-artifact_prefix={corpus.parent}/")
+    atheris.Setup([sys.argv[0], *options, str(corpus)], run, custom_mutator=mutate)
+    atheris.Fuzz()
+
+
+def load_targets(*, instrumented: bool) -> ModuleType:
+    """The targets, imported only now, since coverage is counted in what is imported under atheris's eyes."""
+    if not instrumented:
+        return importlib.import_module(TARGETS_MODULE)
+    atheris = importlib.import_module("atheris")
+    with atheris.instrument_imports(include=["pypi_assets.distributions"]):
+        return importlib.import_module(TARGETS_MODULE)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--target", action="append", help="one of the targets by its name; all by default")
+    parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"))
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--by-chance", action="store_true", help="without atheris, even where it is installed")
+    chosen = parser.parse_args(arguments)
+    guided = not chosen.by_chance and importlib.util.find_spec("atheris") is not None
+    module = load_targets(instrumented=guided)
+    targets = [target for target in module.TARGETS if not chosen.target or target.name in chosen.target]
+    if not targets:
+        parser.error(f"no such target; there are {', '.join(target.name for target in module.TARGETS)}")
+    fuzzing = Fuzzing(targets, chosen.findings, chosen.minutes * 60)
+    print(f"seed {chosen.seed}, {'by coverage' if guided else 'by chance'}", flush=True)
+    if guided:
+        fuzz_by_coverage(fuzzing, chosen.findings / "corpus", chosen.seed)
+    fuzz_by_chance(module, fuzzing, Random(chosen.seed))
+    fuzzing.report()
+
+
+if __name__ == "__main__":
+    main()
