@@ -16,7 +16,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, storage_from
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.devindex.history import History
@@ -76,7 +76,8 @@ def main() -> None:
             before, files, fetched = bare_loop(client, options.connections)
             catalog = catalog_from(settings)
             started = time.monotonic()
-            crawl_full(crawler_from(settings, client, catalog, storage_from(settings)))
+            with readers_from(settings) as readers:
+                crawl_full(crawler_from(settings, client, catalog, storage_from(settings), readers))
             crawl = time.monotonic() - started
             after, _, _ = bare_loop(client, options.connections)
             client.close()

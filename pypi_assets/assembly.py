@@ -8,6 +8,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.settings import Settings, is_loopback
 from pypi_assets.storage.store import Storage, open_storage
@@ -57,11 +58,17 @@ def limits_from(settings: Settings) -> Limits:
     )
 
 
+def readers_from(settings: Settings) -> ReaderPool:
+    """The processes that read distributions; they start when they are needed, and end when the pool is closed."""
+    return ReaderPool(limits_from(settings), size=settings.reader_processes)
+
+
 def crawler_from(
     settings: Settings,
     index: IndexClient,
     catalog: Catalog,
     storage: Storage,
+    readers: ReaderPool,
     report: Callable[[Progress], None] | None = None,
 ) -> Crawler:
     """What a crawl works with; `report` hears of its progress."""
@@ -69,8 +76,8 @@ def crawler_from(
         index=index,
         catalog=catalog,
         storage=storage,
+        readers=readers,
         selection=Selection(frozenset(settings.projects)),
-        limits=limits_from(settings),
         connections=settings.max_connections,
         retry_pause_s=settings.retry_pause_s,
         retry_deadline_s=settings.retry_deadline_s,

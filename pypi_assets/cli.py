@@ -19,7 +19,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 
 from pypi_assets import terminal
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, limits_from, storage_from
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, limits_from, readers_from, storage_from
 from pypi_assets.catalog.answers import answerable_serial, live_files
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.dumps import FULL_DUMP_SHARDS
@@ -182,9 +182,10 @@ def _opened_crawler() -> Iterator[Crawler]:
     with (
         index_from(settings) as index,
         _opened_catalog(settings) as catalog,
+        readers_from(settings) as readers,
         terminal.progress_shown() as report,
     ):
-        yield crawler_from(settings, index, catalog, storage_from(settings), report)
+        yield crawler_from(settings, index, catalog, storage_from(settings), readers, report)
 
 
 @_command(cli, "status")

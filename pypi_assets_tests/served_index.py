@@ -1,8 +1,10 @@
 """A package index over real small files, served on loopback, and a crawler that follows it into a catalog."""
 
+import atexit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -17,6 +19,8 @@ from pypi_assets.catalog.tables import changes, distributions, projects
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.builders import make_sdist, make_wheel
@@ -85,12 +89,21 @@ class ServedIndex:
             "index": self.client(),
             "catalog": catalog,
             "storage": self.storage,
+            "readers": shared_readers(),
             "selection": Selection(),
             "connections": 4,
             "retry_pause_s": 0.01,
             "retry_deadline_s": 0.05,
         }
         return Crawler(**(settings | options))  # type: ignore[arg-type]
+
+
+@cache
+def shared_readers() -> ReaderPool:
+    """Reader processes for all tests of this process, since each takes a tenth of a second to start."""
+    pool = ReaderPool(Limits(), size=4)
+    atexit.register(pool.close)
+    return pool
 
 
 @contextmanager

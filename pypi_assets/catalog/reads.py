@@ -66,6 +66,8 @@ class PendingRead:
     first_failed_at: float | None
     shard: int
     is_live: bool
+    core_metadata: bool
+    core_metadata_sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,8 @@ def pending_reads(
             first_failed_at=row.first_failed_at,
             shard=row.shard,
             is_live=row.is_live,
+            core_metadata=row.core_metadata,
+            core_metadata_sha256=row.core_metadata_sha256,
         )
         for row in connection.execute(query)
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.projects import Selection
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.storage.store import Storage
 
@@ -34,13 +34,13 @@ def _unheard(progress: Progress) -> None:
 
 @dataclass(frozen=True)
 class Crawler:
-    """One index, the catalog that follows it, the storage that keeps what is read, and how patiently."""
+    """One index, the catalog that follows it, who reads, where it is kept, and how patiently."""
 
     index: IndexClient
     catalog: Catalog
     storage: Storage
+    readers: ReaderPool
     selection: Selection = field(default_factory=Selection)
-    limits: Limits = field(default_factory=Limits)
     connections: int = 10
     retry_pause_s: float = 1.0
     retry_deadline_s: float = 6 * 3600.0

@@ -1,11 +1,9 @@
 """Fetches and reads distributions until each one of a scope has an outcome."""
 
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import BinaryIO, cast
 
 from sqlalchemy import Connection
 
@@ -19,17 +17,12 @@ from pypi_assets.catalog.reads import (
     count_pending_reads,
     next_read_due,
     pending_reads,
-    record_outcome,
     store_reads,
 )
 from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.crawl.fetching import fetch_and_read
 from pypi_assets.crawl.packs import PackedExtract, make_pack, pack_path
 from pypi_assets.crawl.visiting import in_threads
-from pypi_assets.distributions.extracts import encode_extract
-from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.models import READABLE_KINDS, DistributionRecord, ErrorKind, ReadError
-from pypi_assets.distributions.reader import read_distribution
-from pypi_assets.index.errors import ContentError, GoneError, PackageIndexError, TooLargeError, TransientError
 from pypi_assets.storage.store import Storage
 
 _BATCH = 500
@@ -37,7 +30,6 @@ _BATCH = 500
 _COMMIT_EVERY_S = 5.0
 _COMMIT_BYTES = 32 * 1024**2
 _GROUP_PROJECTS = 500
-_SPOOLED_BYTES = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +67,7 @@ def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None
             for reads in _due_reads(catalog, scope, groups):
                 unsaved: list[tuple[PendingRead, FinishedRead]] = []
                 saved_at, unsaved_bytes = time.monotonic(), 0
-                for read, finished in in_threads(pool, lambda read: _read(crawler, read), reads):
+                for read, finished in in_threads(pool, lambda read: fetch_and_read(crawler, read), reads):
                     counts[finished.outcome] += 1
                     fetched += finished.bytes_fetched
                     requests += finished.requests
@@ -156,52 +148,3 @@ def _store_extracts(storage: Storage, reads: Iterable[tuple[PendingRead, Finishe
         for (read, _), entry in zip(extracted, pack.entries, strict=True)
     }
     return StoredPack(pack.name, len(pack.content), places)
-
-
-def _read(crawler: Crawler, read: PendingRead) -> FinishedRead:
-    started = time.monotonic()
-    parts = parse_filename(read.filename, read.project)
-    if parts.kind not in READABLE_KINDS:
-        error = ReadError(ErrorKind.UNSUPPORTED_KIND, f"files of kind {parts.kind} are not read")
-        record = DistributionRecord(read.filename, parts.kind, parts.project, parts.version, error=error)
-        return FinishedRead(read.distribution_id, Outcome.UNSUPPORTED, record)
-    with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
-        body = cast("BinaryIO", spool)
-        try:
-            fetched = crawler.index.fetch_file(
-                read.url, body, sha256=read.sha256, size=read.size, max_bytes=crawler.limits.max_file_bytes
-            )
-        except PackageIndexError as error:
-            return _failed(crawler, read, error, time.monotonic() - started)
-        body.seek(0)
-        try:
-            reading = read_distribution(body, read.filename, project=read.project, limits=crawler.limits)
-            record, extract = reading.record, encode_extract(reading.extract)
-        except Exception as error:  # noqa: BLE001 - whatever a file makes of the reader costs that file alone
-            text = f"the reader failed: {type(error).__name__}: {error}"
-            return FinishedRead(read.distribution_id, Outcome.ERROR, error_kind="reader failure", error_text=text)
-    return FinishedRead(
-        read.distribution_id,
-        record_outcome(record),
-        record,
-        extract=extract,
-        bytes_fetched=fetched.bytes,
-        seconds=time.monotonic() - started,
-    )
-
-
-def _failed(crawler: Crawler, read: PendingRead, error: PackageIndexError, seconds: float) -> FinishedRead:
-    outcome, kind, due_at = Outcome.ERROR, "refused", 0.0
-    if isinstance(error, GoneError) and not read.is_live:
-        outcome, kind = Outcome.VANISHED, "gone"
-    elif isinstance(error, TransientError | GoneError):
-        next_try = crawler.next_try(read.attempts, read.first_failed_at)
-        outcome = Outcome.GAVE_UP if next_try is None else Outcome.PENDING
-        kind, due_at = "gone" if isinstance(error, GoneError) else "transient", next_try or 0.0
-    elif isinstance(error, TooLargeError):
-        kind = ErrorKind.LIMIT_EXCEEDED
-    elif isinstance(error, ContentError):
-        kind = "wrong content"
-    return FinishedRead(
-        read.distribution_id, outcome, error_kind=kind, error_text=str(error), due_at=due_at, seconds=seconds
-    )

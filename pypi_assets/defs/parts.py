@@ -4,9 +4,10 @@ import threading
 from collections.abc import Callable
 from functools import cached_property
 
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, storage_from
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import Storage
@@ -52,8 +53,13 @@ class Parts:
         with self._opening:
             return self._storage
 
+    @property
+    def readers(self) -> ReaderPool:
+        with self._opening:
+            return self._readers
+
     def crawler(self, report: Callable[[Progress], None] | None = None) -> Crawler:
-        return crawler_from(self.settings, self.index, self.catalog, self.storage, report)
+        return crawler_from(self.settings, self.index, self.catalog, self.storage, self.readers, report)
 
     def close(self) -> None:
         """Closes what was opened, and not what was given."""
@@ -61,6 +67,8 @@ class Parts:
             opened = self.__dict__.pop(part, None)
             if opened is not None and given is None:
                 opened.close()
+        if (readers := self.__dict__.pop("_readers", None)) is not None:
+            readers.close()
 
     @cached_property
     def _index(self) -> IndexClient:
@@ -73,3 +81,7 @@ class Parts:
     @cached_property
     def _storage(self) -> Storage:
         return self._given[2] or storage_from(self.settings)
+
+    @cached_property
+    def _readers(self) -> ReaderPool:
+        return readers_from(self.settings)

@@ -79,7 +79,7 @@ class ReaderPool:
     """
 
     def __init__(self, limits: Limits, *, size: int) -> None:
-        self._limits = limits
+        self.limits = limits
         self._lock = threading.Lock()
         self._closed = False
         # None stands for a process that may be started. The one used last is taken first.
@@ -103,7 +103,7 @@ class ReaderPool:
         """
         kind = parse_filename(filename, project).kind
         if kind not in READABLE_KINDS:  # of which not a byte is read; nor can such a name always be sent
-            reading = read_distribution(source, filename, project=project, limits=self._limits, hash_content=False)
+            reading = read_distribution(source, filename, project=project, limits=self.limits, hash_content=False)
             return FinishedReading(reading.record, encode_extract(reading.extract))
         served = _as_ranges(source, kind)
         job = ReadJob(filename, project)
@@ -181,7 +181,7 @@ class ReaderPool:
             if worker is not None and not worker.is_alive():
                 worker.end()
                 worker = None
-            worker = worker or _Worker(self._limits)
+            worker = worker or _Worker(self.limits)
             yield worker
         finally:
             with self._lock:

@@ -14,7 +14,7 @@ from pypi_assets_tests.served_index import ServedIndex, live
 
 CRAWL = """
 import sys
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, storage_from
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.settings import load_settings
@@ -30,7 +30,7 @@ settings = load_settings(
 )
 catalog = catalog_from(settings)
 {"full": crawl_full, "incremental": crawl_incremental}[work](
-    crawler_from(settings, index_from(settings), catalog, storage_from(settings))
+    crawler_from(settings, index_from(settings), catalog, storage_from(settings), readers_from(settings))
 )
 """
 

@@ -1,0 +1,124 @@
+"""Fetches one distribution as sparingly as its kind allows, and has it read: what comes of it is a FinishedRead.
+
+Zips are read in parts, everything else as it comes. Parts have no hash of their own: where they show a broken file, it
+is read again from the whole, whose hash is checked.
+"""
+
+import time
+
+from pypi_assets.catalog.reads import FinishedRead, Outcome, PendingRead, record_outcome
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.models import (
+    READABLE_KINDS,
+    DistributionKind,
+    DistributionRecord,
+    ErrorKind,
+    FilenameParts,
+    ReadError,
+)
+from pypi_assets.distributions.sources import MismatchError
+from pypi_assets.distributions.workers import FinishedReading
+from pypi_assets.index.errors import ContentError, GoneError, PackageIndexError, TooLargeError, TransientError
+from pypi_assets.index.models import FetchedBytes
+
+_NOTHING_FETCHED = FetchedBytes(0, 0, 0.0)
+_TOLD_BY_BYTES = frozenset({ErrorKind.CORRUPT_ARCHIVE, ErrorKind.NO_METADATA, ErrorKind.BAD_METADATA})
+"""What can be wrong with parts that came wrong."""
+
+
+def fetch_and_read(crawler: Crawler, read: PendingRead) -> FinishedRead:
+    """What came of one attempt at a distribution. Raises only what says nothing about the file."""
+    parts = parse_filename(read.filename, read.project)
+    if parts.kind not in READABLE_KINDS:
+        error = ReadError(ErrorKind.UNSUPPORTED_KIND, f"files of kind {parts.kind} are not read")
+        record = DistributionRecord(read.filename, parts.kind, parts.project, parts.version, error=error)
+        return FinishedRead(read.distribution_id, Outcome.UNSUPPORTED, record)
+    attempt = _Attempt(crawler, read)
+    started = time.monotonic()
+    try:
+        reading = attempt.read_in_parts(read.size) if read.size is not None and _is_zip(parts) else attempt.read_whole()
+    except PackageIndexError as error:
+        return _failed(crawler, read, error, attempt.fetched, time.monotonic() - started)
+    return FinishedRead(
+        read.distribution_id,
+        record_outcome(reading.record),
+        reading.record,
+        extract=reading.extract,
+        bytes_fetched=attempt.fetched.bytes,
+        requests=attempt.fetched.requests,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _is_zip(parts: FilenameParts) -> bool:
+    return parts.kind != DistributionKind.SDIST or parts.filename.lower().endswith(".zip")
+
+
+class _Attempt:
+    """One attempt at a distribution; `fetched` is what it took until now, also where it fails."""
+
+    def __init__(self, crawler: Crawler, read: PendingRead) -> None:
+        self._crawler = crawler
+        self._pending = read
+        self.fetched = _NOTHING_FETCHED
+
+    def read_whole(self) -> FinishedReading:
+        """Has the file read as it comes."""
+        pending, crawler = self._pending, self._crawler
+        reading, self.fetched = crawler.index.stream_file(
+            pending.url,
+            lambda body: crawler.readers.read(body, pending.filename, project=pending.project),
+            sha256=pending.sha256,
+            size=pending.size,
+            max_bytes=crawler.readers.limits.max_file_bytes,
+        )
+        return reading
+
+    def read_in_parts(self, size: int) -> FinishedReading:
+        """Has a zip of `size` bytes read where its directory and its metadata lie."""
+        pending, crawler = self._pending, self._crawler
+        with crawler.index.open_ranges(
+            pending.url,
+            sha256=pending.sha256,
+            size=size,
+            max_bytes=crawler.readers.limits.max_file_bytes,
+            metadata_sha256=pending.core_metadata_sha256,
+            has_sidecar=pending.core_metadata,
+        ) as file:
+            try:
+                try:
+                    reading = crawler.readers.read(file, pending.filename, project=pending.project)
+                except MismatchError:
+                    reading = None
+                if reading is None or (reading.record.error and reading.record.error.kind in _TOLD_BY_BYTES):
+                    reading = crawler.readers.read(file.whole(), pending.filename, project=pending.project)
+            finally:
+                self.fetched = file.fetched
+        return reading
+
+
+def _failed(
+    crawler: Crawler, read: PendingRead, error: PackageIndexError, fetched: FetchedBytes, seconds: float
+) -> FinishedRead:
+    outcome, kind, due_at = Outcome.ERROR, "refused", 0.0
+    if isinstance(error, GoneError) and not read.is_live:
+        outcome, kind = Outcome.VANISHED, "gone"
+    elif isinstance(error, TransientError | GoneError):
+        next_try = crawler.next_try(read.attempts, read.first_failed_at)
+        outcome = Outcome.GAVE_UP if next_try is None else Outcome.PENDING
+        kind, due_at = "gone" if isinstance(error, GoneError) else "transient", next_try or 0.0
+    elif isinstance(error, TooLargeError):
+        kind = ErrorKind.LIMIT_EXCEEDED
+    elif isinstance(error, ContentError):
+        kind = "wrong content"
+    return FinishedRead(
+        read.distribution_id,
+        outcome,
+        error_kind=kind,
+        error_text=str(error),
+        due_at=due_at,
+        bytes_fetched=fetched.bytes,
+        requests=fetched.requests,
+        seconds=seconds,
+    )
