@@ -52,6 +52,8 @@ def decode_text(content: bytes, name: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(notes)
 
 
+MAX_HEADER_BYTES = 2 * 1024**2
+"""Of headers, without the description behind them: a parser needs fifty times their size where lines are short."""
 _BLANK_LINE = re.compile(rb"(?:\A|(?>\r\n|\r|\n))(?>\r\n|\r|\n)")
 _PLAIN_HEADERS = re.compile(r"(?:[!-9;-~]++:[^\r\n]*+(\n[\t ][^\r\n]*+)*+(?:\n|\Z))*+(?=\n|\Z)")
 _FOLD = re.compile(r"\n(?=[\t ])")
@@ -76,8 +78,14 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
 
     The headers end where the standard library's reader (and so an installer) sees their end.
     """
+    notes = []
+    if len(content) > MAX_HEADER_BYTES:
+        content = headers_of(content)
+    if len(content) > MAX_HEADER_BYTES:
+        content = content[: content.rfind(b"\n", 0, MAX_HEADER_BYTES) + 1]
+        notes.append(f"{name}: what the headers have after {MAX_HEADER_BYTES} bytes is left out")
     text, decode_notes = decode_text(content, name)
-    notes = list(decode_notes)
+    notes += decode_notes
     fields = _plain_fields(text)
     if fields is None:
         fields, defect = _any_fields(text)
@@ -160,7 +168,8 @@ def _plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:
     identifier = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
     extras = rf"\[{identifier}(?:, ?{identifier})*\]"
     variable = (
-        r"(?:python_(?:full_)?version|os_name|sys_platform|platform_(?:machine|system|python_implementation)|extra)"
+        r"(?:python_(?:full_)?version|os_name|sys_platform|platform_(?:machine|system|python_implementation)"
+        r"|implementation_name|extra)"
     )
     text = r"[A-Za-z0-9_.+-]*"
     comparison = rf"""{variable} ?(?:[=!]=|[<>]=?) ?(?:"{text}"|'{text}')"""
@@ -173,19 +182,26 @@ def _plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 _PLAIN_REQUIREMENT, _PLAIN_SPECIFIERS = _plain_requirement()
+MAX_CHECKED_CHARACTERS = 4096
+"""What is longer is not checked: a requirement of megabytes costs `packaging` hundreds of them."""
 
 
 def requirement_notes(requires_dist: Iterable[str], requires_python: str | None) -> tuple[str, ...]:
     """Notes on what is neither PEP 508 nor PEP 440 (nor a form that `packaging` still accepts)."""
     notes = []
     for requirement in requires_dist:
+        if len(requirement) > MAX_CHECKED_CHARACTERS:
+            notes.append(f"too long to be checked as a requirement: {printable(requirement, 100)}")
+            continue
         if _PLAIN_REQUIREMENT.fullmatch(requirement):
             continue
         try:
             Requirement(requirement)
         except (InvalidRequirement, ValueError, RecursionError):  # ValueError: a number with thousands of digits
             notes.append(f"not a requirement: {printable(requirement)}")
-    if requires_python is not None and not _PLAIN_SPECIFIERS.fullmatch(requires_python):
+    if requires_python is not None and len(requires_python) > MAX_CHECKED_CHARACTERS:
+        notes.append(f"too long to be checked: Requires-Python: {printable(requires_python, 100)}")
+    elif requires_python is not None and not _PLAIN_SPECIFIERS.fullmatch(requires_python):
         try:
             SpecifierSet(requires_python)
         except (InvalidSpecifier, ValueError):
