@@ -117,14 +117,15 @@ def _setuptools(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
     another build backend may give it.
     """
     backend = tree.table("build-system").get("build-backend", "setuptools")
-    if _uses_pbr(tree) or not str(backend).startswith("setuptools"):
+    project = tree.table("project")
+    if _uses_pbr(tree) or not str(backend).startswith("setuptools") or (project and "name" not in project):
         return None
     options = tree.setup_cfg.get("options", {})
     extras_options = tree.setup_cfg.get("options.extras_require", {})
     if "setup.py" in tree.files:
         script = tree.read_setup_script() or SetupArguments()
     else:
-        script = SetupArguments(is_complete=bool(options or extras_options or tree.table("project")))
+        script = SetupArguments(is_complete=bool(options or extras_options or project))
     install_requires, by = _install_requires(tree, script, options)
     extras_require, extras_by = _extras_require(tree, script, extras_options)
     if install_requires is None or extras_require is None or None in extras_require.values():
@@ -176,10 +177,14 @@ def _extras_require(
 
 
 def _setup_cfg_lines(tree: SourceTree, value: str) -> Lines:
-    """A list of setup.cfg: one requirement a line, or separated by `;` on one line, or the name of a file."""
+    """A list of setup.cfg: one requirement a line, or separated by `;` on one line, or the name of a file.
+
+    A marker has quotes, so a line with quotes is one requirement.
+    """
     if value.startswith("file:"):
         return _requirements_files(tree, [name.strip() for name in value.removeprefix("file:").split(",")])
-    lines = value.splitlines() if "\n" in value else value.split(";")
+    is_one_line = "\n" not in value and "'" not in value and '"' not in value
+    lines = value.split(";") if is_one_line else value.splitlines()
     return [line.strip() for line in lines if line.strip()]
 
 

@@ -28,7 +28,9 @@ from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 from pypi_assets.distributions.source_tree import SourceTree
 
-_AT_TOP = frozenset({"PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py", "flit.ini", "CMakeLists.txt"})
+_AT_TOP = frozenset(
+    {"PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", "flit.ini", "CMakeLists.txt"}
+)
 _IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3}
 """Build files that lie in folders too, and how deep at the most, the top folder included."""
 _VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-MAX_SOURCE_BYTES = 512 * 1024
+MAX_SOURCE_BYTES = 256 * 1024
 MAX_STEPS = 200_000
 """Statements, expressions and items of lists that are looked at, at most: what is longer is not told."""
 MAX_CALL_DEPTH = 8

@@ -1,0 +1,121 @@
+"""Poetry's own requirements become the PEP 508 that its wheels have."""
+
+import pytest
+import tomli
+from packaging.requirements import Requirement
+
+from pypi_assets.distributions.poetry_requirements import poetry_requirements
+
+
+def converted(dependencies: str, rest: str = "") -> list[str] | None:
+    found = poetry_requirements(tomli.loads(f"{rest}\n[dependencies]\n{dependencies}"))
+    for requirement in found[0] if found else ():
+        Requirement(requirement)
+    return found and found[0]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "specifiers"),
+    [
+        ("*", ""),
+        ("^1.2.3", ">=1.2.3,<2.0.0"),
+        ("^1.2", ">=1.2,<2.0"),
+        ("^1", ">=1,<2"),
+        ("^0.2.3", ">=0.2.3,<0.3.0"),
+        ("^0.0.3", ">=0.0.3,<0.0.4"),
+        ("^0.0", ">=0.0,<0.1"),
+        ("^0", ">=0,<1"),
+        ("^1.2.3b1", ">=1.2.3b1,<2.0.0"),
+        ("^2020.1.2.3", ">=2020.1.2.3,<2021.0.0"),
+        ("~1.2.3", ">=1.2.3,<1.3.0"),
+        ("~1.2", ">=1.2,<1.3"),
+        ("~1", ">=1,<2"),
+        ("~=1.2", "~=1.2"),
+        ("1.2.3", "==1.2.3"),
+        ("=1.2", "==1.2"),
+        ("1.2.*", "==1.2.*"),
+        (">=1.2, <2, !=1.5", ">=1.2,<2,!=1.5"),
+        (">= 1.2 <2", ">=1.2,<2"),
+        ("v1.0", "==1.0"),
+        ("^1.0 || ^2.0", ">=1.0,<3.0"),
+    ],
+)
+def test_versions(constraint, specifiers):
+    assert converted(f'a = "{constraint}"') == [f"a{specifiers}"]
+    assert converted(f'a = {{version = "{constraint}"}}') == [f"a{specifiers}"]
+
+
+@pytest.mark.parametrize(
+    ("details", "requirement"),
+    [
+        ('{version = "^1", extras = ["x", "y"]}', "a[x,y]>=1,<2"),
+        ('{version = "*", markers = "os_name == \'nt\'"}', "a; os_name == 'nt'"),
+        ('{version = "*", python = "^3.7"}', 'a; python_version >= "3.7" and python_version < "4.0"'),
+        ('{version = "*", python = ">3.7"}', 'a; python_full_version > "3.7"'),
+        ('{version = "*", python = ">=3.7.1"}', 'a; python_full_version >= "3.7.1"'),
+        ('{version = "*", python = "2.7.*"}', 'a; python_version == "2.7"'),
+        ('{version = "*", python = "*"}', "a"),
+        (
+            '{version = "*", python = "~2.7 || >=3.5"}',
+            'a; (python_version >= "2.7" and python_version < "2.8") or (python_version >= "3.5")',
+        ),
+        (
+            '{version = "*", python = ">=3.7", platform = "win32", markers = "os_name == \'a\' or os_name == \'b\'"}',
+            "a; python_version >= \"3.7\" and sys_platform == \"win32\" and (os_name == 'a' or os_name == 'b')",
+        ),
+        ('{git = "https://example.org/a.git"}', "a @ git+https://example.org/a.git"),
+        (
+            '{git = "https://example.org/a.git", tag = "t", subdirectory = "s"}',
+            "a @ git+https://example.org/a.git@t#subdirectory=s",
+        ),
+        ('{git = "git@example.org:x/a.git", branch = "b"}', "a @ git+ssh://git@example.org/x/a.git@b"),
+        (
+            '{url = "https://example.org/a.zip", python = "<3.8"}',
+            'a @ https://example.org/a.zip ; python_version < "3.8"',
+        ),
+    ],
+)
+def test_details(details, requirement):
+    assert converted(f"a = {details}") == [requirement]
+
+
+@pytest.mark.parametrize(
+    "dependency",
+    [
+        'a = "^1 || ^3"',
+        'a = {path = "../a"}',
+        "a = {}",
+        "a = 1",
+        "a = [1]",
+        'a = {version = ["1"]}',
+        'a = "what?"',
+        'a = "^x"',
+        'a = "^1.*"',
+        f'a = "^{"9" * 5000}"',
+    ],
+)
+def test_what_cannot_be_converted_leaves_all_unknown(dependency):
+    assert converted(f'b = "*"\n{dependency}') is None
+
+
+def test_extras_and_several_constraints():
+    poetry = tomli.loads("""
+        [extras]
+        X_y = ["A-b", "c"]
+        z = ["c"]
+        [dependencies]
+        python = "^3.8"
+        A_b = {version = "1", optional = true}
+        c = {version = "*", optional = true, python = "<3.9"}
+        unused = {version = "*", optional = true}
+        d = [{version = "<2", python = "<3.8"}, {version = ">=2", python = ">=3.8"}]
+    """)
+    assert poetry_requirements(poetry) == (
+        [
+            'A_b==1; extra == "x-y"',
+            'c; python_version < "3.9" and (extra == "x-y" or extra == "z")',
+            'd<2; python_version < "3.8"',
+            'd>=2; python_version >= "3.8"',
+        ],
+        ["x-y", "z"],
+    )

@@ -1,0 +1,240 @@
+"""Which file of an sdist tells what it requires, and where that stays unknown, which is not the same as none."""
+
+import pytest
+
+from pypi_assets.distributions.extracts import decode_extract, encode_extract
+from pypi_assets.distributions.models import DistributionRecord
+from pypi_assets.distributions.reader import make_record, read_distribution, read_path
+from pypi_assets_tests.builders import core_metadata, make_sdist
+
+PROJECT = '[project]\nname = "demo"\nversion = "1.0"\n'
+OPTIONAL = "[project.optional-dependencies]\nX_y = [\"b; os_name == 'nt' or os_name == 'posix'\"]\n"
+EGG_INFO = {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "demo.egg-info/requires.txt": "c\n[e]\nd\n"}
+NO_REQUIRES = {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0")}
+OPTIONAL_FIELD = "optional-dependencies"
+SETUP = "from setuptools import setup\n"
+SETUPTOOLS = "[tool.setuptools.dynamic]\ndependencies = "
+INSTALLS_A = f"{SETUP}setup(install_requires=['a'])"
+FROM_FILE = "[options]\ninstall_requires = file: requirements.txt\n"
+FROM_CFG = "[options]\ninstall_requires = a\n"
+
+
+def dynamic(*fields: str) -> str:
+    return f"{PROJECT}dynamic = {list(fields)}\n"
+
+
+def read(folder, files: dict[str, str], **arguments) -> DistributionRecord:
+    record = read_path(make_sdist(folder, "demo", "1.0", files={"demo.py": "", **files}, **arguments))
+    assert record.error is None
+    return record
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files", "requires_dist", "rule"),
+    [
+        # PKG-INFO since 2.2 comes first, unless it says that it may change
+        (
+            {"metadata_version": "2.2", "requires_dist": ["p"]},
+            {"pyproject.toml": f'{PROJECT}dependencies = ["q"]'},
+            ("p",),
+            "static PKG-INFO",
+        ),
+        ({"metadata_version": "2.4"}, EGG_INFO, (), "static PKG-INFO"),
+        ({"metadata_version": "2.10", "requires_dist": ["p"]}, {}, ("p",), "static PKG-INFO"),
+        (
+            {"metadata_version": "2.2", "requires_dist": ["p"], "extra_headers": [("Dynamic", "Requires-Dist")]},
+            EGG_INFO,
+            ("c", 'd; extra == "e"'),
+            "requires.txt",
+        ),
+        (
+            {"metadata_version": "2.3", "requires_dist": ["p"], "extra_headers": [("Dynamic", "requires-dist")]},
+            {},
+            ("p",),
+            "PKG-INFO",
+        ),
+        # [project]
+        (
+            {"requires_dist": ["p"]},
+            {"pyproject.toml": f'{PROJECT}dependencies = ["a >= 1"]\n{OPTIONAL}', **EGG_INFO},
+            ("a >= 1", "b; (os_name == 'nt' or os_name == 'posix') and extra == \"x-y\""),
+            "pyproject.toml",
+        ),
+        ({}, {"pyproject.toml": PROJECT}, (), "pyproject.toml"),
+        ({}, {"pyproject.toml": dynamic("version"), "setup.py": INSTALLS_A}, (), "pyproject.toml"),
+        ({}, {"pyproject.toml": dynamic("dependencies"), **EGG_INFO}, ("c", 'd; extra == "e"'), "requires.txt"),
+        ({}, {"pyproject.toml": dynamic(OPTIONAL_FIELD), **EGG_INFO}, ("c", 'd; extra == "e"'), "requires.txt"),
+        ({}, {"pyproject.toml": "[project]\ndependencies = ['no-name']"}, None, None),
+        ({}, {"pyproject.toml": "[project\n"}, None, None),
+        # the build backends' own tables
+        (
+            {"requires_dist": ["p"]},
+            {"pyproject.toml": '[tool.poetry]\nname = "demo"\n[tool.poetry.dependencies]\npython = "^3"\na = "^1.2"'},
+            ("a>=1.2,<2.0",),
+            "pyproject.toml (poetry)",
+        ),
+        (
+            {},
+            {"pyproject.toml": f'{dynamic("dependencies")}[tool.poetry.dependencies]\na = "1"'},
+            ("a==1",),
+            "pyproject.toml (poetry)",
+        ),
+        (
+            {"requires_dist": ["p"]},
+            {"pyproject.toml": '[tool.poetry]\nname = "demo"\n[tool.poetry.dependencies]\na = {path = "../a"}'},
+            ("p",),
+            "PKG-INFO",
+        ),
+        (
+            {},
+            {
+                "pyproject.toml": '[tool.flit.metadata]\nmodule = "demo"\nrequires = ["a"]\ndev-requires = ["b"]\n'
+                '[tool.flit.metadata.requires-extra]\nx = ["c"]'
+            },
+            ("a", 'c; extra == "x"', 'b; extra == "dev"'),
+            "pyproject.toml (flit)",
+        ),
+        ({}, {"pyproject.toml": '[tool.flit.metadata]\nmodule = "demo"'}, (), "pyproject.toml (flit)"),
+        # the .egg-info
+        ({"requires_dist": ["p"]}, EGG_INFO, ("c", 'd; extra == "e"'), "requires.txt"),
+        ({}, NO_REQUIRES, (), ".egg-info without requires.txt"),
+        ({}, {**NO_REQUIRES, "setup.py": f"{SETUP}setup(install_requires=r)"}, (), ".egg-info without requires.txt"),
+        ({"requires_dist": ["p"]}, NO_REQUIRES, ("p",), "PKG-INFO"),
+        ({}, {"demo.egg-info/SOURCES.txt": ""}, None, None),
+        # PKG-INFO from before 2.2, alone
+        ({"requires_dist": ["p"]}, {}, ("p",), "PKG-INFO"),
+        ({"metadata_version": "1.0"}, {}, None, None),
+        ({"metadata_version": "two"}, {}, None, None),
+    ],
+)
+def test_the_first_file_that_tells_decides(tmp_path, arguments, files, requires_dist, rule):
+    record = read(tmp_path, files, **arguments)
+    assert (record.requires_dist, record.requires_by) == (requires_dist, rule)
+
+
+@pytest.mark.parametrize(
+    ("files", "requires_dist", "rule"),
+    [
+        ({"setup.cfg": "[options]\ninstall_requires =\n    a>1\n    # no\n    b\n"}, ("a>1", "b"), "setup.cfg"),
+        ({"setup.cfg": "[options]\ninstall_requires = a>1; b\n"}, ("a>1", "b"), "setup.cfg"),
+        (
+            {"setup.cfg": "[options]\ninstall_requires =\n a; os_name=='nt'\n[options.extras_require]\nX_y =\n b\n"},
+            ("a; os_name=='nt'", 'b; extra == "x-y"'),
+            "setup.cfg",
+        ),
+        ({"setup.cfg": "[options.extras_require]\nx = b\n"}, ('b; extra == "x"',), "setup.cfg"),
+        ({"setup.cfg": "[options]\nzip_safe = no\n"}, (), "setup.py"),
+        ({"setup.cfg": "[bdist_wheel]\nuniversal = 1\n"}, None, None),
+        (
+            {"setup.cfg": FROM_FILE, "requirements.txt": "a # b\n#\n\nc\n"},
+            ("a", "c"),
+            "setup.cfg",
+        ),
+        ({"setup.cfg": "[options]\ninstall_requires = file: other.txt\n"}, None, None),
+        ({"setup.cfg": FROM_FILE, "requirements.txt": "-r x\n"}, None, None),
+        (
+            {"setup.cfg": FROM_CFG, "setup.py": f"{SETUP}setup(install_requires=['b'])"},
+            ("b",),
+            "setup.py",
+        ),
+        ({"setup.cfg": FROM_CFG, "setup.py": f"{SETUP}setup()"}, ("a",), "setup.cfg"),
+        ({"setup.cfg": FROM_CFG, "setup.py": f"{SETUP}setup(**unknown)"}, None, None),
+        (
+            {"setup.cfg": "[options.extras_require]\nx = b\n", "setup.py": f"{SETUP}setup(install_requires=['a'])"},
+            ("a", 'b; extra == "x"'),
+            "setup.py",
+        ),
+        (
+            {
+                "setup.py": f"{SETUP}extras = {{'x': ['b'], ':os_name==\"nt\"': 'c'}}\n"
+                "setup(install_requires=['a  >1'], extras_require=extras)"
+            },
+            ("a >1", 'b; extra == "x"', 'c; os_name=="nt"'),
+            "setup.py",
+        ),
+        ({"setup.py": f"{SETUP}setup(name='demo')"}, (), "setup.py"),
+        ({"setup.py": "from distutils.core import setup\nsetup(name='demo', requires=['a'])"}, (), "setup.py"),
+        ({"setup.py": f"{SETUP}setup(install_requires=open('r').read())"}, None, None),
+        ({"setup.py": f"{SETUP}setup(install_requires=['a'], extras_require=unknown)"}, None, None),
+        ({"setup.py": f"{SETUP}setup(name='demo', **unknown)"}, None, None),
+        ({"setup.py": f"{SETUP}if x: setup(install_requires=['a'])\nelse: setup()"}, None, None),
+        ({"setup.py": "print(1)\n"}, None, None),
+        ({"setup.py": f"{SETUP}setup(", "setup.cfg": FROM_CFG}, None, None),
+        (
+            {"setup.py": f"{SETUP}setup()", "pyproject.toml": '[build-system]\nbuild-backend = "other"'},
+            None,
+            None,
+        ),
+        (
+            {
+                "pyproject.toml": f'{dynamic("dependencies")}{SETUPTOOLS}{{file = "requirements.txt"}}',
+                "requirements.txt": "a\n",
+            },
+            ("a",),
+            "pyproject.toml",
+        ),
+        (
+            {"pyproject.toml": f'{dynamic("dependencies")}{SETUPTOOLS}{{file = ["other.txt"]}}'},
+            None,
+            None,
+        ),
+        (
+            {"pyproject.toml": dynamic("dependencies") + OPTIONAL, "setup.py": f"{SETUP}setup(install_requires=['a'])"},
+            ("a", "b; (os_name == 'nt' or os_name == 'posix') and extra == \"x-y\""),
+            "setup.py",
+        ),
+        # pbr
+        ({"setup.cfg": "[files]\npackages = demo\n", "requirements.txt": "a>1\n"}, ("a>1",), "requirements.txt (pbr)"),
+        (
+            {"setup.py": f"{SETUP}setup(setup_requires=['pbr'], pbr=True)", "requirements.txt": "a>1\n"},
+            ("a>1",),
+            "requirements.txt (pbr)",
+        ),
+        ({"setup.py": f"{SETUP}setup(setup_requires=['pbr'], pbr=True)"}, None, None),
+        ({"setup.py": f"{SETUP}setup(name='demo')", "requirements.txt": "a\n"}, (), "setup.py"),
+    ],
+)
+def test_setuptools_without_an_egg_info(tmp_path, files, requires_dist, rule):
+    record = read(tmp_path, files, metadata_version="1.0")
+    assert (record.requires_dist, record.requires_by) == (requires_dist, rule)
+
+
+@pytest.mark.parametrize(
+    ("files", "extras"),
+    [
+        ({"pyproject.toml": PROJECT + OPTIONAL}, ("x-y",)),
+        (EGG_INFO, ("e",)),
+        ({"setup.py": f"{SETUP}setup(extras_require={{'T_t': []}})"}, ("t-t",)),
+    ],
+)
+def test_extras_are_those_of_the_rule(tmp_path, files, extras):
+    assert read(tmp_path, files).provides_extra == extras
+
+
+def test_extras_of_pkg_info(tmp_path):
+    assert read(tmp_path, {}, metadata_version="2.2", provides_extra=["A_b"]).provides_extra == ("A_b",)
+
+
+def test_what_no_line_can_hold_is_replaced(tmp_path):
+    files = {
+        "setup.py": f"{SETUP}extras = {{':os_name==\"\\0\"': ['b']}}\n"
+        "setup(install_requires=['a\\0>1\\x1b'], extras_require=extras)"
+    }
+    assert read(tmp_path, files).requires_dist == ("a >1", 'b; os_name==" "')
+    assert read(tmp_path, {"pyproject.toml": f'{PROJECT}dependencies = ["a\\u0000"]'}).requires_dist == ("a",)
+
+
+def test_a_stored_extract_gives_the_same_record(tmp_path):
+    files = {"pyproject.toml": f'{PROJECT}dependencies = ["é"]\ndate = 2020-01-01\n[tool.x]\n"a.b" = [1.5, nan]\n'}
+    path = make_sdist(tmp_path, "demo", "1.0", files=files)
+    with path.open("rb") as source:
+        reading = read_distribution(source, path.name, hash_content=False)
+    assert reading.record.requires_dist == ("é",)
+    assert make_record(decode_extract(encode_extract(reading.extract)), path.name) == reading.record
+
+
+@pytest.mark.parametrize("content", ['{"project": {"name": "x", "dependencies": ["a"]}}', "a = [", "n = " + "9" * 40])
+def test_a_pyproject_that_is_no_toml_counts_for_nothing(tmp_path, content):
+    record = read(tmp_path, {"pyproject.toml": content})
+    assert record.requires_dist is None
+    assert any("pyproject.toml is broken" in note for note in record.notes) is not content.startswith("n")
