@@ -86,9 +86,11 @@ class SourceTree:
 
     @cached_property
     def uses_cython(self) -> bool:
-        """Whether Cython is asked for, so that .pyx files become modules."""
+        """Whether a build has Cython, so that .pyx files become modules: what is not asked for is not there."""
         required = strings(self.table("build-system").get("requires"))
-        return any("cython" in each.lower() for each in required) or b"ythonize" in self.files.get("setup.py", b"")
+        script = self.files.get("setup.py", b"")
+        is_offered = not required or b"setup_requires" in script
+        return any("cython" in each.lower() for each in required) or (is_offered and b"ythonize" in script)
 
     @cached_property
     def has_compiled_sources(self) -> bool:

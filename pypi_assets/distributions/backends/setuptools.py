@@ -17,7 +17,11 @@ from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
 
-_EXTENSION = re.compile(rb"Extension\(\s*(?:name\s*=\s*|target\s*=\s*)?[\"']([A-Za-z_][\w.]*)[\"']")
+_EXTENSION = re.compile(
+    rb"Extension\(\s*(?:name\s*=\s*|target\s*=\s*)?[\"']([A-Za-z_][\w.]*)[\"']"
+    rb"(?:\s*,\s*(?:sources\s*=\s*)?\[\s*[\"']([^\"'\n]*)[\"'])?"
+)
+"""The name of an extension module, and its first source."""
 _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:True|1)")
 _PACKAGES_LIST = re.compile(rb"\bpackages[\"']?\s*+[=:]\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _TEXT = re.compile(rb"[\"']([\w.-]+)[\"']")
@@ -94,7 +98,8 @@ def _takes_data(tree: SourceTree) -> bool:
 
 def _extensions(tree: SourceTree) -> tuple[str, ...]:
     tool = tree.table("tool")
-    names = [name.decode() for name in _EXTENSION.findall(tree.files.get("setup.py", b""))]
+    found = _EXTENSION.findall(tree.files.get("setup.py", b""))
+    names = [name.decode() for name, source in found if tree.uses_cython or not source.endswith(b".pyx")]
     for table, array, key in (("setuptools", "ext-modules", "name"), ("setuptools-rust", "ext-modules", "target")):
         entries = tool.get(table, {}).get(array) if isinstance(tool.get(table), dict) else None
         told = [entry.get(key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []

@@ -283,6 +283,17 @@ def test_modules(contents, expected, by):
             id="Cython's sources at the top",
         ),
         pytest.param(
+            files(
+                "demo/__init__.py",
+                "demo/fast.pyx",
+                setup_py="setup(packages=['demo'],\n"
+                "ext_modules=cythonize([Extension('demo.fast', ['demo/fast.pyx'])]))\n",
+                pyproject='[build-system]\nrequires = ["setuptools"]\n',
+            ),
+            ["demo"],
+            id="Cython is not there unless it is asked for",
+        ),
+        pytest.param(
             files("demo/__init__.py", "demo/fast.pyx", setup_py="setup(packages=['demo'])\n"),
             ["demo"],
             id="no Cython is asked for",

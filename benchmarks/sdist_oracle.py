@@ -1,0 +1,140 @@
+"""Does an sdist say what the wheel of the same release turned out to hold?
+
+    python -m benchmarks.sdist_oracle [FOLDER]
+
+`FOLDER` (default .corpora) holds `pairs`, an sdist and a wheel of each of many releases, which
+`python -m benchmarks.corpora.download` brings. The modules that are told from the sdist are compared with those in the
+wheel, and the requirements where the sdist's are known. Every difference is printed; docs/sdist-differences.md gives
+the reasons. Public modules are those without a leading underscore in any part of their name.
+
+Fails if the mean Jaccard index of the public modules is below 0.98, or if any requirements differ.
+"""
+
+import argparse
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+
+from benchmarks.corpora.download import FOLDER
+from pypi_assets.distributions.models import DistributionRecord
+from pypi_assets.distributions.reader import read_path
+
+LEAST_PUBLIC = 0.98
+SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The records of an sdist and of a wheel of the same release."""
+
+    release: str
+    sdist: DistributionRecord
+    wheel: DistributionRecord
+
+
+def read_pairs(folder: Path) -> list[Pair]:
+    sdists = {parse_sdist_filename(path.name): path for path in folder.glob("*.tar.gz")}
+    wheels = {parse_wheel_filename(path.name)[:2]: path for path in folder.glob("*.whl")}
+    return [
+        Pair(f"{name} {version}", read_path(sdists[name, version]), read_path(wheels[name, version]))
+        for name, version in sorted(sdists.keys() & wheels.keys())
+    ]
+
+
+def public(modules: set[str]) -> set[str]:
+    return {name for name in modules if not any(part.startswith("_") for part in name.split("."))}
+
+
+def jaccard(one: set[str], other: set[str]) -> float:
+    """1 where both are the same, also where both are empty."""
+    return len(one & other) / len(one | other) if one | other else 1.0
+
+
+def canonical(requirement: str) -> str:
+    """One spelling for all that mean the same: names, extras and specifiers in one form, markers by packaging."""
+    try:
+        parsed = Requirement(requirement)
+    except InvalidRequirement:
+        return requirement
+    parsed.name = canonicalize_name(parsed.name)
+    parsed.extras = {canonicalize_name(extra) for extra in parsed.extras}
+    return str(parsed)
+
+
+def listing(names: set[str]) -> str:
+    shown = sorted(names)[:SHOWN]
+    return ", ".join(shown) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def compare_modules(pairs: list[Pair]) -> tuple[float, float]:
+    """Prints each difference and the means by rule; returns the mean indices of public and of all modules."""
+    public_by_rule: dict[str, list[float]] = defaultdict(list)
+    every: list[float] = []
+    stubs_differ = []
+    for pair in pairs:
+        told, found = set(pair.sdist.modules or ()), set(pair.wheel.modules or ())
+        public_by_rule[pair.sdist.modules_by or "unknown"].append(jaccard(public(told), public(found)))
+        every.append(jaccard(told, found))
+        if pair.sdist.stubs != pair.wheel.stubs:
+            stubs_differ.append(pair.release)
+        if told != found:
+            print(f"{pair.release} ({pair.sdist.modules_by}): {every[-1]:.3f}")
+            for side, names in (("sdist", told - found), ("wheel", found - told)):
+                if names:
+                    print(f"    only in the {side}: {listing(names)}")
+    print(f"\n{'rule':40}{'pairs':>6}{'public':>8}")
+    for rule, values in sorted(public_by_rule.items(), key=lambda item: -len(item[1])):
+        print(f"{rule:40}{len(values):6}{fmean(values):8.4f}")
+    if stubs_differ:
+        print(f"stubs differ: {', '.join(stubs_differ)}")
+    return fmean(value for values in public_by_rule.values() for value in values), fmean(every)
+
+
+def compare_requirements(pairs: list[Pair]) -> int:
+    """Prints each difference; returns how many pairs differ."""
+    rules: Counter[str] = Counter()
+    differing = 0
+    for pair in pairs:
+        rules[pair.sdist.requires_by or "unknown"] += 1
+        if pair.sdist.requires_dist is None:
+            continue
+        told = set(map(canonical, pair.sdist.requires_dist))
+        found = set(map(canonical, pair.wheel.requires_dist or ()))
+        if told != found:
+            differing += 1
+            print(f"{pair.release} ({pair.sdist.requires_by}): requirements differ")
+            for side, requirements in (("sdist", told - found), ("wheel", found - told)):
+                if requirements:
+                    print(f"    only in the {side}: {listing(requirements)}")
+    print(f"\n{'requirements by':40}{'pairs':>6}")
+    for rule, count in rules.most_common():
+        print(f"{rule:40}{count:6}")
+    return differing
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
+    folder = parser.parse_args().folder / "pairs"
+    pairs = read_pairs(folder)
+    if not pairs:
+        parser.error(f"no pairs in {folder}: python -m benchmarks.corpora.download brings them")
+    public_mean, mean = compare_modules(pairs)
+    print()
+    differing = compare_requirements(pairs)
+    same = sum(pair.sdist.modules == pair.wheel.modules for pair in pairs)
+    known = sum(pair.sdist.requires_dist is not None for pair in pairs)
+    print(f"\n{len(pairs)} pairs, {same} with the same modules in both")
+    print(f"mean Jaccard index: public modules {public_mean:.4f}, all modules {mean:.4f}")
+    print(f"requirements are known from {known} sdists, {differing} of them differ from the wheel's")
+    if public_mean < LEAST_PUBLIC or differing:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
