@@ -1,0 +1,140 @@
+"""How one distribution is fetched: in parts where that is less, whole where parts can't be trusted."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import select
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.lists import StoredLists
+from pypi_assets.catalog.tables import distribution_data, distributions
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.distributions import workers
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets_tests.file_faults import (
+    answers_ranges,
+    answers_sidecars,
+    ignores_ranges,
+    is_file,
+    is_sidecar,
+)
+from pypi_assets_tests.served_index import ServedIndex
+
+PADDING = {f"big/data{number}.bin": random.Random(number).randbytes(100_000) for number in range(4)}
+
+
+def read_data(catalog: Catalog, filename: str):
+    with catalog.read() as connection:
+        return connection.execute(
+            select(distribution_data, distributions.c.size)
+            .join(distributions, distributions.c.id == distribution_data.c.distribution_id)
+            .where(distributions.c.filename == filename)
+        ).one()
+
+
+def counted(index: ServedIndex, fault: Callable[[Request], Response | None] | None = None) -> list[str]:
+    """Lets `fault` answer, and keeps the path of each request for a file or a sidecar."""
+    asked: list[str] = []
+
+    def answer(request: Request) -> Response | None:
+        if is_file(request) or is_sidecar(request):
+            asked.append(request.url.path)
+        return fault(request) if fault else None
+
+    index.faults = answer
+    return asked
+
+
+def big_wheel(index: ServedIndex) -> str:
+    return index.wheel("big", "1.0", files={"big/__init__.py": "", **PADDING}, requires_dist=["small>=1"])
+
+
+def test_a_wheel_is_read_by_its_end_alone(index: ServedIndex, catalog: Catalog):
+    filename = big_wheel(index)
+    asked = counted(index)
+    crawl_full(index.crawler(catalog))
+    data = read_data(catalog, filename)
+    assert (data.outcome, data.requests) == ("data", 1)
+    assert len(asked) == 1
+    assert data.bytes_fetched < data.size // 10
+    assert data.seconds > 0
+
+
+def test_a_small_wheel_is_fetched_whole_at_once(index: ServedIndex, catalog: Catalog):
+    filename = index.wheel("small", "1.0")
+    crawl_full(index.crawler(catalog))
+    data = read_data(catalog, filename)
+    assert (data.requests, data.bytes_fetched) == (1, data.size)
+
+
+def test_an_sdist_is_read_as_it_comes(index: ServedIndex, catalog: Catalog):
+    filename = index.sdist("source", "1.0")
+    crawl_full(index.crawler(catalog))
+    data = read_data(catalog, filename)
+    assert (data.outcome, data.requests, data.bytes_fetched) == ("data", 1, data.size)
+
+
+@pytest.mark.parametrize("case", ["ignored", "other total", "416", "bytes of another file"])
+def test_where_parts_cannot_be_trusted_the_whole_file_tells(index: ServedIndex, catalog: Catalog, case: str):
+    filename = big_wheel(index)
+    content = (index.folder / "built" / filename).read_bytes()
+    faults = {
+        "ignored": ignores_ranges,
+        "other total": answers_ranges(content, total=len(content) + 1),
+        "416": answers_ranges(content, status=416),
+        "bytes of another file": answers_ranges(b"\1" * len(content)),
+    }
+    asked = counted(index, faults[case])
+    crawl_full(index.crawler(catalog))
+    data = read_data(catalog, filename)
+    assert (data.outcome, data.error_kind) == ("data", None)
+    assert data.requests == len(asked)
+    assert (data.requests == 1) == (case == "ignored")
+    assert data.bytes_fetched >= data.size
+
+
+def test_metadata_other_than_the_page_promises_are_read_from_the_whole_file(index: ServedIndex, catalog: Catalog):
+    """The bytes of a part have no hash; the METADATA in it has one."""
+    filename = big_wheel(index)
+    good = (index.folder / "built" / filename).read_bytes()
+    other = ServedIndex(index.folder / "other")
+    name = other.wheel("big", "1.0", files={"big/__init__.py": "", **PADDING}, requires_dist=["malice>=1"])
+    forged = (other.folder / "built" / name).read_bytes()
+    forged = forged[: len(good)].rjust(len(good), b"\0")
+    counted(index, answers_ranges(forged))
+    crawl_full(index.crawler(catalog))
+    data = read_data(catalog, filename)
+    assert data.outcome == "data"
+    assert data.bytes_fetched > len(good)
+    with catalog.read() as connection:
+        assert StoredLists(connection).load([data.requires_dist_id]) == {data.requires_dist_id: ["small>=1"]}
+
+
+@pytest.mark.parametrize("status", [404, 200])
+def test_no_sidecar_or_a_wrong_one_loses_nothing(index: ServedIndex, catalog: Catalog, status: int):
+    """METADATA lies at the start of this wheel, far from the directory."""
+    files = {"early-1.0.dist-info/METADATA": "", "early/__init__.py": "", **PADDING}
+    filename = index.wheel("early", "1.0", files=files, requires_dist=["small>=1"])
+    asked = counted(index, answers_sidecars(status, b"Metadata-Version: 2.1\nName: forged\nVersion: 1.0\n"))
+    crawl_full(index.crawler(catalog))
+    data = read_data(catalog, filename)
+    assert any(path.endswith(".metadata") for path in asked)
+    assert data.outcome == "data"
+    assert "forged" not in (data.details or "")
+    assert data.bytes_fetched < data.size // 2
+
+
+def test_a_reader_that_dies_costs_its_file_alone(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    good, bad = index.sdist("good", "1.0"), index.sdist("crash", "1.0")
+    with ReaderPool(Limits(), size=1) as readers:
+        result = crawl_full(index.crawler(catalog, readers=readers))
+    assert (result.reads.data, result.reads.errors) == (1, 1)
+    assert read_data(catalog, good).outcome == "data"
+    data = read_data(catalog, bad)
+    assert (data.outcome, data.error_kind) == ("error", "reader failure")
+    assert "SIGSEGV" in data.error_text
