@@ -1,44 +1,14 @@
-"""What the readers of zips and tars share: the errors that broken bytes make, and the names of members.
+"""What the readers of zips and tars share: the names of members, and what is kept of their content.
 
-Nothing is unpacked: member names are names and never become paths of this machine. What goes wrong in the middle is
-kept as the extract's error, beside what was found until then.
+Nothing is unpacked: member names are names and never become paths of this machine.
 """
 
-import lzma
 import re
-import struct
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Sequence
-from typing import cast
-
-from isal import igzip_lib
 
 from pypi_assets.distributions.extracts import Extract
-from pypi_assets.distributions.limits import Budget, LimitExceededError
+from pypi_assets.distributions.limits import Budget
 from pypi_assets.distributions.metadata import headers_of
-
-ARCHIVE_ERRORS: tuple[type[Exception], ...] = (
-    zipfile.BadZipFile,  # no zip, a directory that lies, a wrong CRC
-    tarfile.TarError,  # no tar, a broken or truncated header
-    zlib.error,  # broken deflate data in a zip
-    lzma.LZMAError,  # broken xz data, or a dictionary above the memory limit
-    cast("type[Exception]", igzip_lib.IsalError),  # broken gzip data
-    EOFError,  # compressed data ends too early
-    OSError,  # broken bz2 data; a seek to a nonsensical offset. A failing disk or network is a SourceError
-    struct.error,  # fields cut short
-    UnicodeError,  # a name that is not in its declared encoding
-    NotImplementedError,  # a zip's compression method or version that zipfile does not know
-    RuntimeError,  # an encrypted member; RecursionError from a chain of tar headers that extend each other
-    ValueError,  # numbers that are none
-    OverflowError,  # numbers too large for an offset
-    IndexError,  # sparse maps and extra fields that are too short
-    KeyError,  # sparse maps without their fields
-)
-"""All that zipfile, tarfile and the decompressors raise at broken bytes."""
-FAILURES: tuple[type[Exception], ...] = (LimitExceededError, *ARCHIVE_ERRORS)
-
 
 _ODD = re.compile("/[./\n]")
 _ODD_FILE = re.compile("/[./]")
@@ -60,11 +30,13 @@ class Members:
         self._budget.count_member(written)
         if not is_file:
             return None
-        parts = [part for part in written.split("/") if part not in {"", "."}]
-        if written.startswith("/") or ".." in parts or not parts:
-            self._unsafe += 1
-            return None
-        name = "/".join(parts)
+        name = written
+        if written < "0" or "/." in written or "//" in written:  # all others are clean
+            parts = [part for part in written.split("/") if part not in {"", "."}]
+            if written.startswith("/") or ".." in parts or not parts:
+                self._unsafe += 1
+                return None
+            name = "/".join(parts)
         if name in self._seen:
             self._repeated += 1
         else:

@@ -179,13 +179,9 @@ def _members(tar: _Stream) -> Iterator[_Member]:
         if pax:
             name = pax.get(b"GNU.sparse.name") or pax.get(_PATH) or name
             size = _decimal(pax[_SIZE]) if _SIZE in pax else size
-        yield _Member(
-            name=name.decode(errors="replace"),
-            kind=kind,
-            size=0 if kind in _WITHOUT_DATA else size,
-            pax=pax,
-            regions=_read_regions(tar, header) if kind == _SPARSE else None,
-        )
+        size = 0 if kind in _WITHOUT_DATA else size
+        regions = _read_regions(tar, header) if kind == _SPARSE else None
+        yield _Member(name.decode(errors="replace"), kind, size, pax, regions)
         own, extensions = {}, 0
     if not tar.position:
         raise BadTarError("no byte at all")
