@@ -77,7 +77,8 @@ def installed(tree: SourceTree) -> Installed | None:
         return _by_top_level(tree, declared)
     if declared.is_computed:
         return None
-    return _checked(tree, declared, _discovered(tree, declared))
+    found = _checked(tree, declared, _discovered(tree, declared))
+    return found if found.paths or found.extensions or tree.top_level is not None else None
 
 
 def _takes_data(tree: SourceTree) -> bool:
@@ -377,8 +378,10 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
 
 
 def _named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, list[str]]:
-    for root in roots:
-        start = f"{root}/{name}".lstrip("/").replace(".", "/")
+    """The folder that `name` lies in, and its files: one of `roots`, else any at the top."""
+    path = name.replace(".", "/")
+    for root in (*roots, *sorted(folder for folder in tree.folders if "/" not in folder and folder not in roots)):
+        start = f"{root}/{path}" if root else path
         if tree.has_file(f"{start}.py"):
             return root, [f"{start}.py", *(tree.below(start) if start in tree.packages else ())]
         if found := tree.below(start):

@@ -1,0 +1,121 @@
+"""Which rule tells the modules of an sdist: its backend's, the declared import names, or the layout."""
+
+import pytest
+
+from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
+from pypi_assets_tests.builders import make_sdist
+from pypi_assets_tests.distributions.backends.projects import files, source_tree
+
+MESON = {"x.py": "", "meson.build": "py.install_sources('x.py')"}
+FLAT = "setuptools flat layout"
+DEMO = ("demo/__init__.py", "demo/a.py", "tests/test_a.py")
+
+
+def backend(name: str, more: str = "") -> str:
+    return f'[build-system]\nrequires = []\nbuild-backend = "{name}"\n{more}'
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected", "by"),
+    [
+        (files(*DEMO, pyproject=backend("flit_core.buildapi")), ("demo", "demo.a"), "flit module"),
+        (files(*DEMO, pyproject=backend("flit_scm:buildapi")), ("demo", "demo.a"), "flit module"),
+        (files(*DEMO, pyproject=backend("hatchling.build")), ("demo", "demo.a"), "hatch name"),
+        (files(*DEMO, pyproject=backend("poetry.masonry.api")), ("demo", "demo.a"), "poetry name"),
+        (files(*DEMO, pyproject=backend("poetry_dynamic_versioning.backend")), ("demo", "demo.a"), "poetry name"),
+        (files(*DEMO, pyproject=backend("pdm.pep517.api")), ("demo", "demo.a"), "pdm packages"),
+        (files("src/demo/x.py", pyproject=backend("uv_build")), ("demo", "demo.x"), "uv module"),
+        (files(*DEMO, pyproject=backend("maturin")), ("demo", "demo.a", "demo.demo"), "maturin"),
+        (files(*DEMO, pyproject=backend("scikit_build_core.build")), ("demo", "demo.a"), "scikit-build name"),
+        (files(*DEMO, pyproject=backend("scikit_build_core.setuptools.build_meta")), ("demo", "demo.a"), FLAT),
+        (files(pyproject=backend("mesonpy")) | MESON, ("x",), "meson.build"),
+        (files(*DEMO, "setup.py"), ("demo", "demo.a"), FLAT),
+        (files(*DEMO, pyproject=backend("setuptools.build_meta:__legacy__")), ("demo", "demo.a"), FLAT),
+        (files("py3/a.py", "b.py", setup_cfg="[options]\npackage_dir = = py3\n"), ("a",), "setuptools src layout"),
+        (files("odd/place.py", "setup.py") | {"demo.egg-info/top_level.txt": "place\n"}, ("place",), "top_level.txt"),
+    ],
+)  # fmt: skip
+def test_each_backend_has_its_rule(contents, expected, by):
+    found = find_sdist_modules(source_tree(contents))
+    assert (found.names, found.by) == (expected, by)
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected", "by"),
+    [
+        (
+            files("_build/backend.py", *DEMO, pyproject=backend("backend", 'backend-path = ["_build"]\n')),
+            ("demo", "demo.a"),
+            "project's name",
+        ),
+        (
+            files("b.py", "x/a.py", pyproject=backend("b", 'backend-path = ["."]\n[tool.flit.module]\nname = "x"\n')),
+            ("x", "x.a"),
+            "flit module",
+        ),
+        (
+            files("b.py", "x/__init__.py", "y/__init__.py", pyproject=backend("b", 'backend-path = ["."]\n'))
+            | {"x.egg-info/top_level.txt": "x\n"},
+            ("x",),
+            "top_level.txt",
+        ),
+        (files("src/a/b.py", "c.py", pyproject=backend("unknown")), ("a", "a.b"), "src layout"),
+        (files("other.py", "setup.py", "docs/conf.py", pyproject=backend("unknown")), ("other",), "flat layout"),
+        (files("ns/a/b.py", "docs/conf.py", pyproject=backend("unknown")), ("ns", "ns.a", "ns.a.b"), "flat layout"),
+        (files("a/__init__.py", "one.py", pyproject=backend("unknown")), ("a",), "flat layout"),
+        (files("lib/x.py", pyproject=backend("hatchling.build")), ("x",), "lib layout"),
+    ],
+)
+def test_backends_of_the_sdist_itself_and_unknown_ones(contents, expected, by):
+    found = find_sdist_modules(source_tree(contents))
+    assert (found.names, found.by) == (expected, by)
+
+
+def test_declared_import_names_come_before_the_layout():
+    contents = files("src/a/b/__init__.py", "src/a/c.py", "src/d.py", pyproject=backend("unknown"))
+    assert find_sdist_modules(source_tree(contents, declared=("a.b", "d"))).names == ("a", "a.b", "d")
+
+
+def test_no_module_found_is_unknown_and_not_none():
+    assert find_sdist_modules(source_tree(files("README"))) == SdistModules()
+    assert find_sdist_modules(source_tree(files("README", pyproject=backend("hatchling.build")))).names is None
+
+
+def test_a_list_without_packages_is_none():
+    found = find_sdist_modules(source_tree(files("demo.py", pyproject="[tool.setuptools]\npackages = []\n")))
+    assert (found.names, found.by) == ((), "pyproject.toml packages")
+
+
+def test_the_record_of_an_sdist_names_the_rule(tmp_path):
+    contents = files("src/demo-stubs/__init__.pyi", "src/demo-stubs/x.pyi", pyproject=backend("uv_build"))
+    record = read_path(make_sdist(tmp_path, "demo-stubs", "1.0", files=contents))
+    assert (record.modules, record.modules_by, record.stubs) == ((), "uv module", ("demo", "demo.x"))
+
+
+BACKENDS = {
+    "setuptools": "setuptools.build_meta",
+    "poetry": "poetry.core.masonry.api",
+    "flit": "flit_core.buildapi",
+    "hatch": "hatchling.build",
+    "pdm": "pdm.backend",
+    "uv": "uv_build",
+    "maturin": "maturin",
+    "scikit-build": "scikit_build_core.build",
+}
+KEYS = (
+    "packages packages.find packages.find.where package-dir py-modules ext-modules package-data exclude-package-data"
+    " include exclude module module.name metadata.module build build.includes build.package-dir build.sources"
+    " build.targets.wheel build.targets.wheel.packages build.targets.wheel.force-include build-backend.module-name"
+    " build-backend.module-root module-name python-source python-packages manifest-path wheel.packages generate"
+)
+VALUES = ("1", '"x"', "[1]", "{a = 1}", '["x"]', "[{include = 1, path = 1}]", '{"" = "", x = ["y"]}', "true")
+
+
+@pytest.mark.parametrize("tool", BACKENDS)
+def test_settings_of_any_type_do_no_harm(tool):
+    for key in KEYS.split():
+        for value in VALUES:
+            text = backend(BACKENDS[tool], f"[tool.{tool}]\n{key} = {value}\n[project]\nname = 1\n")
+            found = find_sdist_modules(source_tree(files(*DEMO, pyproject=text)))
+            assert found.names is None or found.by is not None, (key, value)
