@@ -119,19 +119,19 @@ def _records() -> Select[Any]:
     data = distribution_data.c
     return (
         select(
-            distributions.c.filename,
-            projects.c.normalized,
-            extract_packs.c.name.label("pack"),
-            extract_packs.c.size.label("pack_size"),
             data.distribution_id,
+            projects.c.normalized,
+            distributions.c.filename,
             data.pack_id,
+            extract_packs.c.name,
+            extract_packs.c.size,
             data.pack_offset,
             data.pack_length,
             data.extractor_version,
             data.requires_dist_id,
+            _requires.c.sha256,
             data.modules_id,
-            _requires.c.sha256.label("requires_dist_sha256"),
-            _modules.c.sha256.label("modules_sha256"),
+            _modules.c.sha256,
             *(data[name] for name in _COMPARED),
         )
         .select_from(distribution_data)
@@ -148,21 +148,13 @@ def _older_than(query: Select[Any], version: int) -> Select[Any]:
 
 
 def _record(row: Any) -> StoredRecord:
+    *place, version, requires_dist_id, requires_dist_sha256, modules_id, modules_sha256 = row[: -len(_COMPARED)]
     return StoredRecord(
-        place=ExtractPlace(
-            distribution_id=row.distribution_id,
-            project=row.normalized,
-            filename=row.filename,
-            pack_id=row.pack_id,
-            pack=row.pack,
-            pack_size=row.pack_size,
-            offset=row.pack_offset,
-            length=row.pack_length,
-        ),
-        extractor_version=row.extractor_version,
-        columns={name: getattr(row, name) for name in _COMPARED},
-        requires_dist=None if row.requires_dist_id is None else (row.requires_dist_id, row.requires_dist_sha256),
-        modules=None if row.modules_id is None else (row.modules_id, row.modules_sha256),
+        place=ExtractPlace(*place),
+        extractor_version=version,
+        columns=dict(zip(_COMPARED, row[-len(_COMPARED) :], strict=True)),
+        requires_dist=None if requires_dist_id is None else (requires_dist_id, requires_dist_sha256),
+        modules=None if modules_id is None else (modules_id, modules_sha256),
     )
 
 

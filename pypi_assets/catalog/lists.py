@@ -4,7 +4,7 @@ import hashlib
 import json
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import orjson
 from sqlalchemy import Connection, select
@@ -17,21 +17,28 @@ _CACHED_LISTS = 4_096
 
 def store_lists(connection: Connection, lists: Iterable[Sequence[str]]) -> dict[tuple[str, ...], int]:
     """Stores those of `lists` that are not there yet; returns the id of each."""
-    contents = {tuple(names): _encode(names) for names in lists}
+    contents = {tuple(names): to_json(names) for names in lists}
     digests = {names: _digest(content) for names, content in contents.items()}
+    found = _find_lists(connection, set(digests.values()))
     rows = [
         {"sha256": digests[names], "length": len(names), "content": zlib.compress(content)}
         for names, content in contents.items()
+        if digests[names] not in found
     ]
     insert_missing(connection, name_lists, sorted(rows, key=lambda row: str(row["sha256"])))
+    found |= _find_lists(connection, {str(row["sha256"]) for row in rows})
+    return {names: found[digest] for names, digest in digests.items()}
+
+
+def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    wanted = sorted(set(digests.values()))
+    wanted = sorted(digests)
     for start in range(0, len(wanted), 1_000):
         query = select(name_lists.c.sha256, name_lists.c.id).where(
             name_lists.c.sha256.in_(wanted[start : start + 1_000])
         )
         found.update((sha256, list_id) for sha256, list_id in connection.execute(query))
-    return {names: found[digest] for names, digest in digests.items()}
+    return found
 
 
 class StoredLists:
@@ -59,15 +66,16 @@ class StoredLists:
 
 def list_digest(names: Sequence[str]) -> str:
     """The hash by which a list is stored, in hex."""
-    return _digest(_encode(names))
+    return _digest(to_json(names))
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _encode(names: Sequence[str]) -> bytes:
+def to_json(value: object) -> bytes:
+    """Compact JSON. Half a surrogate pair, which UTF-8 cannot say, stays as JSON's own escape of it."""
     try:
-        return orjson.dumps(names)
-    except orjson.JSONEncodeError:  # half a surrogate pair, which orjson does not write
-        return json.dumps(list(names), ensure_ascii=True, separators=(",", ":")).encode()
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()

@@ -1,6 +1,5 @@
 """What was read from each distribution, what is still to be read, and what could not be."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,7 +22,7 @@ from sqlalchemy import (
 
 from pypi_assets.catalog.database import insert_missing, storable
 from pypi_assets.catalog.ledger import lock_state, sealed_end
-from pypi_assets.catalog.lists import store_lists
+from pypi_assets.catalog.lists import store_lists, to_json
 from pypi_assets.catalog.packs import StoredPack, enter_pack
 from pypi_assets.catalog.tables import (
     changes,
@@ -295,21 +294,21 @@ def record_columns(record: DistributionRecord) -> dict[str, str | None]:
         "name": record.project,
         "version": record.version,
         "summary": record.summary,
-        "provides_extra": list(record.provides_extra),
+        "provides_extra": record.provides_extra,
         "entry_points": record.entry_points,
         "modules_by": record.modules_by,
         "requires_by": record.requires_by,
-        "stubs": list(record.stubs),
+        "stubs": record.stubs,
         "left_out": record.left_out,
-        "declared": list(record.declared),
-        "notes": list(record.notes),
+        "declared": record.declared,
+        "notes": record.notes,
     }
     return {
         "error_kind": None if record.error is None else record.error.kind,
         "error_text": None if record.error is None else record.error.text,
         "metadata_version": record.metadata_version,
         "requires_python": record.requires_python,
-        "details": json.dumps({name: value for name, value in details.items() if value}, ensure_ascii=True),
+        "details": to_json({name: value for name, value in details.items() if value}).decode(),
     }
 
 
