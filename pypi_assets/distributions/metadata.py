@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from email.parser import HeaderParser
+from io import StringIO
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -52,11 +53,10 @@ def decode_text(content: bytes, name: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(notes)
 
 
-MAX_HEADER_BYTES = 2 * 1024**2
-"""Of headers, without the description behind them: a parser needs fifty times their size where lines are short."""
+MAX_ODD_HEADERS = 2 * 1024**2
+"""In characters: the standard library's reader needs fifty times their size where lines are short."""
 _BLANK_LINE = re.compile(rb"(?:\A|(?>\r\n|\r|\n))(?>\r\n|\r|\n)")
 _PLAIN_HEADERS = re.compile(r"(?:[!-9;-~]++:[^\r\n]*+(\n[\t ][^\r\n]*+)*+(?:\n|\Z))*+(?=\n|\Z)")
-_FOLD = re.compile(r"\n(?=[\t ])")
 _READ_FIELDS = frozenset(
     {"metadata-version", "name", "version", "summary", "requires-python", "requires-dist", "provides-extra"}
     | {"dynamic", "import-name", "import-namespace"}
@@ -78,16 +78,13 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
 
     The headers end where the standard library's reader (and so an installer) sees their end.
     """
-    notes = []
-    if len(content) > MAX_HEADER_BYTES:
-        content = headers_of(content)
-    if len(content) > MAX_HEADER_BYTES:
-        content = content[: content.rfind(b"\n", 0, MAX_HEADER_BYTES) + 1]
-        notes.append(f"{name}: what the headers have after {MAX_HEADER_BYTES} bytes is left out")
-    text, decode_notes = decode_text(content, name)
-    notes += decode_notes
+    text, decode_notes = decode_text(headers_of(content), name)
+    notes = list(decode_notes)
     fields = _plain_fields(text)
     if fields is None:
+        if len(text) > MAX_ODD_HEADERS:
+            text = text[: text.rfind("\n", 0, MAX_ODD_HEADERS) + 1]
+            notes.append(f"{name}: what the headers have after {MAX_ODD_HEADERS} characters is left out")
         fields, defect = _any_fields(text)
         if defect:
             notes.append(f"{name}: the headers end early, at a line that is none ({defect})")
@@ -125,9 +122,9 @@ def _plain_fields(text: str) -> dict[str, list[str]] | None:
         return None
     block = headers.group()
     if headers.group(1):
-        block = _FOLD.sub(" ", block)
+        block = block.replace("\n ", "  ").replace("\n\t", "  ")
     fields: dict[str, list[str]] = {}
-    for line in block.split("\n"):
+    for line in StringIO(block):
         key, _, value = line.partition(":")
         key = key.lower()
         if key in _READ_FIELDS:
