@@ -52,3 +52,12 @@ def test_pages_name_only_what_there_is(page: Path):
                 assert words in known, f"pypi-assets {line}"
     for link in names(r"\]\(([^)#:]+)\)", text):
         assert (page.parent / link).exists(), link
+
+
+def test_every_rule_that_a_record_can_name_is_explained():
+    text = (ROOT / "docs" / "reading.md").read_text()
+    rule = r'(?:Installed\(|\bby = |\bby=|\.by\b[^"\n]*= (?:declared\.by or )?|Requirements\([^"]*, )"([^"]+)"'
+    sources = [path.read_text() for path in (ROOT / "pypi_assets" / "distributions").rglob("*.py")]
+    rules = {name for source in sources for name in names(rule, source)}
+    assert len(rules) > 30
+    assert [name for name in sorted(rules) if f"`{name}`" not in text] == []
