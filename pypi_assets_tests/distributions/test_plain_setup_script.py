@@ -7,7 +7,7 @@ import pytest
 from pypi_assets.distributions.plain_setup_script import read_plain_setup_script
 from pypi_assets.distributions.setup_script import FindPackages, read_setup_script
 
-HEAD = "# -*- coding: utf-8 -*-\nfrom setuptools import setup, find_packages\nimport setuptools\n"
+HEAD = "# -*- coding: utf-8 -*-\nfrom setuptools import setup, find_packages\nimport setuptools\nNAMES = [\n  'a',\n 'b.*']\n"
 PACKAGES = (
     "packages=['a', \"a.b\"],",
     "packages = [\n        'a',  \n        'a.b',\n    ],",
@@ -18,6 +18,8 @@ PACKAGES = (
     "packages=find_packages('.', ['docs']),",
     "packages=setuptools.find_namespace_packages(include=['a.*']),",
     "packages=[],",
+    "packages=NAMES,",
+    "packages=find_packages(exclude=NAMES),",
     "",
 )
 MODULES = ("py_modules=['one'],", "")
@@ -46,14 +48,17 @@ def test_the_arguments_of_find_packages():
     [
         "import x\n",
         "setup(packages=PACKAGES)",
-        "packages = ['a']\nsetup(packages=packages)",
         "setup(packages=['a'] + more)",
         "setup(packages=['a' 'b'])",
         "setup(packages=[name])",
         "setup(packages=find_packages(exclude=EXCLUDED))",
         "setup(packages=find_packages() + ['b'])",
         "setup(packages=find_packages(*where))",
-        "setup(packages=['a'], **more)",
+        "setup(name='a', **more)",
+        "setup(packages=['a'], **{'py_modules': more})",
+        "packages = ['a']\npackages.append('b')\nsetup(packages=packages)",
+        "NAMES = ['a']\nNAMES += more\nsetup(packages=NAMES)",
+        "if x:\n    names = ['a']\nsetup(packages=names)",
         "def find_packages(): return []\nsetup(packages=find_packages())",
         "if x:\n    setup(packages=['a'])\nelse:\n    setup(packages=['b'])\n",
         "setup(packages=['a'], package_dir={'': where})",
@@ -65,6 +70,18 @@ def test_the_arguments_of_find_packages():
 )
 def test_what_is_not_plain(source):
     assert read_plain_setup_script(source.encode()) is None
+
+
+def test_a_variable_of_the_same_name():
+    plain = read_plain_setup_script(b"#\npackages = \\\n['a']\nsetup(packages=packages)")
+    assert plain is not None
+    assert plain.packages == ("a",)
+
+
+def test_a_call_with_more_arguments_is_not_complete():
+    plain = read_plain_setup_script(b"setup(packages=['a'], **more)")
+    assert plain is not None
+    assert (plain.packages, plain.is_complete) == (("a",), False)
 
 
 def test_other_mentions_do_not_count():
