@@ -15,6 +15,7 @@ MAX_SOURCE_BYTES = 256 * 1024
 MAX_STEPS = 200_000
 """Statements, expressions and items of lists that are looked at, at most: what is longer is not told."""
 MAX_CALL_DEPTH = 8
+MAX_SETUP_CALLS = 20
 _SETUP = re.compile(rb"\bsetup\b")
 
 
@@ -593,6 +594,8 @@ class _Script:
         if name == "setup":
             if arguments:
                 _spoil(keywords)
+            if len(self.calls) == MAX_SETUP_CALLS:
+                raise _TooLongError
             self.calls.append(dict(keywords))
             return UNKNOWN
         if name == "exec" and len(arguments) == 1:
@@ -782,17 +785,20 @@ def _call_find_namespace(script: _Script, arguments: list[Any], keywords: dict[A
     return _call_find(script, arguments, keywords, namespaces=True)
 
 
-def _call_extension(_: _Script, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+def _call_extension(script: _Script, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
     name = arguments[0] if arguments else keywords.get("name", keywords.get("target", UNKNOWN))
     sources = arguments[1] if len(arguments) > 1 else keywords.get("sources", ())
     if not isinstance(name, str):
         return UNKNOWN
+    if isinstance(sources, list | tuple):
+        script.spend(len(sources))
     return _Extension(name, tuple(sources) if _is_texts(sources) else ())
 
 
-def _call_cythonize(_: _Script, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+def _call_cythonize(script: _Script, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
     listed = arguments[0] if arguments else keywords.get("module_list", UNKNOWN)
     listed = listed if isinstance(listed, list | tuple) else [listed]
+    script.spend(len(listed))
     return [_Extension(None, (item,)) if isinstance(item, str) else item for item in listed]
 
 

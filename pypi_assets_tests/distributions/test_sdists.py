@@ -1,4 +1,4 @@
-"""Sdists: where requirements and modules come from, and which rule told them."""
+"""Sdists: formats and top folders, and where metadata and entry points come from."""
 
 import pytest
 
@@ -6,17 +6,8 @@ from pypi_assets.distributions.models import ErrorKind
 from pypi_assets.distributions.reader import read_path
 from pypi_assets_tests.builders import core_metadata, make_sdist, tar_bytes
 
-PYPROJECT = """
-[project]
-name = "demo"
-version = "1.0"
-dependencies = ["a>=1"]
-[project.optional-dependencies]
-x = ["b; os_name == 'nt' or os_name == 'posix'"]
-[project.scripts]
-demo = "demo:main"
-"""
-EGG_INFO = {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "demo.egg-info/requires.txt": "c\n[e]\nd\n"}
+SETUP = "from setuptools import setup\n"
+DECLARED = {"console_scripts": {"run": "demo:main"}, "plugins": {"a.b": "demo:plugin [x]"}}
 
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "tgz", "tar.bz2", "tar.xz", "tar", "zip"])
@@ -27,56 +18,110 @@ def test_every_format(tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "files", "expected", "rule"),
+    ("files", "expected"),
     [
-        ({"metadata_version": "2.2", "requires_dist": ["p"]}, {"pyproject.toml": PYPROJECT}, ("p",), "static PKG-INFO"),
-        ({"metadata_version": "2.4"}, EGG_INFO, (), "static PKG-INFO"),
         (
-            {"metadata_version": "2.2", "extra_headers": [("Dynamic", "requires-dist")]},
-            EGG_INFO,
-            ("c", 'd; extra == "e"'),
-            "requires.txt",
+            {
+                "pyproject.toml": '[project]\nname = "demo"\n[project.scripts]\nrun = "demo:main"\n'
+                '[project.entry-points.plugins]\n"a.b" = "demo:plugin [x]"'
+            },
+            DECLARED,
         ),
-        ({"requires_dist": ["p"]}, EGG_INFO, ("p",), "PKG-INFO"),
         (
+            {
+                "pyproject.toml": '[tool.poetry]\nname = "demo"\n[tool.poetry.scripts]\n'
+                'run = {reference = "demo:main", type = "console"}\n'
+                '[tool.poetry.plugins.plugins]\n"a.b" = "demo:plugin [x]"'
+            },
+            DECLARED,
+        ),
+        (
+            {
+                "pyproject.toml": '[tool.flit.metadata]\nmodule = "demo"\n[tool.flit.scripts]\nrun = "demo:main"\n'
+                '[tool.flit.entrypoints.plugins]\n"a.b" = "demo:plugin [x]"'
+            },
+            DECLARED,
+        ),
+        (
+            {
+                "setup.cfg": "[options.entry_points]\nconsole_scripts =\n    run = demo:main\n"
+                "plugins =\n    a.b = demo:plugin [x]\n"
+            },
+            DECLARED,
+        ),
+        (
+            {
+                "setup.py": f"{SETUP}groups = {{'console_scripts': ['run=demo:main'], "
+                "'plugins': 'a.b = demo:plugin [x]'}\nsetup(entry_points=groups)"
+            },
+            DECLARED,
+        ),
+        (
+            {
+                "setup.py": f"{SETUP}setup(entry_points='[console_scripts]\\nrun=demo:main\\n"
+                "[plugins]\\na.b = demo:plugin [x]')"
+            },
+            DECLARED,
+        ),
+        ({"setup.py": f"{SETUP}setup(entry_points=unknown)"}, {}),
+        (
+            {
+                "demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"),
+                "demo.egg-info/entry_points.txt": "[console_scripts]\nrun=demo:main\n[plugins]\na.b=demo:plugin [x]",
+            },
+            DECLARED,
+        ),
+        (
+            {
+                "demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"),
+                "setup.py": f"{SETUP}setup(entry_points={{'g': ['a=b']}})",
+            },
             {},
-            {"pyproject.toml": PYPROJECT} | EGG_INFO,
-            ("a>=1", "b; (os_name == 'nt' or os_name == 'posix') and extra == \"x\""),
-            "pyproject.toml",
         ),
-        (
-            {},
-            {"pyproject.toml": '[project]\nname = "demo"\ndynamic = ["version", "dependencies"]\n'} | EGG_INFO,
-            ("c", 'd; extra == "e"'),
-            "requires.txt",
-        ),
-        ({}, {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0")}, (), ".egg-info without requires.txt"),
-        ({}, {"setup.py": ""}, None, None),
-        ({}, {"pyproject.toml": "[project\n"}, None, None),
     ],
 )
-def test_requirements_and_their_rule(tmp_path, arguments, files, expected, rule):
-    record = read_path(make_sdist(tmp_path, "demo", "1.0", files=files, **arguments))
+def test_entry_points(tmp_path, files, expected):
+    assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "source"),
+    [
+        (
+            {"pyproject.toml": '[project]\nname = "Demo"\nversion = "1.0"\nrequires-python = ">=3.8"'},
+            "pyproject.toml",
+        ),
+        ({"setup.cfg": "[metadata]\nname = Demo\nversion = 1.0\n[options]\npython_requires = >=3.8\n"}, "setup.cfg"),
+        ({"setup.py": f"{SETUP}setup(name='Demo', version='1.0', python_requires='>=3.8')"}, "setup.py"),
+        (
+            {"lib/demo.egg-info/PKG-INFO": core_metadata("Demo", "1.0", requires_python=">=3.8")},
+            "lib/demo.egg-info/PKG-INFO",
+        ),
+    ],
+)
+def test_metadata_without_pkg_info(tmp_path, files, source):
+    record = read_path(make_sdist(tmp_path, "demo", "1.0", pkg_info=False, files={"demo.py": "", **files}))
     assert record.error is None
-    assert record.requires_dist == expected
-    assert (f"requirements by: {rule}" if rule else "requirements: unknown") in record.notes
+    assert (record.project, record.version, record.requires_python) == ("Demo", "1.0", ">=3.8")
+    assert f"metadata by: {source}" in record.notes
 
 
-def test_extras_and_entry_points_of_pyproject(tmp_path):
-    record = read_path(make_sdist(tmp_path, "demo", "1.0", files={"pyproject.toml": PYPROJECT}))
-    assert record.provides_extra == ("x",)
-    assert record.entry_points == {"console_scripts": {"demo": "demo:main"}}
+def test_poetrys_own_tables_tell_the_name(tmp_path):
+    pyproject = '[tool.poetry]\nname = "Demo"\nversion = "1.0"\n[tool.poetry.dependencies]\na = "*"'
+    record = read_path(make_sdist(tmp_path, "demo", "1.0", pkg_info=False, files={"pyproject.toml": pyproject}))
+    assert record.error is None
+    assert (record.project, record.version, record.requires_dist) == ("Demo", "1.0", ("a",))
+
+
+@pytest.mark.parametrize("value", ["attr: demo.__version__", "file: VERSION"])
+def test_what_setup_cfg_looks_up_elsewhere_is_not_taken_for_the_version(tmp_path, value):
+    files = {"setup.cfg": f"[metadata]\nname = Demo\nversion = {value}\n"}
+    record = read_path(make_sdist(tmp_path, "demo", "1.0", pkg_info=False, files=files))
+    assert (record.project, record.version) == ("Demo", "1.0")
 
 
 def tree(*paths):
     return dict.fromkeys(paths, "")
-
-
-def test_without_pkg_info_pyproject_tells_name_and_version(tmp_path):
-    record = read_path(make_sdist(tmp_path, "demo", "1.0", pkg_info=False, files={"pyproject.toml": PYPROJECT}))
-    assert record.error is None
-    assert (record.project, record.version) == ("demo", "1.0")
-    assert "metadata by: pyproject.toml" in record.notes
 
 
 def test_without_any_metadata_it_is_an_error_that_keeps_the_modules(tmp_path):
