@@ -34,8 +34,8 @@ _REDEFINED = (b"def find_packages", b"def find_namespace_packages", b"def setup(
 def read_plain_setup_script(source: bytes) -> SetupArguments | None:
     """The `packages`, `py_modules` and `package_dir` of the only setup() call, None where they are not plain to see.
 
-    Each may be given a value once at the most in the whole text: a literal, the name of a list that is assigned once, or
-    find_packages() of these.
+    Each may be given a value once at the most in the whole text: a literal, the name of a list that is assigned once,
+    or find_packages() of these.
     """
     calls = source.count(b"setup(") - source.count(b"_setup(")
     if calls != 1 or b"setup (" in source or any(name in source for name in _REDEFINED):

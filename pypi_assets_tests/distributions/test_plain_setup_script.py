@@ -7,7 +7,8 @@ import pytest
 from pypi_assets.distributions.plain_setup_script import read_plain_setup_script
 from pypi_assets.distributions.setup_script import FindPackages, read_setup_script
 
-HEAD = "# -*- coding: utf-8 -*-\nfrom setuptools import setup, find_packages\nimport setuptools\nNAMES = [\n  'a',\n 'b.*']\n"
+HEAD = "# -*- coding: utf-8 -*-\nfrom setuptools import setup, find_packages\nimport setuptools\n"
+HEAD += "NAMES = [\n  'a',\n 'b.*']\n"
 PACKAGES = (
     "packages=['a', \"a.b\"],",
     "packages = [\n        'a',  \n        'a.b',\n    ],",
