@@ -39,6 +39,7 @@ from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
+from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.storage.store import Storage, open_storage
 
@@ -140,6 +141,11 @@ def medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return median(used for used, _ in times), median(clock for _, clock in times)
 
 
+def run(catalog: Catalog, storage: Storage, processes: int) -> Reprocessed:
+    with ReaderPool(Limits(), size=processes) as readers:
+        return reprocess(catalog, storage, readers, at_once=processes)
+
+
 @contextmanager
 def no_requests() -> Iterator[None]:
     def fail(*_: object, **__: object) -> None:
@@ -180,9 +186,7 @@ def measure(paths: Sequence[Path], options: argparse.Namespace) -> tuple[float, 
         for _ in range(REPEATS):
             age(catalog, options.changed)
             with no_requests():
-                times.append(
-                    timed(lambda: results.append(reprocess(catalog, storage, Limits(), processes=options.processes)))
-                )
+                times.append(timed(lambda: results.append(run(catalog, storage, options.processes))))
         for result in results:
             assert (result.looked_at, result.unread) == (options.distributions, 0), result.problems
             assert result.changed >= options.distributions * options.changed // 100

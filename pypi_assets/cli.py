@@ -598,14 +598,18 @@ def reprocess_command(older_than_version: int, project: str | None, as_json: boo
     The next full dump tells what changed.
     """
     settings = load_settings()
-    with _opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+    with (
+        _opened_catalog(settings) as catalog,
+        readers_from(settings) as readers,
+        terminal.progress_shown() as report,
+    ):
         result = reprocess(
             catalog,
             storage_from(settings),
-            limits_from(settings),
+            readers,
             older_than=older_than_version,
             project=project,
-            processes=os.cpu_count() or 1,
+            at_once=os.cpu_count() or 1,
             report=report,
         )
     if as_json:

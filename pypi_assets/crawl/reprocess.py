@@ -27,7 +27,6 @@ from pypi_assets.catalog.projects import find_project
 from pypi_assets.crawl.crawler import Progress
 from pypi_assets.crawl.packs import PackError, read_extracts
 from pypi_assets.distributions.extracts import ExtractError, decode_extract
-from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
 from pypi_assets.distributions.reader import make_record
 from pypi_assets.distributions.workers import ReaderPool, StoredExtract
@@ -78,17 +77,18 @@ class _Judged:
 def reprocess(
     catalog: Catalog,
     storage: Storage,
-    limits: Limits,
+    readers: ReaderPool,
     *,
     older_than: int = EXTRACTOR_VERSION,
     project: str | None = None,
-    processes: int = 1,
+    at_once: int = 1,
     report: Callable[[Progress], None] | None = None,
 ) -> Reprocessed:
     """Makes anew all records that an extractor older than `older_than` made, or those of one project.
 
     It goes from pack to pack, commits a few hundred records at a time, and can be stopped: run again, it goes on with
-    what is left. Raises CatalogError where the project is not known, StorageError and ReaderStartError.
+    what is left. `at_once` is how many of the `readers` are at work. Raises CatalogError where the project is not
+    known, StorageError and ReaderStartError.
     """
     started = time.monotonic()
     result = Reprocessed()
@@ -102,13 +102,10 @@ def reprocess(
         if report is not None:
             report(Progress("extracts", result.looked_at, total, result.unread))
 
-    with (
-        ReaderPool(limits, size=processes) as readers,
-        ThreadPoolExecutor(processes, thread_name_prefix="reprocess") as threads,
-    ):
+    with ThreadPoolExecutor(at_once, thread_name_prefix="reprocess") as threads:
         for records in _batches(catalog, older_than, project):
             waiting.append((len(records), threads.submit(_judge, storage, readers, records)))
-            if len(waiting) > processes:
+            if len(waiting) > at_once:
                 store_oldest()
         while waiting:
             store_oldest()

@@ -7,7 +7,6 @@ from dagster import ResourceParam
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from pydantic import Field
 
-from pypi_assets.assembly import limits_from
 from pypi_assets.crawl.reprocess import Reprocessed, reprocess
 from pypi_assets.crawl.retry import VISIT, retry
 from pypi_assets.defs.assets.changes import (
@@ -99,10 +98,10 @@ def reprocess_extracts(context: dg.OpExecutionContext, config: Reprocessing, par
         result = reprocess(
             parts.catalog,
             parts.storage,
-            limits_from(parts.settings),
+            parts.readers,
             older_than=config.older_than_version,
             project=config.project or None,
-            processes=os.cpu_count() or 1,
+            at_once=os.cpu_count() or 1,
             report=progress_log(context),
         )
     context.add_output_metadata(

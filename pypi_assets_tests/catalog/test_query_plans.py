@@ -15,7 +15,6 @@ from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.crawl.packs import clean_packs
 from pypi_assets.crawl.reprocess import reprocess, stored_records
-from pypi_assets.distributions.limits import Limits
 from pypi_assets_tests.served_index import served_index
 
 SMALL = {  # these grow with the number of crawls, dumps, ranges and versions, not with that of projects
@@ -73,9 +72,9 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
             list(range_dump_rows(catalog, open_range_dump(catalog, result.serials)))
             list(live_files(catalog, project="project1"))
             change_extractor_version(catalog)
-            reprocess(catalog, index.storage, Limits(), project="project1")
+            reprocess(catalog, index.storage, crawler.readers, project="project1")
             change_extractor_version(catalog)
-            assert reprocess(catalog, index.storage, Limits()).changed == 6
+            assert reprocess(catalog, index.storage, crawler.readers).changed == 6
             assert stored_records(catalog, index.storage, "project1-2.0-py3-none-any.whl")
             clean_packs(Catalog(catalog.engine, lambda: time.time() + 10 * 86_400), index.storage)
     assert len(found) > 40

@@ -20,6 +20,7 @@ from pypi_assets.crawl.reprocess import Reprocessed, reprocess, stored_records
 from pypi_assets.distributions.extracts import ExtractError
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets_tests.served_index import ServedIndex
 
 DATA = distribution_data.c
@@ -44,7 +45,8 @@ def crawled(index: ServedIndex, catalog: Catalog) -> ServedIndex:
 
 
 def run(index: ServedIndex, catalog: Catalog, **options: object) -> Reprocessed:
-    return reprocess(catalog, index.storage, Limits(), **options)  # type: ignore[arg-type]
+    with ReaderPool(Limits(), size=1) as readers:
+        return reprocess(catalog, index.storage, readers, **options)  # type: ignore[arg-type]
 
 
 def content(catalog: Catalog) -> list[dict[str, object]]:
