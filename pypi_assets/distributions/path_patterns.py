@@ -8,8 +8,9 @@ from functools import lru_cache
 
 from pypi_assets.distributions.limits import LimitExceededError
 
-MAX_MATCHES = 5_000_000
-"""Paths times patterns: a hundred times what real distributions need."""
+MAX_STEPS = 2_000_000
+"""How often a part of a path may be held against a part of a pattern: a hundred times what real distributions need."""
+MAX_PATTERN_LENGTH = 4096
 
 
 class Patterns(Enum):
@@ -35,6 +36,8 @@ class _Pattern:
 
 @lru_cache(4096)
 def _compiled(pattern: str, kind: Patterns) -> _Pattern:
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise LimitExceededError(f"a pattern for paths is longer than {MAX_PATTERN_LENGTH} characters")
     is_gitignore = kind is Patterns.GITIGNORE
     negates = is_gitignore and pattern.startswith("!")
     body = pattern[negates:]
@@ -51,7 +54,19 @@ def _compiled(pattern: str, kind: Patterns) -> _Pattern:
     )
 
 
-def _matches(pattern: _Pattern, path: str, parts: list[str]) -> bool:
+class Effort:
+    """Counts the steps of one matching; `spend` raises LimitExceededError where there are more than MAX_STEPS."""
+
+    def __init__(self) -> None:
+        self._left = MAX_STEPS
+
+    def spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise LimitExceededError(f"matching paths with patterns takes more than {MAX_STEPS} steps")
+
+
+def _matches(pattern: _Pattern, path: str, parts: list[str], effort: Effort) -> bool:
     """Whether `pattern` matches `path`, whose parts are `parts`, or a folder above.
 
     All positions in the pattern that a part can be at are followed at once, so that the time is bounded by the product
@@ -63,6 +78,7 @@ def _matches(pattern: _Pattern, path: str, parts: list[str]) -> bool:
     last = len(segments)
     positions = {0}
     for depth, part in enumerate(parts, 1):
+        effort.spend(len(positions) * (1 + len(part) // 64))
         reached = set()
         is_file = depth == len(parts)
         for position in positions:
@@ -86,13 +102,13 @@ def matching(paths: list[str], patterns: Iterable[str], kind: Patterns) -> list[
     """Those of `paths` that the patterns name, in their order. Raises LimitExceededError where that takes too long."""
     compiled = [_compiled(pattern.strip(), kind) for pattern in patterns]
     compiled = [pattern for pattern in compiled if pattern.segments]
-    if len(paths) * len(compiled) > MAX_MATCHES:
-        raise LimitExceededError(f"{len(compiled)} patterns for {len(paths)} paths")
+    effort = Effort()
+    effort.spend(len(paths) * len(compiled))
     found = []
     for path in paths:
         parts = path.split("/")
         for pattern in reversed(compiled):
-            if _matches(pattern, path, parts):
+            if _matches(pattern, path, parts, effort):
                 if not pattern.negates:
                     found.append(path)
                 break

@@ -35,6 +35,8 @@ _IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3}
 """Build files that lie in folders too, and how deep at the most, the top folder included."""
 _VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")
 _IN_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
+MAX_PYPROJECT_CHARACTERS = 512 * 1024
+"""Ten times the longest honest ones; parsing some text of this length takes a second."""
 MAX_EGG_INFO_DEPTH = 4
 """Folders above and with the .egg-info: `demo-1.0/src/demo.egg-info` is 3. Deeper ones are test data."""
 
@@ -54,7 +56,7 @@ def condense(extract: Extract) -> None:
     for name, content in extract.files.items():
         if name.rpartition("/")[2] == "pyproject.toml":
             try:
-                extract.files[name] = msgspec.json.encode(tomli.loads(content.decode()))
+                extract.files[name] = msgspec.json.encode(_parse_pyproject(content.decode()))
             except (ValueError, OverflowError, RecursionError):  # OverflowError: a number that JSON has not
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
 
@@ -136,6 +138,12 @@ def _choose_top(parts: FilenameParts, extract: Extract) -> str | None:
     return f"{top}/"
 
 
+def _parse_pyproject(text: str) -> dict[str, Any]:
+    if len(text) > MAX_PYPROJECT_CHARACTERS:
+        raise ValueError(f"it is longer than {MAX_PYPROJECT_CHARACTERS} characters")
+    return tomli.loads(text)
+
+
 def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, Any]:
     """pyproject.toml as `condense` leaves it."""
     content = files.get("pyproject.toml", b"{}")
@@ -144,7 +152,7 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
             return msgspec.json.decode(content, type=dict[str, Any])
         text, decode_notes = decode_text(content, "pyproject.toml")
         notes += decode_notes
-        return tomli.loads(text)
+        return _parse_pyproject(text)
     except (ValueError, RecursionError, msgspec.DecodeError) as error:
         notes.append(f"pyproject.toml is broken: {printable(str(error))}")
         return {}

@@ -3,7 +3,7 @@
 import pytest
 
 from pypi_assets.distributions.limits import LimitExceededError
-from pypi_assets.distributions.path_patterns import MAX_MATCHES, Patterns, matching, without
+from pypi_assets.distributions.path_patterns import MAX_STEPS, Patterns, matching, without
 
 PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
 
@@ -57,4 +57,11 @@ def test_many_stars_take_no_time_without_end():
 
 def test_too_many_patterns_are_refused():
     with pytest.raises(LimitExceededError):
-        matching(["a"] * 10_000, ["b*"] * (MAX_MATCHES // 10_000 + 1), Patterns.GLOB)
+        matching(["a"] * 10_000, ["b*"] * (MAX_STEPS // 10_000 + 1), Patterns.GLOB)
+
+
+def test_patterns_that_can_match_in_many_ways_are_refused():
+    with pytest.raises(LimitExceededError):
+        matching(["a/" * 1000 + "b"] * 20, ["**/a*/" * 600 + "c"], Patterns.GITIGNORE)
+    with pytest.raises(LimitExceededError):
+        matching(["a"], ["a" * 5000], Patterns.GLOB)

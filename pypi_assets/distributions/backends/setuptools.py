@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pypi_assets.distributions.path_patterns import Patterns, matching
+from pypi_assets.distributions.path_patterns import Effort, Patterns, matching
 from pypi_assets.distributions.plain_setup_script import read_plain_setup_script
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.setup_cfg import listed, mapped
@@ -229,6 +229,7 @@ def find_packages(
     between, or any where `namespaces`."""
     start = f"{where}/" if where else ""
     include, exclude = tuple(include), tuple(exclude)
+    effort = Effort()
     found: list[str] = []
     accepted = {where}
     for folder in sorted(tree.sources if namespaces else tree.packages):
@@ -241,6 +242,7 @@ def find_packages(
         if "." in folder[len(start) :]:
             continue
         name = folder[len(start) :].replace("/", ".")
+        effort.spend((len(include) + len(exclude)) * (1 + len(name) // 64))
         if _is_named(name, include) and not _is_named(name, exclude):
             found.append(name)
     return found
@@ -290,6 +292,7 @@ def _without_excluded(folders: Mapping[str, str], patterns: Mapping[str, list[st
     """`paths` without the data files that exclude_package_data names; the modules of packages are no data."""
     if not patterns:
         return paths
+    effort = Effort()
     kept = []
     for path in paths:
         folder = path.rpartition("/")[0]
@@ -300,6 +303,7 @@ def _without_excluded(folders: Mapping[str, str], patterns: Mapping[str, list[st
             folder = folder.rpartition("/")[0]
         inside = path[len(folder) + 1 :]
         excluding = (*patterns.get("*", ()), *patterns.get("", ()), *patterns.get(folders.get(folder, ""), ()))
+        effort.spend(len(excluding) * (1 + len(inside) // 64))
         if not any(fnmatchcase(inside, pattern) for pattern in excluding):
             kept.append(path)
     return kept
