@@ -156,8 +156,8 @@ def unique(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(value for value in dict.fromkeys(values) if value)
 
 
-def _plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What most requirements and specifiers look like; `packaging` accepts all that match, and far more."""
+def plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What most requirements and most specifiers look like; `packaging` accepts all that match, and far more."""
     release = r"[0-9]{1,9}(?:\.[0-9]{1,9})*"
     suffix = r"(?:(?:a|b|rc)[0-9]{1,9})?(?:\.post[0-9]{1,9})?(?:\.dev[0-9]{1,9})?"
     clause = rf"(?:[=!]= ?{release}(?:\.\*|{suffix})|[<>]=? ?{release}{suffix}|~= ?[0-9]{{1,9}}\.{release}{suffix})"
@@ -178,7 +178,7 @@ def _plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
-_PLAIN_REQUIREMENT, _PLAIN_SPECIFIERS = _plain_requirement()
+_PLAIN_REQUIREMENT, _PLAIN_SPECIFIERS = plain_requirement()
 MAX_CHECKED_CHARACTERS = 4096
 """What is longer is not checked: a requirement of megabytes costs `packaging` hundreds of them."""
 

@@ -64,8 +64,8 @@ def extract_zip(source: RangeSource, wanted: Callable[[str], bool], budget: Budg
     """
     extract = Extract()
     members = Members(extract, budget)
-    window = _Window(source, max(source.size - _first_read(source.size), 0))
     try:
+        window = _Window(source, source.size - _first_read(source.size))
         directory = _find_directory(window, budget)
         wanted_at, neighbours = _walk(directory, members, wanted, budget, extract)
         chosen = _choose(wanted_at, neighbours, directory, budget, extract)

@@ -1,14 +1,23 @@
 """The small metadata files, as broken as they come."""
 
+from email.parser import HeaderParser
+
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from pypi_assets.distributions.metadata import (
     conditional,
+    decode_text,
+    headers_of,
+    one_line,
     parse_entry_points,
     parse_metadata,
     parse_requires_txt,
     parse_top_level,
+    plain_requirement,
     requirement_notes,
 )
 
@@ -118,3 +127,94 @@ def test_entry_points():
 
 def test_top_level():
     assert parse_top_level(b"demo\n\n_demo\r\ndemo\n") == ("demo", "_demo")
+
+
+# Bytes that headers are made of, and those that break them.
+PIECES = st.sampled_from(
+    b"Name|name|Requires-Dist|Summary|X-Y|: |:| |\t|\n|\n|\n\n|\r\n|\r|demo|a>=1|From |\0|\x0c|\x1c|\x85|\xe9|\xc3\xa9"
+    b"|\xe2\x80\xa8|\xef\xbb\xbf".split(b"|")
+)
+HEADERS = st.lists(PIECES, max_size=30).map(b"".join)
+
+
+def parsed_the_long_way(content):
+    """The fields as the standard library's reader has them, as an installer would."""
+    text, _ = decode_text(content, "METADATA")
+    message = HeaderParser().parsestr(text)
+    values = {
+        key: [one_line(value) for value in message.get_all(key, ())] for key in ("Name", "Requires-Dist", "Summary")
+    }
+    return {key: [value for value in each if value] for key, each in values.items()}, bool(message.defects)
+
+
+@settings(max_examples=300)
+@given(HEADERS)
+@example(b"Name: a\r\nSummary: b\r\n c\r\n\r\nName: no")
+@example(b"Name: a\n \nSummary: b")
+@example(b"\nName: a")
+@example(b"Name: a\r\0\nSummary: b")
+@example(b"\xef\xbb\xbfName: a\n\n")
+def test_headers_are_those_that_the_standard_library_reads(content):
+    expected, has_defects = parsed_the_long_way(content)
+    metadata = parse_metadata(content, "METADATA")
+    assert metadata.name == next(iter(expected["Name"]), None)
+    assert metadata.summary == next(iter(expected["Summary"]), None)
+    assert list(metadata.requires_dist) == expected["Requires-Dist"]
+    assert any("the headers end early" in note for note in metadata.notes) == has_defects
+
+
+@settings(max_examples=300)
+@given(HEADERS)
+def test_headers_alone_say_the_same_as_the_whole_file(content):
+    headers = headers_of(content)
+    assert content.startswith(headers)
+    assert parse_metadata(headers, "METADATA") == parse_metadata(content, "METADATA")
+    assert headers_of(headers) == headers
+
+
+def test_the_description_is_no_header():
+    assert headers_of(b"Name: a\n\nText\n\nmore") == b"Name: a\n\n"
+    assert headers_of(b"Name: a\r\n\r\nText") == b"Name: a\r\n\r\n"
+    assert headers_of(b"Name: a\nno header\n\nText") == b"Name: a\nno header\n\n"
+
+
+def test_headers_of_megabytes_cost_little():
+    many = parse_metadata(b"Name: demo\n" + b"X:\n" * 750_000 + b"Version: 1\n", "METADATA")
+    assert (many.name, many.version, many.notes) == ("demo", "1", ())
+    odd = parse_metadata(b"Name: demo\r" + b"X:\n" * 750_000 + b"Version: 1\n", "METADATA")
+    assert (odd.name, odd.version) == ("demo", None)
+    assert odd.notes == ("METADATA: what the headers have after 2097152 characters is left out",)
+    assert "too long to be checked" in requirement_notes(("a" * 5000,), None)[0]
+    assert "too long to be checked" in requirement_notes((), ">=3," * 2000)[0]
+
+
+NEAR_REQUIREMENTS = st.from_regex(plain_requirement()[0], fullmatch=True, alphabet=st.characters(codec="ascii"))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(NEAR_REQUIREMENTS)
+def test_what_passes_as_a_plain_requirement_packaging_accepts(requirement):
+    Requirement(requirement)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(st.from_regex(plain_requirement()[1], fullmatch=True, alphabet=st.characters(codec="ascii")))
+def test_what_passes_as_plain_specifiers_packaging_accepts(specifiers):
+    SpecifierSet(specifiers)
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        "requests",
+        "requests>=2.0,<3",
+        "requests (>=2.0)",
+        "Foo.Bar[a,b-c] >= 1.0 ; python_version < '3.8' and extra == 'x'",
+        "foo==1.*; (os_name == 'nt' or sys_platform != \"linux\") and extra == 'y'",
+        "foo~=1.2rc1",
+    ],
+)
+def test_common_requirements_are_plain(requirement):
+    """So that they take the short way."""
+    assert plain_requirement()[0].fullmatch(requirement)
+    assert requirement_notes((requirement,), None) == ()

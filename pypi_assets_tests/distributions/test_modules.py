@@ -37,6 +37,47 @@ def test_modules_of_paths(paths, expected):
     assert find_modules(paths).names == expected
 
 
+ABI_TAGS = (
+    ".abi3 .abi3t .cpython-311-x86_64-linux-gnu .cpython-313t-darwin .cpython-36m-i386-linux-gnu .cp311-win_amd64"
+    " .cp39-mingw_x86_64 .pypy39-pp73-x86_64-linux-gnu .graalpy231-310-native-x86_64-linux"
+)
+
+
+@pytest.mark.parametrize("tag", ["", *ABI_TAGS.split()])
+def test_an_abi_tag_is_no_part_of_the_name(tag):
+    for suffix in ("so", "pyd"):
+        assert find_modules([f"m/_s{tag}.{suffix}", "m/__init__.py"]).names == ("m", "m._s")
+
+
+def test_another_dot_is_no_abi_tag():
+    found = find_modules(["m/_s.debug.so", "m/a.b.py", "m/c.cpython-311.pyc"])
+    assert (found.names, found.unnameable) == ((), 3)
+
+
+@pytest.mark.parametrize(
+    ("paths", "stubs"),
+    [
+        (["foo-stubs/__init__.pyi", "foo-stubs/bar.pyi", "foo-stubs/sub/x.pyi"], ("foo", "foo.bar", "foo.sub.x")),
+        (["foo-stubs/bar.pyi", "foo/bar.py", "foo/__init__.py"], ("foo.bar",)),
+        (["foo/__init__.py", "foo/a.pyi", "foo/a.py", "foo/b.pyi", "foo/__init__.pyi"], ("foo.b",)),
+        (["foo/__init__.pyi", "foo/x.pyi", "top.pyi"], ("foo", "foo.x", "top")),
+        (["foo/_c.abi3.so", "foo/_c.pyi"], ()),
+        (["my-app/x.pyi", "foo/a-b.pyi", "__init__.pyi", "foo/__pycache__/x.pyi", "foo-stubs/py.typed"], ()),
+    ],
+)
+def test_stubs_are_listed_by_the_module_that_they_describe(paths, stubs):
+    found = find_modules(paths)
+    assert found.stubs == stubs
+    assert found.unnameable == 0
+
+
+def test_folders_can_be_installed_elsewhere_or_not_at_all():
+    places = {"": "", "x.data/purelib": "", "x.data/purelib/p": "p", "x.data/scripts": None, "stubs": "p-stubs"}
+    paths = ["a.py", "x.data/purelib/b.py", "x.data/purelib/p/__init__.py", "x.data/scripts/c.py", "stubs/d.pyi"]
+    found = find_modules(paths, installed=places.__getitem__)
+    assert (found.names, found.stubs) == (("a", "b", "p"), ("p.d",))
+
+
 def test_what_has_no_dotted_name_is_counted():
     found = find_modules(["2to3.py", "my-app/x.py", "numpy.libs/libfoo-0cf9.so.3", "numpy.libs/libbar-a1.so", "ok.py"])
     assert found.names == ("ok",)

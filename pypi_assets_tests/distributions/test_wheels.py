@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from pypi_assets.distributions.models import DistributionKind, ErrorKind
-from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.reader import read_distribution, read_path
 from pypi_assets.distributions.records import record_to_json
 from pypi_assets_tests.builders import core_metadata, make_wheel, zip_bytes
 
@@ -125,3 +125,27 @@ def test_broken_requirements_are_kept_and_noted(tmp_path):
         "not a requirement: bad >= x.y",
         "not a version specifier: Requires-Python: 3.x",
     )
+
+
+def test_stubs_and_what_no_import_can_name_are_told(tmp_path):
+    files = dict.fromkeys(["foo-stubs/__init__.pyi", "foo-stubs/x.pyi", "2to3.py", "lib.libs/libz-1a2b.so"], "")
+    files |= dict.fromkeys(["demo-1.0.data/purelib/pure-stubs/a.pyi", "demo-1.0.data/scripts/b.py", "ok.py"], "")
+    record = read_path(make_wheel(tmp_path, "demo", "1.0", files=files))
+    assert (record.modules, record.modules_by) == (("ok",), "archive")
+    assert record.stubs == ("foo", "foo.x", "pure.a")
+    assert record.left_out == 2
+    assert record.notes == ()
+
+
+def test_names_are_declared_by_top_level_and_by_import_fields(tmp_path):
+    headers = [("Import-Name", "a.b"), ("Import-Name", "_c; private"), ("Import-Namespace", "space")]
+    record = read_path(make_wheel(tmp_path, "demo", "1.0", top_level=["demo", "a"], extra_headers=headers))
+    assert record.declared == ("_c", "a", "a.b", "demo", "space")
+    assert record.modules == ("demo",)
+
+
+def test_the_extract_holds_no_description(tmp_path):
+    path = make_wheel(tmp_path, "demo", "1.0", metadata=core_metadata("demo", "1.0", description="x" * 10_000))
+    with path.open("rb") as source:
+        extract = read_distribution(source, path.name).extract
+    assert extract.files == {"demo-1.0.dist-info/METADATA": core_metadata("demo", "1.0").encode()}

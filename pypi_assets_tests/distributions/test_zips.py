@@ -1,0 +1,409 @@
+"""The zip reader: what zipfile reads, in few pieces; what two readers could see differently is corrupt."""
+
+import hashlib
+import io
+import random
+import struct
+import zipfile
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.distributions.limits import MIB, Budget, Limits
+from pypi_assets.distributions.metadata import headers_of
+from pypi_assets.distributions.models import ErrorKind
+from pypi_assets.distributions.sources import FileSource, MismatchError
+from pypi_assets.distributions.zips import extract_zip
+from pypi_assets_tests.builders import core_metadata, zip_bytes
+from pypi_assets_tests.distributions.raw_archives import (
+    BZIP2,
+    DEFLATED,
+    DESCRIPTOR_FLAG,
+    MAX_32,
+    STORED,
+    UTF8_FLAG,
+    Entry,
+    raw_zip,
+    zip64_extra,
+)
+
+METADATA = "demo-1.0.dist-info/METADATA"
+CONTENT = core_metadata("demo", "1.0", requires_dist=["a"], description="x" * 5000).encode()
+HEADERS = core_metadata("demo", "1.0", requires_dist=["a"]).encode()
+WANTED = Entry(METADATA.encode(), CONTENT, DEFLATED)
+
+
+class Ranges:
+    """A file in memory that tells what was asked of it, as an index would be asked."""
+
+    def __init__(self, content, *, metadata_sha256=None, beside=None):
+        self.content = content
+        self.size = len(content)
+        self.metadata_sha256 = metadata_sha256
+        self.beside = beside
+        self.asked = []
+
+    def read_at(self, offset, size):
+        assert size > 0
+        self.asked.append((offset, size))
+        return self.content[offset : offset + size]
+
+    def sidecar(self):
+        self.asked.append("sidecar")
+        return self.beside
+
+    @property
+    def bytes(self):
+        return sum(size for _, size in (each for each in self.asked if each != "sidecar"))
+
+
+def extract(content, wanted=(METADATA,), **limits):
+    source = content if isinstance(content, Ranges) else Ranges(content)
+    return extract_zip(source, frozenset(wanted).__contains__, Budget(Limits(**limits)))
+
+
+def noise(size, seed=0):
+    """Bytes that do not compress, and hold no signature of a zip's."""
+    return random.Random(seed).randbytes(size).replace(b"PK", b"kp")
+
+
+def error_of(extracted):
+    assert extracted.error is not None
+    assert extracted.error.kind is ErrorKind.CORRUPT_ARCHIVE
+    return extracted.error.text
+
+
+# reading in pieces
+
+
+def test_a_small_file_is_read_whole_and_once():
+    source = Ranges(zip_bytes({"a.py": "", METADATA: CONTENT}))
+    extracted = extract(source)
+    assert (extracted.members, extracted.files, extracted.error) == (["a.py", METADATA], {METADATA: HEADERS}, None)
+    assert source.asked == [(0, source.size)]
+
+
+def test_of_a_large_wheel_the_tail_is_read():
+    source = Ranges(zip_bytes({"lib.so": noise(MIB), METADATA: CONTENT}))
+    assert extract(source).files == {METADATA: HEADERS}
+    assert len(source.asked) == 1
+    assert source.bytes <= 32 * 1024
+
+
+def test_a_large_directory_takes_one_more_read_and_no_byte_twice():
+    names = {f"{'package' * 10}/module{number}.py": noise(300, number) for number in range(2000)}
+    source = Ranges(zip_bytes(names | {METADATA: CONTENT}))
+    extracted = extract(source)
+    assert len(extracted.members) == 2001
+    assert extracted.files == {METADATA: HEADERS}
+    (tail, tail_size), (start, size) = source.asked
+    assert (tail + tail_size, start + size) == (source.size, tail)
+
+
+def test_members_far_from_the_end_take_a_range_of_their_own():
+    source = Ranges(zip_bytes({METADATA: CONTENT, "top": "x", "lib.so": noise(MIB)}))
+    assert extract(source, [METADATA, "top"]).files == {METADATA: HEADERS, "top": b"x"}
+    assert len(source.asked) == 2
+    assert source.bytes < 40_000
+
+
+def test_neighbours_come_in_one_piece_and_strangers_in_two():
+    members = {"a": "1", "between": noise(10_000), "b": "2", "far": noise(MIB), "c": "3", "end": noise(MIB, 1)}
+    source = Ranges(zip_bytes(members))
+    assert extract(source, "abc").files == {"a": b"1", "b": b"2", "c": b"3"}
+    assert len(source.asked) == 3
+
+
+def test_a_file_of_which_most_is_needed_is_read_whole():
+    members = {}
+    for number in range(6):
+        members |= {f"wanted{number}": noise(200_000, number), f"other{number}": noise(70_000, number)}
+    source = Ranges(zip_bytes(members))
+    extracted = extract(source, {name for name in members if name.startswith("wanted")})
+    assert len(extracted.files) == 6
+    assert len(source.asked) == 2
+    assert source.bytes == source.size
+
+
+def test_metadata_in_a_thousand_places_is_refused():
+    members = {}
+    for number in range(60):
+        members |= {f"wanted{number}": "", f"other{number}": noise(70_000, number)}
+    content = raw_zip(Entry(name.encode(), data if isinstance(data, bytes) else b"") for name, data in members.items())
+    extracted = extract(content, {name for name in members if name.startswith("wanted")})
+    assert extracted.error is not None
+    assert extracted.error.kind is ErrorKind.LIMIT_EXCEEDED
+
+
+def test_the_sidecar_is_asked_for_where_nothing_but_metadata_is_missing():
+    content = zip_bytes({METADATA: CONTENT, "lib.so": noise(MIB)})
+    source = Ranges(content, beside=CONTENT)
+    assert extract(source).files == {METADATA: HEADERS}
+    assert source.asked[1:] == ["sidecar"]
+    none = Ranges(content)
+    assert extract(none).files == {METADATA: HEADERS}
+    assert len(none.asked) == 3
+    more = Ranges(zip_bytes({METADATA: CONTENT, "x": "", "lib.so": noise(MIB)}), beside=CONTENT)
+    assert extract(more, [METADATA, "x"]).files == {METADATA: HEADERS, "x": b""}
+    assert "sidecar" not in more.asked
+    with pytest.raises(MismatchError):
+        extract(Ranges(content, beside=CONTENT + b"x"))
+
+
+def test_metadata_that_the_index_does_not_promise_is_no_property_of_the_file():
+    content = zip_bytes({METADATA: CONTENT})
+    promised = hashlib.sha256(CONTENT).hexdigest()
+    assert extract(Ranges(content, metadata_sha256=promised)).files == {METADATA: HEADERS}
+    with pytest.raises(MismatchError):
+        extract(Ranges(content, metadata_sha256="0" * 64))
+
+
+def test_what_a_source_raises_comes_up():
+    class Failing(Ranges):
+        def read_at(self, offset, size):
+            raise ConnectionResetError("gone")
+
+    with pytest.raises(ConnectionResetError):
+        extract(Failing(b"PK"))
+
+
+# what zipfile reads
+
+
+NAMES = st.lists(st.sampled_from("abcé/._-PK\x01\x02 \n\\"), min_size=1, max_size=8).map("".join)
+
+
+@settings(max_examples=80)
+@given(
+    st.dictionaries(NAMES, st.binary(max_size=300), max_size=12),
+    st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2]),
+    st.binary(max_size=40).filter(lambda comment: b"PK\x05\x06" not in comment),
+    st.binary(max_size=40),
+    st.booleans(),
+)
+def test_it_reads_what_zipfile_reads(members, method, comment, prefix, zip64):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in members.items():
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=zip64) as member:
+                member.write(content)
+        archive.comment = comment
+    with zipfile.ZipFile(io.BytesIO(prefix + buffer.getvalue())) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+        expected = {info.filename: archive.read(info) for info in infos}
+    extracted = extract_zip(FileSource(io.BytesIO(prefix + buffer.getvalue())), lambda _: True, Budget(Limits()))
+    safe = {name: content for name, content in expected.items() if is_clean(name)}
+    assert extracted.error is None
+    assert {name: extracted.files[name] for name in safe} == safe
+    assert set(safe) <= set(extracted.members)
+
+
+def is_clean(name):
+    return not name.startswith("/") and all(part not in {"", ".", ".."} for part in name.split("/"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"comment": b"a comment" * 7000},
+        {"prefix": b"#!/bin/sh\n" * 10},
+        {"prefix": b"#!/bin/sh\n" * 10, "prefix_counts": True},
+        {"trailing": b"\0" * 1000},
+        {"zip64": True},
+        {"zip64": True, "prefix": b"start" * 100},
+    ],
+)
+def test_what_is_around_a_zip_does_not_matter(changes):
+    for filling in (b"", noise(100_000)):
+        extracted = extract(raw_zip([Entry(b"a.py", filling), WANTED], **changes))
+        assert (extracted.members, extracted.files) == (["a.py", METADATA], {METADATA: HEADERS})
+        assert (extracted.error, extracted.notes) == (None, [])
+
+
+@pytest.mark.parametrize("method", [STORED, DEFLATED, BZIP2])
+@pytest.mark.parametrize("flags", [UTF8_FLAG, UTF8_FLAG | DESCRIPTOR_FLAG])
+def test_methods_and_data_descriptors(method, flags):
+    entry = replace(WANTED, method=method, flags=flags)
+    assert extract(raw_zip([entry, Entry(b"z.py")])).files == {METADATA: HEADERS}
+
+
+def test_a_member_with_its_sizes_in_a_zip64_field():
+    compressed = len(WANTED.stored)
+    extra = zip64_extra(len(CONTENT), compressed)
+    entry = replace(WANTED, size=MAX_32, compressed_size=MAX_32, extra=extra, local_extra=extra)
+    assert extract(raw_zip([Entry(b"a.py"), entry])).files == {METADATA: HEADERS}
+
+
+def test_a_directory_in_another_order():
+    first, second = Entry(b"a", b"1"), Entry(b"b", b"2")
+    straight = raw_zip([first, second])
+    directory = straight.index(b"PK\x01\x02")
+    length = 46 + 1
+    swapped = bytearray(straight)
+    swapped[directory : directory + 2 * length] = (
+        straight[directory + length : directory + 2 * length] + straight[directory : directory + length]
+    )
+    extracted = extract(bytes(swapped), "ab")
+    assert (extracted.members, extracted.files, extracted.error) == (["b", "a"], {"a": b"1", "b": b"2"}, None)
+
+
+# names
+
+
+@pytest.mark.parametrize(
+    ("raw", "flags", "name", "note"),
+    [
+        ("é.py".encode(), UTF8_FLAG, "é.py", None),
+        ("é.py".encode("cp437"), 0, "é.py", None),
+        (
+            b"\xed\xa0\x80.py",
+            UTF8_FLAG,
+            "\ufffd\ufffd\ufffd.py",
+            "1 member names are not UTF-8: wrong bytes are replaced",
+        ),
+        (b"a.py\0.txt", UTF8_FLAG, "a.py", None),
+        (b"a\\b.py", UTF8_FLAG, "a\\b.py", None),
+        (b"./a.py", UTF8_FLAG, "a.py", None),
+        (b"x/.a.py", UTF8_FLAG, "x/.a.py", None),
+        (b"x//a.py", UTF8_FLAG, "x/a.py", None),
+        (b"/a.py", UTF8_FLAG, None, "1 member names that lead out of the archive are ignored"),
+        (b"x/../a.py", UTF8_FLAG, None, "1 member names that lead out of the archive are ignored"),
+        (b"..", UTF8_FLAG, None, "1 member names that lead out of the archive are ignored"),
+        (b"", UTF8_FLAG, None, "1 member names that lead out of the archive are ignored"),
+        (b"folder/", UTF8_FLAG, None, None),
+        (b"folder/\0x", UTF8_FLAG, None, None),
+    ],
+)
+def test_names(raw, flags, name, note):
+    extracted = extract(raw_zip([Entry(raw, b"1", flags=flags), Entry(b"z.py")]), [name])
+    assert extracted.members == ([name, "z.py"] if name else ["z.py"])
+    assert extracted.files == ({name: b"1"} if name else {})
+    assert extracted.notes == ([note] if note else [])
+    assert extracted.error is None
+
+
+def test_of_the_same_name_the_last_counts_and_case_is_noted():
+    extracted = extract(raw_zip([Entry(b"a", b"1"), Entry(b"a", b"2"), Entry(b"A"), Entry(b"b")]), "a")
+    assert (extracted.members, extracted.files) == (["a", "A", "b"], {"a": b"2"})
+    assert extracted.notes == [
+        "1 member names occur again; the last one counts",
+        "1 member names differ from another one by case alone",
+    ]
+
+
+def test_a_link_is_not_followed():
+    extracted = extract(raw_zip([replace(WANTED, external_attr=0o120777 << 16)]))
+    assert (extracted.members, extracted.files, extracted.error) == ([METADATA], {}, None)
+    assert extracted.notes == [f"{METADATA} is a symbolic link: it is not followed"]
+
+
+# lies
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (replace(WANTED, crc=1), "wrong CRC"),
+        (replace(WANTED, size=len(CONTENT) - 1), f"more or less than {len(CONTENT) - 1} bytes"),
+        (replace(WANTED, size=len(CONTENT) + 1), f"more or less than {len(CONTENT) + 1} bytes"),
+        (replace(WANTED, data=b"\xff" * 50), "broken data: "),
+        (replace(WANTED, method=BZIP2, data=b"\xff" * 50), "broken data: "),
+        (replace(WANTED, flags=1), "encrypted"),
+        (replace(WANTED, method=99), "compression method 99 is not read"),
+        (replace(WANTED, disk=3), "in another part of a zip that is split"),
+        (replace(WANTED, local_name=METADATA.lower().encode()), "the local header has another name than the directory"),
+    ],
+)
+def test_a_member_that_lies_leaves_the_others(entry, text):
+    extracted = extract(raw_zip([Entry(b"a.py"), entry, Entry(b"b", b"2")]), [METADATA, "b"])
+    assert error_of(extracted).startswith(f"{METADATA}: BadZipFile: {text}")
+    assert (extracted.members, extracted.files) == (["a.py", METADATA, "b"], {"b": b"2"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"size_error": 1}, "the directory does not lie where its end says"),
+        ({"size_error": -1}, "no entry of the directory at "),
+        ({"offset_error": 1}, "the directory does not lie where its end says"),
+        ({"disk": 1}, "a part of a zip that is split"),
+        (
+            {"after_directory": b"PK\x01\x02" + bytes(10), "size_error": 14},
+            "the last entry of the directory is cut off",
+        ),
+        ({"zip64": True, "zip64_position": 7, "zip64_offset": 2**40}, "the directory does not lie where its end says"),
+    ],
+)
+def test_a_directory_that_lies(changes, text):
+    assert error_of(extract(raw_zip([Entry(b"a.py", b"1" * 50), WANTED], **changes))).startswith(f"BadZipFile: {text}")
+
+
+def test_a_wrong_count_is_noted():
+    extracted = extract(raw_zip([WANTED], count=7))
+    assert (extracted.error, extracted.files) == (None, {METADATA: HEADERS})
+    assert extracted.notes == ["the zip's directory counts 7 entries and has 1"]
+
+
+def test_a_zip64_record_that_contradicts_the_other_one_is_corrupt():
+    content = bytearray(raw_zip([WANTED], zip64=True))
+    end = content.rindex(b"PK\x05\x06")
+    content[end + 12 : end + 16] = struct.pack("<L", 60)
+    assert "contradict each other" in error_of(extract(bytes(content)))
+
+
+@pytest.mark.parametrize("offset", [0, 10, 31])
+def test_members_that_overlap_are_corrupt(offset):
+    twin = Entry(b"b", b"1" * 20, offset=offset)
+    extracted = extract(raw_zip([Entry(b"a", b"1" * 20), twin, Entry(b"c")]), "ab")
+    assert error_of(extracted) == "BadZipFile: members overlap each other or the directory"
+    assert (extracted.members, extracted.files) == (["a", "b", "c"], {})
+
+
+def test_a_member_that_reaches_into_the_directory_is_corrupt():
+    last = Entry(b"b", b"1" * 20, compressed_size=40, size=40)
+    assert error_of(extract(raw_zip([Entry(b"a"), last]), "a")) == "BadZipFile: a member overlaps the directory"
+
+
+@pytest.mark.parametrize("cut", [1, 10, 22, 60, 200])
+def test_a_truncated_zip_is_corrupt(cut):
+    content = raw_zip([WANTED, Entry(b"a.py")])
+    assert error_of(extract(content[:-cut]))
+
+
+def test_a_source_that_is_shorter_than_it_says_is_corrupt():
+    source = Ranges(raw_zip([WANTED]))
+    source.size += 10
+    assert "bytes instead of" in error_of(extract(source))
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_broken_bytes_never_raise(data):
+    content = bytearray(
+        raw_zip([Entry(b"a.py", b"1" * 50), WANTED, Entry(b"b", b"2", BZIP2)], zip64=data.draw(st.booleans()))
+    )
+    for _ in range(data.draw(st.integers(1, 6))):
+        content[data.draw(st.integers(-250, -1))] = data.draw(st.integers(0, 255))
+    extracted = extract(bytes(content), [METADATA, "b"])
+    assert all(name.encode() for name in extracted.members)
+    for name, read in extracted.files.items():
+        assert read in (HEADERS, headers_of(CONTENT)) if name == METADATA else True
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        ({"max_directory_bytes": 50}, "the zip's directory is larger than 50 bytes"),
+        ({"max_members": 1}, "more than 1 members"),
+        ({"max_name_length": 10}, "a member's name is longer than 10 characters"),
+        ({"max_metadata_bytes": 1000}, "is larger than 1000 bytes"),
+        ({"max_inflated_bytes": 1000}, "more than 1000 bytes inflated"),
+    ],
+)
+def test_limits(limits, text):
+    extracted = extract(raw_zip([Entry(b"a.py"), WANTED]), **limits)
+    assert extracted.error is not None
+    assert extracted.error.kind is ErrorKind.LIMIT_EXCEEDED
+    assert text in extracted.error.text
