@@ -93,6 +93,10 @@ class SourceTree:
         return any("cython" in each.lower() for each in required) or (is_offered and b"ythonize" in script)
 
     @cached_property
+    def has_compiled_modules(self) -> bool:
+        return any(path.endswith((".so", ".pyd")) for path in self.members)
+
+    @cached_property
     def has_compiled_sources(self) -> bool:
         return any(path.endswith(COMPILED_SOURCES) for path in self.members)
 
@@ -106,7 +110,8 @@ class SourceTree:
 
     def files_in(self, folder: str) -> list[str]:
         """The paths of the modules right in `folder`, without what is already compiled."""
-        return [path for path in self.sources.get(folder, ()) if not path.endswith((".so", ".pyd"))]
+        paths = self.sources.get(folder, [])
+        return [path for path in paths if not path.endswith((".so", ".pyd"))] if self.has_compiled_modules else paths
 
     def below(self, folder: str) -> list[str]:
         """The paths of all modules and stubs in `folder` and its folders."""

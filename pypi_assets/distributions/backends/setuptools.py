@@ -5,7 +5,7 @@ pyproject.toml name, and what the .egg-info's top_level.txt names without any fi
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -198,13 +198,13 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
         declared.modules = list(script.py_modules)
     if script.ext_modules is not None:
         declared.extensions = tuple(dict.fromkeys((*script.ext_modules, *_cythonized(tree, script))))
+    if not script.is_complete and tree.egg_info is not None:  # it lies where the packages are
+        declared.package_dir.setdefault("", tree.egg_info.rpartition("/")[0])
     source = tree.files["setup.py"]
     is_mentioned = any(word in source for word in (b"packages", b"py_modules", b"**"))
     declared.is_computed = bool({"packages", "py_modules"} & script.given) or (is_mentioned and not script.is_complete)
     if script.packages is None and declared.is_computed and (packages := _only_list(tree)):
         declared.by, declared.packages = "list of packages in setup.py", packages
-        if tree.egg_info is not None:  # it lies where the packages are
-            declared.package_dir.setdefault("", tree.egg_info.rpartition("/")[0])
     elif script.packages is None and "packages" in script.given:
         declared.packages = declared.modules = None  # a part is not enough
 
@@ -228,8 +228,9 @@ def find_packages(
     """The dotted names of the folders below `where` that are packages: with `__init__.py` in them and in all folders
     between, or any where `namespaces`."""
     start = f"{where}/" if where else ""
-    include, exclude = tuple(include), tuple(exclude)
+    cut = len(start)
     effort = Effort()
+    is_included, is_excluded = _named_by(include, effort), _named_by(exclude, effort)
     found: list[str] = []
     accepted = {where}
     for folder in sorted(tree.sources if namespaces else tree.packages):
@@ -239,23 +240,48 @@ def find_packages(
             if folder.rpartition("/")[0] not in accepted:
                 continue
             accepted.add(folder)
-        if "." in folder[len(start) :]:
-            continue
-        name = folder[len(start) :].replace("/", ".")
-        effort.spend((len(include) + len(exclude)) * (1 + len(name) // 64))
-        if _is_named(name, include) and not _is_named(name, exclude):
+        relative = folder[cut:]
+        name = relative.replace("/", ".")
+        if "." not in relative and is_included(name) and not is_excluded(name):
             found.append(name)
     return found
 
 
-def _is_named(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(pattern in {"*", name} or fnmatchcase(name, pattern) for pattern in patterns)
+def _named_by(patterns: Iterable[str], effort: Effort) -> Callable[[str], bool]:
+    """Whether a dotted name is one of those that `patterns` match; most are a name with a star at one end."""
+    exact: set[str] = set()
+    starts: list[str] = []
+    ends: list[str] = []
+    others: list[str] = []
+    for pattern in patterns:
+        if not (bare := pattern.strip("*")) or set(bare) & set("*?["):
+            (others if bare else starts).append(bare and pattern)
+        elif pattern == bare:
+            exact.add(pattern)
+        elif pattern == f"{bare}*":
+            starts.append(bare)
+        elif pattern == f"*{bare}":
+            ends.append(bare)
+        else:
+            others.append(pattern)
+    first, last = tuple(starts), tuple(ends)
+
+    def is_named(name: str) -> bool:
+        if name in exact or name.startswith(first) or name.endswith(last):
+            return True
+        if not others:
+            return False
+        effort.spend(len(others) * (1 + len(name) // 64))
+        return any(fnmatchcase(name, pattern) for pattern in others)
+
+    return is_named
 
 
 def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
     """Where the package's modules lie: package_dir may name a folder for it, or for a package above."""
-    if not package_dir:
-        return package.replace(".", "/")
+    if not package_dir or (len(package_dir) == 1 and "" in package_dir):
+        folder, path = package_dir.get(""), package.replace(".", "/")
+        return f"{folder}/{path}" if folder and path else folder or path
     parent, below = package, ""
     while parent:
         if parent in package_dir:
@@ -266,7 +292,7 @@ def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
 
 
 def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
-    paths: dict[str, None] = {}
+    paths: list[str] = []
     folders = {_folder_of(package, declared.package_dir): package for package in declared.packages or ()}
     for folder, package in folders.items():
         if not declared.takes_data:
@@ -275,17 +301,17 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
             continue  # it came along with the package above
         else:
             found = _without_excluded(folders, declared.no_data, tree.below(folder))
-        paths |= dict.fromkeys(moved(found, folder, package.replace(".", "/")))
+        paths += moved(found, folder, package.replace(".", "/"))
     for folder, package in folders.items() if declared.data else ():
         globs = [glob for key in ("*", "", package) for glob in declared.data.get(key, ())]
         below = moved(tree.below(folder), folder) if globs else []
-        paths |= dict.fromkeys(moved(matching(below, globs, Patterns.FILE_GLOB), "", package.replace(".", "/")))
+        paths += moved(matching(below, globs, Patterns.FILE_GLOB), "", package.replace(".", "/"))
     for module in declared.modules or ():
         parent, _, last = module.rpartition(".")
         folder = _folder_of(parent, declared.package_dir)
         if tree.has_file(path := f"{folder}/{last}.py".lstrip("/")):
-            paths |= dict.fromkeys(moved([path], folder, parent.replace(".", "/")))
-    return Installed(declared.by, list(paths), declared.extensions)
+            paths += moved([path], folder, parent.replace(".", "/"))
+    return Installed(declared.by, list(dict.fromkeys(paths)), declared.extensions)
 
 
 def _without_excluded(folders: Mapping[str, str], patterns: Mapping[str, list[str]], paths: list[str]) -> list[str]:

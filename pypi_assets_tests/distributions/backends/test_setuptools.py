@@ -166,12 +166,19 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
         pytest.param(
             files(
                 *SRC,
-                setup_py="import x\nLIST = dict(packages=['demo', 'demo.sub'])\nx.go(LIST)\nsetup(**x.get(LIST))\n",
+                setup_py="import x\nLIST = {'packages': ['demo', 'demo.sub']}\nx.go(LIST)\nsetup(**x.get(LIST))\n",
             )
             | {"src/demo.egg-info/top_level.txt": "demo\n"},
             LIBRARY,
             "list of packages in setup.py",
             id="the only list in a setup.py that can't be followed",
+        ),
+        pytest.param(
+            files(*SRC, setup_py="import x\nsetup(packages=['demo', 'demo.sub'], **x.more)\n")
+            | {"src/demo.egg-info/top_level.txt": "demo\n"},
+            LIBRARY,
+            "setup.py packages",
+            id="the .egg-info lies where an unknown package_dir is",
         ),
         pytest.param(
             files("demo.py", "lib/odd.py", setup_py="import x\nsetup(packages=x.find())\n")
