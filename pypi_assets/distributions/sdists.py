@@ -193,12 +193,14 @@ def _read_metadata(
                     notes.append(f"metadata by: {printable(name)}")
                 return metadata
             extract.fail(ErrorKind.BAD_METADATA, f"{printable(name)} has neither Metadata-Version nor Name nor Version")
-    for name, fields in (
-        ("pyproject.toml", table(pyproject, "project")),
-        ("pyproject.toml", table(pyproject, "tool", "poetry")),
-        ("setup.cfg", _setup_cfg_metadata(files)),
-        ("setup.py", _script_metadata(read_script())),
-    ):
+    sources: tuple[tuple[str, Callable[[], Mapping[str, object]]], ...] = (
+        ("pyproject.toml", lambda: table(pyproject, "project")),
+        ("pyproject.toml", lambda: table(pyproject, "tool", "poetry")),
+        ("setup.cfg", lambda: _setup_cfg_metadata(files)),
+        ("setup.py", lambda: _script_metadata(read_script())),
+    )
+    for name, read in sources:
+        fields = read()
         if isinstance(fields.get("name"), str):
             notes.append(f"metadata by: {name}")
             return CoreMetadata(
