@@ -152,7 +152,7 @@ def check_tar(content: bytes) -> None:
         return
     packed = read_distribution(io.BytesIO(gzip.compress(content, 1, mtime=0)), SDIST, limits=SMALL)
     assert packed.extract == reading.extract, "compression changes nothing"
-    if reading.record.error is None:
+    if reading.record.error is None and b"GNU.sparse." not in content:  # tarfile has its own mind where names conflict
         try:
             with tarfile.open(fileobj=io.BytesIO(content), mode="r:", errors="surrogateescape") as archive:
                 infos = archive.getmembers()

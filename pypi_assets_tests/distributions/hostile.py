@@ -1164,6 +1164,48 @@ SDIST_CASES = (
 )
 
 
+LONG = "x" * 200_000
+LINES = [f"r{number}" for number in range(2000)]
+
+
+def poetry_extras() -> str:
+    """Each of 500 extras asks for each of 500 requirements, whose markers name all extras that do."""
+    needs = "".join(f"r{number} = {{version = '1', optional = true}}\n" for number in range(500))
+    extras = "".join(f"e{number} = {LINES[:500]}\n" for number in range(100))
+    return f"[tool.poetry]\nname = 'demo'\n[tool.poetry.dependencies]\n{needs}[tool.poetry.extras]\n{extras}"
+
+
+AMPLIFIED: dict[str, Callable[[], dict[str, Content]]] = {
+    "requires.txt": lambda: {"demo.egg-info/requires.txt": "\n".join([f"[x:os_name == '{LONG}']", *LINES])},
+    "setup.cfg's extras": lambda: {"setup.cfg": "\n ".join([f"[options.extras_require]\n{LONG} =", *LINES])},
+    "setup.py's extras": lambda: {"setup.py": f"setup(name='demo', extras_require={{'{LONG}': {LINES}}})"},
+    "pyproject's extras": lambda: {
+        "pyproject.toml": f"[project]\nname = 'demo'\n[project.optional-dependencies]\n{LONG} = {LINES}"
+    },
+    "poetry's extras": lambda: {"pyproject.toml": poetry_extras()},
+    "setup.py's package_dir": lambda: {
+        "setup.py": f"setup(name='demo', packages={LINES}, package_dir={{'': '{LONG[:100_000]}'}})"
+    },
+    "setup.cfg's package_dir": lambda: {
+        "setup.py": "setup()",
+        "setup.cfg": f"[options]\npackage_dir =\n  = {LONG}\npackages = {','.join(LINES)}",
+    },
+    "poetry's folders": lambda: {
+        "pyproject.toml": "[build-system]\nbuild-backend = 'poetry.core.masonry.api'\n"
+        "[tool.poetry]\nname = 'demo'\npackages = ["
+        + ", ".join(f"{{include = 'demo.py', to = '{LONG[:200]}{number}'}}" for number in range(1000))
+        + "]"
+    },
+}
+"""Small files that are taken again and again: what they make must not be their product."""
+AMPLIFIED_CASES = tuple(
+    Case(
+        f"amplified: {name}", SDIST, lambda files=files: sdist({"demo.py": "", **files()}, OLD_PKG_INFO), ANY, ANY, ANY
+    )
+    for name, files in AMPLIFIED.items()
+)
+
+
 # Names of modules and of files
 
 NAME_CASES = (
@@ -1252,6 +1294,7 @@ CASES: tuple[Case, ...] = (
     *COMPRESSION_CASES,
     *METADATA_CASES,
     *SDIST_CASES,
+    *AMPLIFIED_CASES,
     *NAME_CASES,
     *FILENAME_CASES,
 )
