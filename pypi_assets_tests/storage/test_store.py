@@ -41,6 +41,13 @@ def test_what_is_put_is_got_and_replaced(storage: Storage, tmp_path: Path) -> No
     assert abs(storage.head("a/b.txt").last_modified - datetime.now(UTC)) < timedelta(minutes=5)
 
 
+def test_a_range_of_an_object(storage: Storage) -> None:
+    storage.put("a/b", b"0123456789")
+    assert (storage.get_range("a/b", 3, 4), storage.get_range("a/b", 0, 10)) == (b"3456", b"0123456789")
+    with pytest.raises(NotFoundError):
+        storage.get_range("a/c", 0, 1)
+
+
 def test_copies_within_the_store(storage: Storage) -> None:
     storage.put("a/b", b"one")
     storage.copy("a/b", "c/d")
