@@ -110,11 +110,11 @@ def _uses_pbr(tree: SourceTree) -> bool:
     return "files" in tree.setup_cfg or b"pbr" in tree.files.get("setup.py", b"")
 
 
-def _setuptools(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
+def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
     """What setuptools takes from [tool.setuptools.dynamic], else from setup.py, else from setup.cfg.
 
-    What a call of setup() that is understood doesn't give, is none; not so where it has `**unknown`, or where pbr or
-    another build backend may give it.
+    What a call of setup() that is understood doesn't give, is none; not so where it has `**unknown`, where pbr or
+    another build backend may give it, or where PKG-INFO has some.
     """
     backend = tree.table("build-system").get("build-backend", "setuptools")
     project = tree.table("project")
@@ -129,6 +129,8 @@ def _setuptools(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
     install_requires, by = _install_requires(tree, script, options)
     extras_require, extras_by = _extras_require(tree, script, extras_options)
     if install_requires is None or extras_require is None or None in extras_require.values():
+        return None
+    if not by and not extras_by and metadata.requires_dist:
         return None
     sections = [("", install_requires), *extras_require.items()]
     cleaned = ((section, [one_line(line) for line in lines or ()]) for section, lines in sections)

@@ -103,6 +103,8 @@ def read(folder, files: dict[str, str], **arguments) -> DistributionRecord:
         ({}, {"demo.egg-info/SOURCES.txt": ""}, None, None),
         # PKG-INFO from before 2.2, alone
         ({"requires_dist": ["p"]}, {}, ("p",), "PKG-INFO"),
+        ({"requires_dist": ["p"]}, {"setup.py": f"{SETUP}setup(name='demo')"}, ("p",), "PKG-INFO"),
+        ({"requires_dist": ["p"]}, {"setup.py": f"{SETUP}setup(install_requires=[])"}, (), "setup.py"),
         ({"metadata_version": "1.0"}, {}, None, None),
         ({"metadata_version": "two"}, {}, None, None),
     ],
