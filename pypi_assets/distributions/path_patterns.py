@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import takewhile
 
 from pypi_assets.distributions.limits import LimitExceededError
 
@@ -24,10 +25,11 @@ class Patterns(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """`segments` are its parts, `plain` is the path where it is no more than one. `folders` and `files` say whether it
-    may match a folder above a file, or the file."""
+    """`segments` are its parts, `start` is the start of all paths that it matches, `plain` is the path where it is no
+    more than one. `folders` and `files` say whether it may match a folder above a file, or the file."""
 
     segments: tuple[str, ...]
+    start: str
     plain: str | None
     negates: bool
     folders: bool
@@ -45,8 +47,10 @@ def _compiled(pattern: str, kind: Patterns) -> _Pattern:
     if is_gitignore and parts and "/" not in body.rstrip("/"):
         parts.insert(0, "**")
     collapsed = [part for part, before in zip(parts, ["", *parts], strict=False) if (part, before) != ("**", "**")]
+    fixed = list(takewhile(lambda part: not set(part) & set("*?["), collapsed[:-1]))
     return _Pattern(
         tuple(collapsed),
+        "".join(f"{part}/" for part in fixed),
         None if set(body) & set("*?[") or "**" in parts else "/".join(parts),
         negates,
         folders=kind is not Patterns.FILE_GLOB,
@@ -74,6 +78,8 @@ def _matches(pattern: _Pattern, path: str, parts: list[str], effort: Effort) -> 
     """
     if pattern.plain is not None:
         return (pattern.files and path == pattern.plain) or (pattern.folders and path.startswith(f"{pattern.plain}/"))
+    if not path.startswith(pattern.start):
+        return False
     segments = pattern.segments
     last = len(segments)
     positions = {0}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
 
-MAX_MESON_CHARACTERS = 1_000_000
-MAX_SUBDIRS = 500
+MAX_STEPS = 2_000_000
+"""Tokens and texts that are looked at, at the most: ten times what the largest projects need."""
 MAX_NAMES = 20_000
 _TOKEN = re.compile(
     r"""\#[^\n]*|'''(?P<long>.*?)'''|'(?P<text>(?:[^'\\\n]|\\.)*)'|(?P<word>[A-Za-z_]\w*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
@@ -29,6 +29,10 @@ class _Value:
     is_site: bool = False
 
 
+class _TooLongError(Exception):
+    """MAX_STEPS are done."""
+
+
 @dataclass(slots=True)
 class _Build:
     """What the meson.build files read so far install."""
@@ -37,15 +41,23 @@ class _Build:
     names: dict[str, _Value] = field(default_factory=dict)
     paths: dict[str, None] = field(default_factory=dict)
     extensions: dict[str, None] = field(default_factory=dict)
-    characters: int = 0
     visited: set[str] = field(default_factory=set)
+    steps: int = 0
+
+    def spend(self, steps: int) -> None:
+        self.steps += steps
+        if self.steps > MAX_STEPS:
+            raise _TooLongError
 
 
 def installed(tree: SourceTree) -> Installed | None:
     """Arguments of install_sources, extension_module, install_subdir, install_data and configure_file, followed
-    through subdir(). Both sides of an `if` count."""
+    through subdir(). Both sides of an `if` count. None where there are none, or where reading them takes too long."""
     build = _Build(tree)
-    _read(build, "")
+    try:
+        _read(build, "")
+    except (_TooLongError, RecursionError):
+        return None
     if not build.paths and not build.extensions:
         return None
     return Installed("meson.build", list(build.paths), tuple(build.extensions))
@@ -53,13 +65,11 @@ def installed(tree: SourceTree) -> Installed | None:
 
 def _read(build: _Build, folder: str) -> None:
     content = build.tree.files.get(f"{folder}/meson.build".lstrip("/"))
-    if content is None or folder in build.visited or len(build.visited) >= MAX_SUBDIRS:
+    if content is None or folder in build.visited:
         return
     build.visited.add(folder)
     text = decode_text(content, "meson.build")[0]
-    build.characters += len(text)
-    if build.characters > MAX_MESON_CHARACTERS:
-        return
+    build.spend(len(text) // 4)
     tokens = [(kind, match[kind]) for match in _TOKEN.finditer(text) if (kind := match.lastgroup)]
     at = 0
     while at < len(tokens):
@@ -73,18 +83,19 @@ def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
     if kind != "word":
         return at + 1
     if word == "foreach":
-        end = _line_end(tokens, at)
+        end = _line_end(build, tokens, at)
         line = tokens[at + 1 : end]
         colon = next((index for index, token in enumerate(line) if token == ("mark", ":")), len(line))
-        value = _value(build.names, line[colon + 1 :])
+        value = _value(build, line[colon + 1 :])
         loop = [text for each, text in line[:colon] if each == "word"]
         for index, name in enumerate(loop):
             build.names[name] = _Value(value.keys or value.texts, value.firsts) if index == 0 else _Value()
         return end
     if following in {("mark", "="), ("mark", "+=")}:
-        end = _line_end(tokens, at + 2)
-        value = _value(build.names, tokens[at + 2 : end])
+        end = _line_end(build, tokens, at + 2)
+        value = _value(build, tokens[at + 2 : end])
         if following[1] == "+=" and (old := build.names.get(word)):
+            build.spend(len(old.texts) + len(value.texts))
             value = _Value(
                 (*old.texts, *value.texts)[:MAX_NAMES],
                 (*old.firsts, *value.firsts)[:MAX_NAMES],
@@ -94,7 +105,7 @@ def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
         build.names[word] = value
         return at + 2  # the expression may itself be a call that installs
     if following == ("mark", "(") and (word in _INSTALLING or word == "subdir"):
-        arguments, keywords, end = _arguments(build.names, tokens, at + 2)
+        arguments, keywords, end = _arguments(build, tokens, at + 2)
         if word == "subdir":
             for name in arguments[0].texts[:1] if arguments else ():
                 _read(build, clean_path(f"{folder}/{name}"))
@@ -133,22 +144,20 @@ def _install(build: _Build, folder: str, call: str, arguments: list[_Value], key
                     build.paths[f"{target}/{text.rpartition('/')[2]}".lstrip("/")] = None
 
 
-def _line_end(tokens: list[Token], at: int) -> int:
+def _line_end(build: _Build, tokens: list[Token], at: int) -> int:
     """Where the expression that begins at `at` ends: at the end of a line outside of all brackets."""
     depth = 0
-    while at < len(tokens):
-        kind, text = tokens[at]
+    for end in range(at, len(tokens)):
+        build.spend(1)
+        kind, text = tokens[end]
         if kind == "mark":
             depth += (text in "([{") - (text in ")]}")
         elif kind == "line" and depth <= 0:
-            return at
-        at += 1
-    return at
+            return end
+    return len(tokens)
 
 
-def _arguments(
-    names: Mapping[str, _Value], tokens: list[Token], start: int
-) -> tuple[list[_Value], dict[str, _Value], int]:
+def _arguments(build: _Build, tokens: list[Token], start: int) -> tuple[list[_Value], dict[str, _Value], int]:
     """The arguments of a call whose bracket opened before `start`: by position, by keyword, and where it ends."""
     depth, at = 1, start
     pieces: list[list[Token]] = [[]]
@@ -165,15 +174,16 @@ def _arguments(
     for piece in pieces:
         if len(piece) > 1 and piece[0][0] == "word" and piece[1] == ("mark", ":"):
             if piece[2:] != [("word", "false")]:
-                keywords[piece[0][1]] = _value(names, piece[2:])
+                keywords[piece[0][1]] = _value(build, piece[2:])
         elif piece:
-            positional.append(_value(names, piece))
+            positional.append(_value(build, piece))
     return positional, keywords, at
 
 
-def _value(names: Mapping[str, _Value], tokens: list[Token]) -> _Value:
+def _value(build: _Build, tokens: list[Token]) -> _Value:
+    build.spend(len(tokens))
     if len(tokens) == 1 and tokens[0][0] == "word":
-        return names.get(tokens[0][1], _Value())
+        return build.names.get(tokens[0][1], _Value())
     texts, firsts, keys = [], [], []
     is_site = False
     depth = 0
@@ -191,10 +201,11 @@ def _value(names: Mapping[str, _Value], tokens: list[Token]) -> _Value:
             opened = False
         elif kind == "word":
             is_site |= text == "get_install_dir"
-            known = names.get(text)
+            known = build.names.get(text)
             near = [*tokens[max(index - 1, 0) : index], *tokens[index + 1 : index + 2]]
             if known is not None and ("mark", ".") not in near:
                 indexed = tokens[index + 1 : index + 3] == [("mark", "["), ("mark", "0")]
+                build.spend(len(known.texts))
                 texts += known.firsts if indexed else known.texts
                 is_site |= known.is_site
             opened = False

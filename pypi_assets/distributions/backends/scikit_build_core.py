@@ -10,7 +10,7 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_p
 _ADDED_MODULE = re.compile(
     r"\b(?:pybind11_add_module|nanobind_add_module|python3?_add_library)\s*\(\s*([^\s)]+)", re.IGNORECASE
 )
-_INSTALL = re.compile(r"\binstall\s*\(\s*TARGETS\s+([^)]*?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE)
+_INSTALL = re.compile(r"\binstall\s*\(\s*TARGETS\s+([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE)
 _PROJECT = re.compile(r"\bproject\s*\(\s*([^\s)]+)", re.IGNORECASE)
 _SET = re.compile(r"\bset\s*\(\s*(\w+)\s+([^\s)]+)\s*\)", re.IGNORECASE)
 MAX_CMAKE_CHARACTERS = 200_000

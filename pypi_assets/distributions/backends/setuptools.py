@@ -379,11 +379,15 @@ def _roots(tree: SourceTree, declared: _Declared) -> list[str]:
 
 
 def _by_top_level_alone(tree: SourceTree, declared: _Declared) -> Installed | None:
-    """What top_level.txt names, where none of its packages holds another: then setup.py has no more to tell."""
-    if not tree.top_level or any(word in tree.files["setup.py"] for word in (b"package_dir", b"cythonize")):
+    """What top_level.txt names, where setup.py has no more to tell: each name has a file, a folder or an extension
+    module, and none of the packages holds another."""
+    if not tree.top_level or b"cythonize" in tree.files["setup.py"]:
         return None
     found = _by_top_level(tree, declared)
-    return None if any(path.count("/") > 1 for path in found.paths) else found
+    tops = {path.partition("/")[0].partition(".")[0] for path in found.paths}
+    tops.update(name.partition(".")[0] for name in declared.extensions)
+    is_all = tops >= set(tree.top_level) and not any(path.count("/") > 1 for path in found.paths)
+    return found if is_all else None
 
 
 def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | None = None) -> Installed:

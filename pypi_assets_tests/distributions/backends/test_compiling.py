@@ -179,3 +179,17 @@ def test_scikit_build_core(contents, expected, by):
 )
 def test_meson_python(builds, expected):
     assert modules_by(meson_python.installed, builds)[1] == expected
+
+
+@pytest.mark.parametrize("part", ["install(TARGETS x ", "set(a b", "${", "pybind11_add_module( ", "\t"])
+def test_long_cmake_files_take_no_time_without_end(part):
+    contents = files("demo/__init__.py") | {"CMakeLists.txt": "pybind11_add_module(x)\n" + part * 20_000}
+    assert "demo" in modules_by(scikit_build_core.installed, contents)[1]
+
+
+@pytest.mark.parametrize(
+    "part", ["'''", "'", "py.install_sources(", "x = [", "foreach a : x\n", "a += a\n", "\\\\'", "x(["]
+)
+def test_long_meson_files_take_no_time_without_end(part):
+    contents = {"meson.build": "a = ['x', 'y']\n" + part * 20_000}
+    assert modules_by(meson_python.installed, contents)[1] == []
