@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+MAX_ENTRIES = 1000
+"""Folders that settings name, each of which may bring the whole tree along: a hundred times what is used."""
+
 
 def table(parent: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     """The table at `keys`, empty where there is none."""

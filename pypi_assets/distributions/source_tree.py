@@ -1,6 +1,7 @@
 """The files of an sdist as build backends look at them, and what a backend would install of them."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import SetupArguments
 
 MODULE_SUFFIXES = (".py", ".pyi", ".pyx", ".so", ".pyd")
+_AFTER_SLASH = chr(ord("/") + 1)
 COMPILED_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".i", ".m", ".go", ".cu")
 
 
@@ -52,6 +54,10 @@ class SourceTree:
             else:
                 folders[folder] = [path]
         return folders
+
+    @cached_property
+    def _ordered(self) -> list[str]:
+        return sorted(self.sources)
 
     @cached_property
     def packages(self) -> frozenset[str]:
@@ -117,10 +123,10 @@ class SourceTree:
         """The paths of all modules and stubs in `folder` and its folders."""
         if not folder:
             return [path for paths in self.sources.values() for path in paths]
-        inside = f"{folder}/"
-        return [
-            path for each, paths in self.sources.items() if each == folder or each.startswith(inside) for path in paths
-        ]
+        first = bisect_left(self._ordered, f"{folder}/")
+        end = bisect_left(self._ordered, f"{folder}{_AFTER_SLASH}", first)
+        inside = [path for each in self._ordered[first:end] for path in self.sources[each]]
+        return [*self.sources.get(folder, ()), *inside]
 
     def at(self, path: str) -> list[str]:
         """The module at `path`, or all that is below, where it is a folder."""

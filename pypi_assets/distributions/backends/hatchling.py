@@ -6,7 +6,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
-from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.pyproject import MAX_ENTRIES, strings
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
 
 _NO_NAME_CHARACTERS = re.compile(r"[^\w\d.]+")
@@ -38,7 +38,7 @@ def installed(tree: SourceTree) -> Installed | None:
     sources = _sources(setting("sources"), packages)
     paths = [_moved_by(sources, path) for path in selected]
     forced = setting("force-include")
-    for source, target in forced.items() if isinstance(forced, dict) else ():
+    for source, target in list(forced.items())[:MAX_ENTRIES] if isinstance(forced, dict) else ():
         if isinstance(target, str):
             source, target = clean_path(source), clean_path(target)
             forced_paths = [target] if tree.has_file(source) else moved(tree.below(source), source, target)

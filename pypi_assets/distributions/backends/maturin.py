@@ -4,7 +4,7 @@ import tomli
 
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
-from pypi_assets.distributions.pyproject import strings, table
+from pypi_assets.distributions.pyproject import MAX_ENTRIES, strings, table
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 
@@ -20,7 +20,7 @@ def installed(tree: SourceTree) -> Installed | None:
     source = settings.get("python-source")
     folder = clean_path(source) if isinstance(source, str) else _default_folder(tree, (parents or [last])[0])
     start = f"{folder}/" if folder else ""
-    packages = strings(settings.get("python-packages")) or [(parents or [last])[0]]
+    packages = strings(settings.get("python-packages"))[:MAX_ENTRIES] or [(parents or [last])[0]]
     package_paths = [f"{start}{package.replace('.', '/')}" for package in packages]
     selected = [path for package in package_paths for path in tree.below(package)]
     selected += [path for each in package_paths for path in (f"{each}.py",) if tree.has_file(path) and not selected]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pypi_assets.distributions.path_patterns import Patterns, matching
-from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.pyproject import MAX_ENTRIES, strings
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 
@@ -38,7 +38,7 @@ def installed(tree: SourceTree) -> Installed | None:
 
 def _entries(value: object, key: str) -> Iterator[Mapping[str, Any]]:
     """Tables with a text at `key`; a text alone is such a table."""
-    for entry in value if isinstance(value, list) else ():
+    for entry in value[:MAX_ENTRIES] if isinstance(value, list) else ():
         if isinstance(entry, str):
             yield {key: entry}
         elif isinstance(entry, dict) and isinstance(entry.get(key), str):
