@@ -15,6 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from pypi_assets.distributions.extracts import printable
+from pypi_assets.distributions.limits import LimitExceededError
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,21 +246,31 @@ def parse_requires_txt(content: bytes) -> tuple[tuple[str, ...], tuple[str, ...]
     return requirements_of_extras(sections)
 
 
+MAX_REQUIREMENTS_CHARACTERS = 4 * 1024**2
+"""Each requirement repeats the extra and the marker of its section, so that a small file could fill the memory."""
+
+
 def requirements_of_extras(
     sections: Iterable[tuple[str, Iterable[str]]],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(PEP 508 requirements, extras) of what each section asks for.
 
     A section is `""`, an extra, `:marker` or `extra:marker`, as in requires.txt and in setuptools' `extras_require`.
+    Raises LimitExceededError where they are longer than MAX_REQUIREMENTS_CHARACTERS together.
     """
     requirements = []
     extras = []
-    for section, lines in sections:
+    characters = 0
+    for section, given in sections:
+        lines = [line for line in given if line]
+        characters += len(section) * (1 + len(lines)) + sum(map(len, lines))
+        if characters > MAX_REQUIREMENTS_CHARACTERS:
+            raise LimitExceededError(f"the requirements are longer than {MAX_REQUIREMENTS_CHARACTERS} characters")
         extra, _, marker = section.partition(":")
         extra, marker = normalized_extra(extra), one_line(marker)
         if extra:
             extras.append(extra)
-        requirements += [conditional(line, marker, extra) for line in lines if line]
+        requirements += [conditional(line, marker, extra) for line in lines]
     return unique(requirements), unique(extras)
 
 
