@@ -86,11 +86,9 @@ def find_modules(
         while parent and parent not in folders:
             folders.add(parent)
             parent = parent.rpartition(".")[0]
-        if len(folders) > MAX_MODULES:
-            break
-    names = modules | packages | folders
-    if len(names) > MAX_MODULES:
-        raise LimitExceededError(f"more than {MAX_MODULES} modules")
+        if len(modules) + len(folders) > MAX_MODULES:
+            raise LimitExceededError(f"more than {MAX_MODULES} modules")
+    names = modules | folders  # packages are folders too
     shadowed = 0
     if hiding := (modules & folders) - packages:
         reachable = {name for name in modules | packages if hiding.isdisjoint(ancestry(name)[:-1])}
