@@ -20,7 +20,7 @@ COMPILED_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".
 @dataclass(frozen=True, slots=True)
 class Installed:
     """What a build would install. `paths` are relative to site-packages, `extensions` are the dotted names of modules
-    that are compiled, `by` names the rule that found them. `sweeping` says that the rule takes whatever lies there."""
+    that are compiled, `by` names the rule that found them."""
 
     by: str
     paths: list[str]
