@@ -22,11 +22,10 @@ from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from benchmarks.corpora.download import FOLDER
 from pypi_assets.distributions import extracts
-from pypi_assets.distributions.extracts import COMPRESSION_LEVEL, Extract
+from pypi_assets.distributions.extracts import COMPRESSION_LEVEL, DICTIONARIES, Extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.reader import read_distribution
 
-DICTIONARIES = Path(extracts.__file__).parent / "dictionaries"
 DICTIONARY_BYTES = 112 * 1024
 SAMPLE_BYTES = 64 * 1024
 UNWANTED = re.compile(rb"@|\bpypi\.|" + re.escape(str(urlsplit(PYPI_SIMPLE_ENDPOINT).hostname).encode()))

@@ -7,7 +7,7 @@ Extracts are kept for ever as small zstd frames. They share a dictionary that wa
 import threading
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import msgspec
 import zstandard
@@ -16,6 +16,7 @@ from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.models import ErrorKind, ReadError
 
 FORMAT_VERSION = 1
+DICTIONARIES = Path(__file__).parent / "dictionaries"
 DICTIONARY_ID = 40001
 """Names a file in dictionaries/; zstd leaves the ids from 32,768 to 2**31 - 1 to everybody."""
 COMPRESSION_LEVEL = 12
@@ -121,7 +122,7 @@ _codecs = _Codecs()
 
 @cache
 def _dictionary(dictionary_id: int) -> zstandard.ZstdCompressionDict:
-    file = resources.files("pypi_assets.distributions") / "dictionaries" / f"{dictionary_id}.zdict"
+    file = DICTIONARIES / f"{dictionary_id}.zdict"
     if not file.is_file():
         raise ExtractError(f"an extract with dictionary {dictionary_id}; a newer version of pypi-assets reads it")
     return zstandard.ZstdCompressionDict(file.read_bytes())

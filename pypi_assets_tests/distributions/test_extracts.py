@@ -4,7 +4,6 @@ import hashlib
 import random
 import struct
 import threading
-from importlib import resources
 
 import pytest
 import zstandard
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.distributions import extracts
 from pypi_assets.distributions.extracts import (
+    DICTIONARIES,
     DICTIONARY_ID,
     MAX_EXTRACT_BYTES,
     Extract,
@@ -108,8 +108,7 @@ def test_other_content_in_a_sound_frame_is_refused() -> None:
 
 
 def test_dictionaries_are_kept_as_they_were() -> None:
-    folder = resources.files("pypi_assets.distributions") / "dictionaries"
-    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in DICTIONARIES.iterdir()}
     assert found == {f"{id_}.zdict": sha256 for id_, sha256 in KEPT_DICTIONARIES.items()}
     assert max(KEPT_DICTIONARIES) == DICTIONARY_ID
 
