@@ -12,6 +12,8 @@ from pypi_assets.distributions.pyproject import strings, table
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import SetupArguments
 
+MAX_PATH_LENGTH = 4096
+"""No file or package that a longer path or dotted name tells is looked for: readers refuse members with such names."""
 MODULE_SUFFIXES = (".py", ".pyi", ".pyx", ".so", ".pyd")
 _AFTER_SLASH = chr(ord("/") + 1)
 COMPILED_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".i", ".m", ".go", ".cu")
@@ -145,7 +147,8 @@ class SourceTree:
 
 
 def clean_path(path: str) -> str:
-    """`./src//demo/` as `src/demo`."""
+    """`./src//demo/` as `src/demo`. What is so long that no file lies there is cut."""
+    path = path[: 2 * MAX_PATH_LENGTH]
     if "\\" in path:
         path = path.replace("\\", "/")
     return "/".join(part for part in path.strip().split("/") if part not in {"", "."})

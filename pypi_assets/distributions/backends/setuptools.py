@@ -15,7 +15,7 @@ from pypi_assets.distributions.plain_setup_script import read_plain_setup_script
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
-from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
+from pypi_assets.distributions.source_tree import MAX_PATH_LENGTH, Installed, SourceTree, clean_path, moved
 
 _EXTENSION = re.compile(
     rb"Extension\(\s*(?:name\s*=\s*|target\s*=\s*)?[\"']([A-Za-z_][\w.]*)[\"']"
@@ -293,7 +293,9 @@ def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
 
 def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
     paths: list[str] = []
-    folders = {_folder_of(package, declared.package_dir): package for package in declared.packages or ()}
+    packages = [package for package in declared.packages or () if len(package) <= MAX_PATH_LENGTH]
+    told = ((_folder_of(package, declared.package_dir), package) for package in packages)
+    folders = {folder: package for folder, package in told if len(folder) <= MAX_PATH_LENGTH}
     for folder, package in folders.items():
         if not declared.takes_data:
             found = tree.files_in(folder)
@@ -307,6 +309,8 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
         below = moved(tree.below(folder), folder) if globs else []
         paths += moved(matching(below, globs, Patterns.FILE_GLOB), "", package.replace(".", "/"))
     for module in declared.modules or ():
+        if len(module) > MAX_PATH_LENGTH:
+            continue
         parent, _, last = module.rpartition(".")
         folder = _folder_of(parent, declared.package_dir)
         if tree.has_file(path := f"{folder}/{last}.py".lstrip("/")):
