@@ -79,6 +79,13 @@ class Members:
             self._extract.notes.append(f"{colliding} member names differ from another one by case alone")
 
 
+def keep(extract: Extract, name: str, content: bytes, budget: Budget) -> None:
+    """Adds a wanted file to `extract`, of core metadata the headers alone. Raises LimitExceededError."""
+    kept = trimmed(name, content)
+    budget.count_kept(len(kept))
+    extract.files[name] = kept
+
+
 def trimmed(name: str, content: bytes) -> bytes:
     """What is kept of a wanted file: of core metadata the headers, since nothing is made of the description."""
     return headers_of(content) if name.rpartition("/")[2] in {"METADATA", "PKG-INFO"} else content

@@ -9,19 +9,22 @@ MIB = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What reading one file may cost. The defaults let every honest distribution through.
+    """What reading one file may cost. The defaults let every honest distribution through, and keep the reader's memory
+    under 150 MB (benchmarks/read_memory.py).
 
-    `max_metadata_bytes` bounds one small file (METADATA, pyproject.toml ...), `max_kept_bytes` all of them together,
-    `max_directory_bytes` a zip's central directory and a tar's member names, `max_name_length` (in characters) one
-    name. The ratio of inflated to compressed bytes is judged once `ratio_free_bytes` are inflated, since small files of
-    zeros are honest. `seconds` are processor time of the reading thread, so that a slow network or a busy machine does
-    not condemn a file.
+    `max_metadata_bytes` bounds one small file (METADATA, pyproject.toml ...) with a description, `max_wanted_bytes` all
+    of them together, and `max_kept_bytes` what is parsed and stored of them, without descriptions; it is a few dozen KB
+    for real distributions, and parsing takes up to 32 times as much memory. `max_directory_bytes` bounds a zip's
+    central directory and a tar's member names, `max_name_length` (in characters) one name. The ratio of inflated to
+    compressed bytes is judged once `ratio_free_bytes` are inflated, since small files of zeros are honest. `seconds`
+    are processor time of the reading thread, so that a slow network or a busy machine does not condemn a file.
     """
 
     max_file_bytes: int = 2048 * MIB
     max_metadata_bytes: int = 8 * MIB
-    max_kept_bytes: int = 16 * MIB
-    max_directory_bytes: int = 32 * MIB
+    max_wanted_bytes: int = 16 * MIB
+    max_kept_bytes: int = 2 * MIB
+    max_directory_bytes: int = 16 * MIB
     max_members: int = 200_000
     max_name_length: int = 4096
     max_inflated_bytes: int = 8192 * MIB
@@ -43,6 +46,7 @@ class Budget:
         self._members = 0
         self._name_chars = 0
         self._inflated = 0
+        self._wanted = 0
         self._kept = 0
 
     def check_file_size(self, size: int) -> None:
@@ -84,10 +88,18 @@ class Budget:
         ):
             raise LimitExceededError(f"inflates to more than {self.limits.max_expansion_ratio:g} times its size")
 
-    def keep(self, name: str, size: int) -> None:
-        """Counts a small file that is kept; `name` and `size` (in bytes) are what the archive says."""
+    def count_wanted(self, name: str, size: int) -> None:
+        """Counts a small file that is about to be read; `name` and `size` (in bytes) are what the archive says."""
         if size > self.limits.max_metadata_bytes:
             raise LimitExceededError(f"{name!a:.200} is larger than {self.limits.max_metadata_bytes} bytes")
+        self._wanted += size
+        if self._wanted > self.limits.max_wanted_bytes:
+            raise LimitExceededError(
+                f"the metadata files are larger than {self.limits.max_wanted_bytes} bytes together"
+            )
+
+    def count_kept(self, size: int) -> None:
+        """Counts `size` bytes of a small file that are kept."""
         self._kept += size
         if self._kept > self.limits.max_kept_bytes:
-            raise LimitExceededError(f"the metadata files are larger than {self.limits.max_kept_bytes} bytes together")
+            raise LimitExceededError(f"more than {self.limits.max_kept_bytes} bytes of metadata without descriptions")

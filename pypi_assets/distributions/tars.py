@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from struct import Struct
 from zlib import adler32
 
-from pypi_assets.distributions.archives import Members, trimmed
+from pypi_assets.distributions.archives import Members, keep
 from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.inflating import INFLATE_ERRORS, inflated
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
@@ -76,7 +76,7 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
             is_file = (is_regular or member.kind in _LINKS) and not member.name.endswith("/")
             name = members.add(member.name, is_file=is_file)
             if is_regular and name is not None and wanted(name):
-                extract.files[name] = trimmed(name, _read(tar, member, budget))
+                keep(extract, name, _read(tar, member, budget), budget)
             else:
                 tar.skip(_padded(member.size))
         tar.skip_rest()
@@ -259,7 +259,7 @@ def _read(tar: _Stream, member: _Member, budget: Budget) -> bytes:
     regions, size = member.regions or (None, member.size)
     for field in (b"GNU.sparse.size", b"GNU.sparse.realsize"):
         size = _decimal(member.pax.get(field, b"%d" % size))
-    budget.keep(member.name, max(member.size, size))
+    budget.count_wanted(member.name, max(member.size, size))
     content = tar.read_whole(member.size)
     if member.pax.get(b"GNU.sparse.major") == b"1":
         count, _, rest = content.partition(b"\n")

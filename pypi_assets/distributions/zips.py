@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 
 from isal import isal_zlib
 
-from pypi_assets.distributions.archives import Members, trimmed
+from pypi_assets.distributions.archives import Members, keep
 from pypi_assets.distributions.extracts import Extract, printable
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
 from pypi_assets.distributions.models import ErrorKind
@@ -332,7 +332,7 @@ def _choose(
             _fail(extract, name, problem)
             continue
         size, compressed, start = _sizes(content, position)
-        budget.keep(name, max(size, compressed))
+        budget.count_wanted(name, max(size, compressed))
         following = _next_start(directory, position) if neighbours is None else neighbours[start]
         end = min(following, start + _LOCAL.size + name_length + _MAX_EXTRA + compressed)
         raw_name = content[position + _ENTRY_SIZE : position + _ENTRY_SIZE + name_length]
@@ -358,10 +358,9 @@ def _by_sidecar(entries: list[_Entry], window: _Window, budget: Budget, extract:
     content = window.source.sidecar()
     if content is None:
         return entries
-    budget.keep(missing[0].name, len(content))
-    if isal_zlib.crc32(content) != missing[0].crc:
+    if len(content) != missing[0].size or isal_zlib.crc32(content) != missing[0].crc:
         raise MismatchError("METADATA in the archive is not the one that the index serves beside it")
-    extract.files[missing[0].name] = trimmed(missing[0].name, content)
+    keep(extract, missing[0].name, content, budget)
     return [entry for entry in entries if entry is not missing[0]]
 
 
@@ -375,7 +374,7 @@ def _read_members(entries: list[_Entry], window: _Window, budget: Budget, extrac
         except BadZipFile as error:
             _fail(extract, entry.name, str(error))
             continue
-        extract.files[entry.name] = trimmed(entry.name, inflated)
+        keep(extract, entry.name, inflated, budget)
         if promised and entry.is_wheel_metadata:
             kept_promises.append(sha256(inflated).hexdigest() == promised)
     if kept_promises and not any(kept_promises):
