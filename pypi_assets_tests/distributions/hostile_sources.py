@@ -11,6 +11,14 @@ from pypi_assets_tests.distributions.raw_archives import deflate
 MANY = 20_000
 
 
+DEEP = "a" + ".a" * MANY
+DEEP_PATH = DEEP.replace(".", "/")
+
+
+def built_by(backend: str, settings: str) -> str:
+    return f"[build-system]\nbuild-backend = '{backend}'\n[project]\nname = 'demo'\nversion = '1.0'\n{settings}"
+
+
 def nested(opening: str, closing: str, depth: int) -> str:
     return f"from setuptools import setup\nsetup(name='demo', packages={opening * depth}1{closing * depth})\n"
 
@@ -57,7 +65,7 @@ SETUP_SCRIPTS: dict[str, Callable[[], Content]] = {
     "a hex int of a million digits": lambda: (
         f"{SETUP}setup(name='demo', version=0x{'f' * 10**6}, packages=['a', 0x{'f' * 10**5}])\n"
     ),
-    "a string of 7 MB": lambda: f"{SETUP}setup(version={'1' * 7 * MIB!r})\n",
+    "a string of 1 MB": lambda: f"{SETUP}setup(version={'1' * MIB!r})\n",
     "20,000 arguments": lambda: f"{SETUP}setup({','.join(f'a{n}={n}' for n in range(MANY))})\n",
     "20,000 packages": lambda: f"{SETUP}setup(packages={[f'p{n}' for n in range(MANY)]})\n",
     "150 parentheses": lambda: nested("(", ")", 150),
@@ -90,7 +98,7 @@ SETUP_SCRIPTS: dict[str, Callable[[], Content]] = {
     "80,000 lines": lambda: "x = 1\n" * 80_000 + "setup()\n",
     "500 KB of commas": lambda: "x = [" + "1," * 250_000 + "]\nsetup()\n",
     "a megabyte of commas": lambda: "x = [" + "1," * 500_000 + "]\n",
-    "a line of 7 MB": lambda: f"# {'x' * 7 * MIB}\n{SETUP}setup()\n",
+    "a line of 1 MB": lambda: f"# {'x' * MIB}\n{SETUP}setup()\n",
     "20,000 continued lines": lambda: "x = 1 \\\n" + "+ 1 \\\n" * MANY + "\n",
     "Python 2": lambda: (
         "from distutils.core import setup\nprint 'x'\nexec 'y'\nsetup(name='demo', py_modules=['demo'])\n"
@@ -190,6 +198,9 @@ SETUP_SCRIPTS: dict[str, Callable[[], Content]] = {
     "formats that are wrong": lambda: (
         f"{SETUP}setup(name='%d %s' % 'x', version='%(a)s' % [], url='{{0.__class__}} {{a[0]}} {{'.format(1), author='%*d' % (10**9, 1), x='%.1000000000f' % 1.5)\n"
     ),
+    "names of 20,000 parts": lambda: (
+        f"{SETUP}setup(packages=['{DEEP}'], py_modules=['{DEEP}'], namespace_packages=['{DEEP}'], package_dir={{'': 'src', 'x': 'y'}}, ext_modules=[Extension('{DEEP}', ['a.c'])])\n"
+    ),
     "a year of indices": lambda: f"{SETUP}setup(packages=[p for p in ['a'] * 10 for q in range(10**9) if p])\n",
     "comprehensions of comprehensions": lambda: (
         f"{SETUP}setup(packages=[a for a in [b for b in [c for c in range(10**9)]] for d in range(10**9)])\n"
@@ -217,7 +228,7 @@ PYPROJECTS: dict[str, Callable[[], Content]] = {
     "a float of 20,000 digits": lambda: f"x = 0.{'1' * MANY}e999999999",
     "impossible dates": lambda: "x = 2024-99-99T99:99:99Z",
     "a date of long ago": lambda: "x = 0000-00-00",
-    "a string of 7 MB": lambda: f"x = '{'x' * 7 * MIB}'",
+    "a string of 1 MB": lambda: f"x = '{'x' * MIB}'",
     "an open string of 1 MB": lambda: f'x = """{"x" * MIB}',
     "100,000 quotes": lambda: '"' * 100_000,
     "escapes that are surrogates": lambda: 'x = "\\ud800"',
@@ -269,6 +280,29 @@ PYPROJECTS: dict[str, Callable[[], Content]] = {
     ),
     "flit's module leads out": lambda: (
         "[build-system]\nbuild-backend = 'flit_core.buildapi'\n[tool.flit.module]\nname = '../../etc'"
+    ),
+    "setuptools' names have 20,000 parts": lambda: built_by(
+        "setuptools.build_meta",
+        f"[tool.setuptools]\npackages = ['{DEEP}']\npy-modules = ['{DEEP}']\npackage-dir = {{x = '{DEEP_PATH}', '' = '{DEEP_PATH}'}}\n[[tool.setuptools.ext-modules]]\nname = '{DEEP}'\nsources = []",
+    ),
+    "hatchling's folders have 20,000 parts": lambda: built_by(
+        "hatchling.build",
+        f"[tool.hatch.build.targets.wheel]\npackages = ['{DEEP_PATH}']\nsources = ['{DEEP_PATH}']\nforce-include = {{'{DEEP_PATH}' = '{DEEP_PATH}'}}",
+    ),
+    "poetry's folders have 20,000 parts": lambda: built_by(
+        "poetry.core.masonry.api",
+        f"[tool.poetry]\npackages = [{{include = '{DEEP_PATH}', from = '{DEEP_PATH}', to = '{DEEP_PATH}'}}]",
+    ),
+    "flit's module has 20,000 parts": lambda: built_by("flit_core.buildapi", f"[tool.flit.module]\nname = '{DEEP}'"),
+    "uv's names have 20,000 parts": lambda: built_by(
+        "uv_build", f"[tool.uv.build-backend]\nmodule-name = '{DEEP}'\nmodule-root = '{DEEP_PATH}'"
+    ),
+    "maturin's names have 20,000 parts": lambda: built_by(
+        "maturin",
+        f"[tool.maturin]\nmodule-name = '{DEEP}'\npython-source = '{DEEP_PATH}'\npython-packages = ['{DEEP}']",
+    ),
+    "scikit-build's folders have 20,000 parts": lambda: built_by(
+        "scikit_build_core.build", f"[tool.scikit-build]\nwheel.packages = ['{DEEP_PATH}']"
     ),
     "a backend of the project's own": lambda: (
         "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.', '../..']"
