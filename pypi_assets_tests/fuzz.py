@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -92,13 +92,16 @@ def mutate_any(targets: Sequence[Any], content: bytes, random: Random, mutate: A
     return content[:1] + bytes(target.mutate(content[1:], random, mutate))
 
 
-def seeds(targets: Sequence[Any]) -> list[bytes]:
-    return [bytes([number]) + seed for number, target in enumerate(targets) for seed in target.seeds()]
+def seeds(targets: Sequence[Any], real: Mapping[str, list[bytes]]) -> list[bytes]:
+    return [
+        bytes([number]) + seed
+        for number, target in enumerate(targets)
+        for seed in (*target.seeds(), *real.get(target.name, ()))
+    ]
 
 
-def fuzz_by_chance(module: ModuleType, fuzzing: Fuzzing, random: Random) -> None:
+def fuzz_by_chance(module: ModuleType, fuzzing: Fuzzing, corpus: list[bytes], random: Random) -> None:
     """Mutates seeds and what came of them; the corpus forgets at random."""
-    corpus = seeds(fuzzing.targets)
     first = len(corpus)
     by_target: dict[int, list[bytes]] = {}
     for seed in corpus:
@@ -114,11 +117,11 @@ def fuzz_by_chance(module: ModuleType, fuzzing: Fuzzing, random: Random) -> None
             pool[random.randrange(first, len(pool))] = mutated
 
 
-def fuzz_by_coverage(fuzzing: Fuzzing, corpus: Path, seed: int) -> None:
+def fuzz_by_coverage(fuzzing: Fuzzing, first: list[bytes], corpus: Path, seed: int) -> None:
     """libFuzzer chooses what to mutate; ends the process."""
     atheris = importlib.import_module("atheris")
     corpus.mkdir(parents=True, exist_ok=True)
-    for content in seeds(fuzzing.targets):
+    for content in first:
         (corpus / hashlib.sha256(content).hexdigest()).write_bytes(content)
 
     def run(content: bytes) -> None:
@@ -153,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--target", action="append", help="one of the targets by its name; all by default")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"))
+    parser.add_argument("--seeds", type=Path, help="a folder of real wheels and sdists to start from, too")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--by-chance", action="store_true", help="without atheris, even where it is installed")
     chosen = parser.parse_args(arguments)
@@ -163,9 +167,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"no such target; there are {', '.join(target.name for target in module.TARGETS)}")
     fuzzing = Fuzzing(targets, chosen.findings, chosen.minutes * 60)
     print(f"seed {chosen.seed}, {'by coverage' if guided else 'by chance'}", flush=True)
+    corpus = seeds(targets, module.real_seeds(chosen.seeds) if chosen.seeds else {})
     if guided:
-        fuzz_by_coverage(fuzzing, chosen.findings / "corpus", chosen.seed)
-    fuzz_by_chance(module, fuzzing, Random(chosen.seed))
+        fuzz_by_coverage(fuzzing, corpus, chosen.findings / "corpus", chosen.seed)
+    fuzz_by_chance(module, fuzzing, corpus, Random(chosen.seed))
     fuzzing.report()
 
 

@@ -2,8 +2,10 @@
 hold whatever comes out. `fuzz.py` runs these for long, test_fuzz.py for moments.
 """
 
+import configparser
 import gzip
 import io
+import re
 import tarfile
 import time
 import warnings
@@ -18,6 +20,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import orjson
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
@@ -29,6 +32,7 @@ from pypi_assets.distributions.models import DistributionRecord
 from pypi_assets.distributions.plain_setup_script import read_plain_setup_script
 from pypi_assets.distributions.reader import Reading, make_record, read_distribution
 from pypi_assets.distributions.records import record_to_json
+from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import read_setup_script
 from pypi_assets.distributions.sources import FileSource, MismatchError
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
@@ -190,6 +194,9 @@ def check_metadata(content: bytes) -> None:
     check_extract(Extract(["demo-1.0.dist-info/METADATA"], {"demo-1.0.dist-info/METADATA": content}), WHEEL)
 
 
+SECTION = re.compile(r"\[([\w.-]*\w)?(?::([^:#]{1,200}))?\]")
+
+
 def blanked(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
@@ -203,7 +210,14 @@ def is_valid(make: Callable[[str], object], text: str) -> bool:
 
 
 def check_requires_txt(content: bytes) -> None:
-    core.parse_requires_txt(content)
+    """Valid lines in valid sections are valid requirements, in PEP 508's way of writing them."""
+    lines = [line.strip() for line in content.decode(errors="replace").splitlines()]
+    sections = [SECTION.fullmatch(line) for line in lines if line.startswith("[")]
+    if all(section and (section[2] is None or is_valid(Marker, section[2])) for section in sections):
+        required = [line for line in lines if line and not line.startswith("[")]
+        if all(is_valid(Requirement, line) and len(line) < 200 and "#" not in line for line in required):
+            for requirement in core.parse_requires_txt(content)[0]:
+                assert is_valid(Requirement, requirement), "what is valid stays valid"
     files = {"EGG-INFO/PKG-INFO": STATIC_PKG_INFO.encode(), "EGG-INFO/requires.txt": content}
     files |= {"EGG-INFO/entry_points.txt": content, "EGG-INFO/top_level.txt": content}
     check_extract(Extract(list(files), files), EGG)
@@ -216,6 +230,33 @@ def check_setup_script(content: bytes) -> None:
         for name in plain.given:
             assert getattr(followed, name) == getattr(plain, name), "the short way is right"
     check_tree({"setup.py": content})
+
+
+def check_setup_cfg(content: bytes) -> None:
+    """Where configparser reads it without an error, it says the same."""
+    text = core.decode_text(content, "setup.cfg")[0]
+    parsed = parse_setup_cfg(text)
+    check_tree({"setup.cfg": content, "setup.py": b"from setuptools import setup\nsetup()\n"})
+    parser = configparser.RawConfigParser(strict=False, default_section="no such section")
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return
+    if "\r" in text or len(text.splitlines()) != text.count("\n") + (not text.endswith("\n")):
+        return  # what ends a line is another question
+    names = {section: {name: name.replace("-", "_") for name in parser[section]} for section in parser.sections()}
+    if any(len(set(options.values())) < len(options) for options in names.values()):
+        return
+    expected = {
+        section: {name: nonblank(parser[section][written]) for written, name in options.items()}
+        for section, options in names.items()
+    }
+    told = {section: {name: nonblank(value) for name, value in options.items()} for section, options in parsed.items()}
+    assert told == expected, "setup.cfg is read as configparser reads it"
+
+
+def nonblank(value: str) -> list[str]:
+    return [line.strip() for line in value.splitlines() if line.strip()]
 
 
 def check_tree(files: dict[str, bytes]) -> None:
@@ -577,6 +618,33 @@ def file_seeds() -> list[bytes]:
     return [joined_files(each) for each in files]
 
 
+def real_seeds(folder: Path) -> dict[str, list[bytes]]:
+    """Of the real wheels and sdists in `folder` what is small, by the name of its target."""
+    found: dict[str, list[bytes]] = {
+        "wheel": [],
+        "files of an sdist": [],
+        "setup.py": [],
+        "setup.cfg": [],
+        "metadata": [],
+    }
+    for path in sorted(folder.glob("*.whl")):
+        if path.stat().st_size < MAX_INPUT_BYTES:
+            found["wheel"].append(path.read_bytes())
+    for path in sorted(folder.glob("*.tar.gz")):
+        files = {}
+        with tarfile.open(path) as archive:
+            for info in archive:
+                name = info.name.partition("/")[2]
+                name = f"demo.egg-info/{Path(name).name}" if ".egg-info/" in name else name
+                if name in FILES and info.isreg() and info.size < 16 * 1024:
+                    files[name] = archive.extractfile(info).read()
+        found["files of an sdist"].append(joined_files(files))
+        for target, name in (("setup.py", "setup.py"), ("setup.cfg", "setup.cfg"), ("metadata", "PKG-INFO")):
+            if name in files:
+                found[target].append(files[name])
+    return found
+
+
 def metadata_seeds() -> list[bytes]:
     return [
         STATIC_PKG_INFO.encode(),
@@ -610,6 +678,7 @@ TARGETS: tuple[Target, ...] = (
     Target("compressed sdist", compressed_seeds, mutate_raw, timed(lambda content: check_reading(content, SDIST))),
     Target("files of an sdist", file_seeds, mutate_files, timed(check_files)),
     Target("setup.py", partial(texts, SETUP_SCRIPTS), partial(mutate_text, SETUP_TOKENS), timed(check_setup_script)),
+    Target("setup.cfg", partial(texts, SETUP_CFGS), partial(mutate_text, HEADER_TOKENS), timed(check_setup_cfg)),
     Target("metadata", metadata_seeds, partial(mutate_text, HEADER_TOKENS), timed(check_metadata)),
     Target("requires.txt", requires_seeds, partial(mutate_text, HEADER_TOKENS), timed(check_requires_txt)),
     Target("filename", filename_seeds, mutate_raw, timed(check_filename)),
