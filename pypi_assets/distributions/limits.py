@@ -24,7 +24,7 @@ class Limits:
     max_metadata_bytes: int = 8 * MIB
     max_wanted_bytes: int = 16 * MIB
     max_kept_bytes: int = 2 * MIB
-    max_directory_bytes: int = 16 * MIB
+    max_directory_bytes: int = 12 * MIB
     max_members: int = 200_000
     max_name_length: int = 4096
     max_inflated_bytes: int = 8192 * MIB

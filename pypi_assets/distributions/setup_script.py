@@ -10,7 +10,7 @@ from pypi_assets.distributions.setup_calls import UNKNOWN, Extension, FindPackag
 
 __all__ = ["FindPackages", "SetupArguments", "read_setup_script"]
 
-MAX_SOURCE_BYTES = 256 * 1024
+MAX_SOURCE_BYTES = 128 * 1024
 _SETUP = re.compile(rb"\bsetup\b")
 
 

@@ -235,7 +235,7 @@ setup(name='a')
         (b"setup(name='a')" + b" " * MAX_SOURCE_BYTES, f"setup.py is larger than {MAX_SOURCE_BYTES} bytes"),
         (b"x = [1]\n" + b"x = x + x\n" * 40 + b"setup(name=x)", "setup.py is too long or too deep"),
         (b"x = 'a'\n" + b"x = x + x\n" * 60 + b"setup(name=x)", "setup.py is too long or too deep"),
-        (b"def f(): f(); f()\n" + b"f()\n" * 45_000 + b"setup()", "setup.py is too long or too deep"),
+        (b"def f(): " + b"f(); " * 8 + b"\n" + b"f()\n" * 30_000 + b"setup()", "setup.py is too long or too deep"),
         (b"setup()\n" * 30, "setup.py is too long or too deep"),
     ],
 )
