@@ -32,6 +32,8 @@ _ABI_TAG = re.compile(r"abi\d+t?|(?:cpython|pypy|pyston|graalpy|cp|pp)-?\d.*")
 _COMPILED_SUFFIXES = (".pyc", ".so", ".pyd")
 _LEFT_OUT_FOLDERS = frozenset({"__pycache__", "__init__", "EGG-INFO"})
 _STUB_ONLY = "-stubs"
+_LEFT_OUT = "."
+"""Stands for the prefix of a folder in which nothing is a module; no real one looks like it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +62,31 @@ def find_modules(
     they are not. Raises LimitExceededError where there are more than MAX_MODULES.
     """
     stems, stub_stems = _by_folder(paths, compiled=compiled)
+    prefix_of = _Prefixes().__getitem__
     packages: set[str] = set()
     modules: set[str] = set()
     folders: set[str] = set()
     unnameable = 0
     for folder, found in stems.items():
         place = folder if installed is None else installed(folder)
-        if place is None or _is_left_out(place):
+        if place is None or (prefix := prefix_of(place)) == _LEFT_OUT:
             continue
-        prefix = _dotted(place)
-        named = [stem for stem in found if stem.isidentifier()] if prefix is not None else []
-        if prefix is not None and named and len(prefix) + max(map(len, named)) > MAX_NAME_LENGTH:
-            named = [stem for stem in named if len(prefix) + len(stem) <= MAX_NAME_LENGTH]
+        if prefix is None:
+            unnameable += len(found)
+            continue
+        room = MAX_NAME_LENGTH - len(prefix)
+        named = [stem for stem in found if stem.isidentifier() and len(stem) <= room]
         unnameable += len(found) - len(named)
         if not prefix:
             modules.update(stem for stem in named if stem not in {"__init__", "__main__"})
             continue
-        if not named:
-            continue
-        modules.update(map(prefix.__add__, named))
-        if "__init__" in named:
-            modules.remove(f"{prefix}__init__")
-            packages.add(prefix[:-1])
         parent = prefix[:-1]
-        while parent and parent not in folders:
+        for stem in named:
+            if stem == "__init__":
+                packages.add(parent)
+            else:
+                modules.add(prefix + stem)
+        while named and parent and parent not in folders:
             folders.add(parent)
             parent = parent.rpartition(".")[0]
         if len(modules) + len(folders) > MAX_MODULES:
@@ -94,7 +97,7 @@ def find_modules(
         reachable = {name for name in modules | packages if hiding.isdisjoint(ancestry(name)[:-1])}
         shadowed = len(modules | packages) - len(reachable)
         names = {parent for name in reachable for parent in ancestry(name)}
-    stubs = _stubs(stub_stems, installed, names)
+    stubs = _stubs(stub_stems, installed, names, prefix_of)
     return ModuleNames(tuple(sorted(names)), tuple(sorted(stubs)), unnameable, shadowed)
 
 
@@ -126,37 +129,45 @@ def _compiled_stem(filename: str) -> str:
 
 
 def _stubs(
-    stub_stems: dict[str, list[str]], installed: Callable[[str], str | None] | None, names: Container[str]
+    stub_stems: dict[str, list[str]],
+    installed: Callable[[str], str | None] | None,
+    names: Container[str],
+    prefix_of: Callable[[str], str | None],
 ) -> set[str]:
     stubs = set()
     for folder, found in stub_stems.items():
         place = folder if installed is None else installed(folder)
-        if place is None or _is_left_out(place):
+        if place is None:
             continue
         top, slash, rest = place.partition("/")
         is_stub_only = top.endswith(_STUB_ONLY)
-        prefix = _dotted(top.removesuffix(_STUB_ONLY) + slash + rest)
+        prefix = prefix_of(top.removesuffix(_STUB_ONLY) + slash + rest)
+        if prefix is None or prefix == _LEFT_OUT:
+            continue
         for stem in found:
-            if prefix is not None and stem.isidentifier() and len(prefix) + len(stem) <= MAX_NAME_LENGTH:
+            if stem.isidentifier() and len(prefix) + len(stem) <= MAX_NAME_LENGTH:
                 name = prefix[:-1] if stem == "__init__" else f"{prefix}{stem}"
                 if name and (is_stub_only or name not in names):
                     stubs.add(name)
     return stubs
 
 
-def _is_left_out(folder: str) -> bool:
-    parts = folder.split("/")
-    return parts[0] == "__main__" or not _LEFT_OUT_FOLDERS.isdisjoint(parts)
+class _Prefixes(dict[str, str | None]):
+    """`a.b.` for the folder `a/b`; None where that is no dotted name, _LEFT_OUT where nothing in it is a module."""
 
-
-def _dotted(folder: str) -> str | None:
-    """`a/b` as `a.b.`, None where that is no dotted name."""
-    if not folder:
-        return ""
-    parts = folder.split("/")
-    if len(parts) >= MAX_DEPTH or not all(map(str.isidentifier, parts)):
-        return None
-    return ".".join(parts) + "."
+    def __missing__(self, folder: str) -> str | None:
+        parent, _, last = folder.rpartition("/")
+        if not folder:
+            prefix: str | None = ""
+        elif last in _LEFT_OUT_FOLDERS or folder == "__main__":
+            prefix = _LEFT_OUT
+        elif folder.count("/") >= MAX_DEPTH:  # no name; but what is left out stays so, however deep
+            prefix = None if _LEFT_OUT_FOLDERS.isdisjoint(folder.split("/")) else _LEFT_OUT
+        elif (prefix := self[parent]) is not None and prefix != _LEFT_OUT:
+            is_name = last.isidentifier() and folder.count("/") < MAX_DEPTH - 1
+            prefix = f"{prefix}{last}." if is_name else None
+        self[folder] = prefix
+        return prefix
 
 
 def ancestry(name: str) -> list[str]:

@@ -1,7 +1,8 @@
 """Matches paths against the patterns of build backends: lines of .gitignore files, and globs from a folder."""
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -26,7 +27,8 @@ class Patterns(Enum):
 @dataclass(frozen=True, slots=True)
 class _Pattern:
     """`segments` are its parts, `start` is the start of all paths that it matches, `plain` is the path where it is no
-    more than one. `folders` and `files` say whether it may match a folder above a file, or the file."""
+    more than one. `folders` and `files` say whether it may match a folder above a file, or the file. `regex` says the
+    same where the pattern is so simple that no path takes it long."""
 
     segments: tuple[str, ...]
     start: str
@@ -34,6 +36,7 @@ class _Pattern:
     negates: bool
     folders: bool
     files: bool
+    regex: re.Pattern[str] | None = None
 
 
 @lru_cache(4096)
@@ -48,7 +51,7 @@ def _compiled(pattern: str, kind: Patterns) -> _Pattern:
         parts.insert(0, "**")
     collapsed = [part for part, before in zip(parts, ["", *parts], strict=False) if (part, before) != ("**", "**")]
     fixed = list(takewhile(lambda part: not set(part) & set("*?["), collapsed[:-1]))
-    return _Pattern(
+    found = _Pattern(
         tuple(collapsed),
         "".join(f"{part}/" for part in fixed),
         None if set(body) & set("*?[") or "**" in parts else "/".join(parts),
@@ -56,6 +59,26 @@ def _compiled(pattern: str, kind: Patterns) -> _Pattern:
         folders=kind is not Patterns.FILE_GLOB,
         files=not (is_gitignore and body.endswith("/")),
     )
+    return replace(found, regex=_simple_regex(found))
+
+
+def _simple_regex(pattern: _Pattern) -> re.Pattern[str] | None:
+    """The pattern as a regular expression, if it has no more than one `**`, and one `*` in each other part."""
+    if pattern.segments.count("**") > 1 or not all(part == "**" or _is_simple(part) for part in pattern.segments):
+        return None
+    *parents, last = pattern.segments or ("",)
+    pieces = ["(?:.*/)?" if part == "**" else f"{_one_part(part)}/" for part in parents]
+    pieces.append(".+" if last == "**" else _one_part(last))
+    end = "(?:/|\\Z)" if pattern.files and pattern.folders else "/" if pattern.folders else "\\Z"
+    return re.compile("".join(pieces) + end, re.DOTALL)
+
+
+def _is_simple(part: str) -> bool:
+    return part.count("*") <= 1 and not set(part) & set("?[")
+
+
+def _one_part(part: str) -> str:
+    return re.escape(part).replace(r"\*", "[^/]*")
 
 
 class Effort:
@@ -70,8 +93,8 @@ class Effort:
             raise LimitExceededError(f"matching paths with patterns takes more than {MAX_STEPS} steps")
 
 
-def _matches(pattern: _Pattern, path: str, parts: list[str], effort: Effort) -> bool:
-    """Whether `pattern` matches `path`, whose parts are `parts`, or a folder above.
+def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
+    """Whether `pattern` matches `path`, or a folder above.
 
     All positions in the pattern that a part can be at are followed at once, so that the time is bounded by the product
     of both lengths.
@@ -80,6 +103,10 @@ def _matches(pattern: _Pattern, path: str, parts: list[str], effort: Effort) -> 
         return (pattern.files and path == pattern.plain) or (pattern.folders and path.startswith(f"{pattern.plain}/"))
     if not path.startswith(pattern.start):
         return False
+    if pattern.regex is not None:
+        effort.spend(1 + len(path) // 16)
+        return pattern.regex.match(path) is not None
+    parts = path.split("/")
     segments = pattern.segments
     last = len(segments)
     positions = {0}
@@ -112,9 +139,8 @@ def matching(paths: list[str], patterns: Iterable[str], kind: Patterns) -> list[
     effort.spend(len(paths) * len(compiled))
     found = []
     for path in paths:
-        parts = path.split("/")
         for pattern in reversed(compiled):
-            if _matches(pattern, path, parts, effort):
+            if _matches(pattern, path, effort):
                 if not pattern.negates:
                     found.append(path)
                 break

@@ -1,9 +1,14 @@
 """Patterns of build backends match as git, and as glob, match them."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.distributions import path_patterns
 from pypi_assets.distributions.limits import LimitExceededError
-from pypi_assets.distributions.path_patterns import MAX_STEPS, Patterns, matching, without
+from pypi_assets.distributions.path_patterns import MAX_STEPS, Effort, Patterns, matching, without
 
 PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
 
@@ -65,3 +70,19 @@ def test_patterns_that_can_match_in_many_ways_are_refused():
         matching(["a/" * 1000 + "b"] * 20, ["**/a*/" * 600 + "c"], Patterns.GITIGNORE)
     with pytest.raises(LimitExceededError):
         matching(["a"], ["a" * 5000], Patterns.GLOB)
+
+
+PARTS = st.sampled_from(["a", "b", "a.b", ".", "a\nb", "[a]"])
+PATTERN_PARTS = st.one_of(PARTS, st.sampled_from(["**", "*", "a*", "*b", "a*b", "!a", "*.b", "(a", "?", ""]))
+
+
+@given(
+    st.lists(PATTERN_PARTS, min_size=1, max_size=5).map("/".join),
+    st.lists(PARTS, min_size=1, max_size=5).map("/".join),
+    st.sampled_from(Patterns),
+)
+def test_simple_patterns_match_as_all_others_do(pattern: str, path: str, kind: Patterns):
+    short = path_patterns._compiled(pattern, kind)
+    if short.segments:
+        long = replace(short, regex=None)
+        assert path_patterns._matches(short, path, Effort()) == path_patterns._matches(long, path, Effort())
