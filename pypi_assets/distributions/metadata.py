@@ -147,6 +147,7 @@ def _any_fields(text: str) -> tuple[dict[str, list[str]], str | None]:
 
 def one_line(value: str) -> str:
     """One line without control characters: folded headers are joined by a space."""
+    value = value.strip()  # mostly a line's end alone is not printable
     if not value.isprintable():
         value = "".join(char if char.isprintable() else " " for char in value)
     return " ".join(value.split())
