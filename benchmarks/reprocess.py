@@ -205,7 +205,7 @@ def main() -> None:
     wheels = sorted(options.folder.glob("*/*.whl"))
     sdists = sorted(options.folder.glob("*/*.tar.gz"))
     kinds = {"wheels": wheels, "sdists": sdists, "mixed": sorted(wheels + sdists)}
-    print(f"{options.distributions} distributions, {options.changed}% changed, {options.processes} reader processes")
+    print(f"{options.distributions} distributions, {options.changed}% changed, reader processes: {options.processes}")
     print(f"{'':10}{'files':>7}{'bytes each':>12}{'read again/s':>14}{'per core/s':>12}{'by clock/s':>12}{'ratio':>8}")
     for kind, paths in kinds.items():
         size, again, by_core, by_clock, ratio = measure(paths, options)
