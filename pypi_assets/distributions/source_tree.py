@@ -15,6 +15,7 @@ from pypi_assets.distributions.setup_script import SetupArguments
 MAX_PATH_LENGTH = 4096
 """No file or package that a longer path or dotted name tells is looked for: readers refuse members with such names."""
 MODULE_SUFFIXES = (".py", ".pyi", ".pyx", ".so", ".pyd")
+_FEW = 50
 _AFTER_SLASH = chr(ord("/") + 1)
 COMPILED_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".i", ".m", ".go", ".cu")
 
@@ -56,6 +57,11 @@ class SourceTree:
             else:
                 folders[folder] = [path]
         return folders
+
+    @cached_property
+    def _sets(self) -> dict[str, frozenset[str]]:
+        """The files in folders that hold many, for those that were asked for."""
+        return {}
 
     @cached_property
     def _ordered(self) -> list[str]:
@@ -114,7 +120,13 @@ class SourceTree:
 
     def has_file(self, path: str) -> bool:
         """Whether a module, a stub or a compiled module lies at `path`."""
-        return path in self.sources.get(path.rpartition("/")[0], ())
+        folder = path.rpartition("/")[0]
+        paths = self.sources.get(folder, ())
+        if len(paths) < _FEW:
+            return path in paths
+        if folder not in self._sets:
+            self._sets[folder] = frozenset(paths)
+        return path in self._sets[folder]
 
     def files_in(self, folder: str) -> list[str]:
         """The paths of the modules right in `folder`, without what is already compiled."""
