@@ -16,6 +16,7 @@ from pypi_assets.defs.jobs import JOBS
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.schedules import SCHEDULES
 from pypi_assets.defs.sensors import build_sensors
+from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import Storage
@@ -40,8 +41,12 @@ def build_defs(
     index: IndexClient | None = None,
     catalog: Catalog | None = None,
     storage: Storage | None = None,
+    readers: ReaderPool | None = None,
 ) -> dg.Definitions:
-    """The definitions for `settings`; an index, a catalog or a storage that is given is used in place of theirs."""
+    """The definitions for `settings`; an index, a catalog, a storage or readers that are given are used in their place.
+
+    What is given is closed by its giver.
+    """
     interval_s, on = (
         (settings.sensor_interval_s, settings.sensors_on) if isinstance(settings, Settings) else (60, False)
     )
@@ -51,7 +56,7 @@ def build_defs(
         jobs=JOBS,
         sensors=build_sensors(interval_s, on=on),
         schedules=SCHEDULES,
-        resources={"parts": Parts(settings, index=index, catalog=catalog, storage=storage)},
+        resources={"parts": Parts(settings, index=index, catalog=catalog, storage=storage, readers=readers)},
         executor=dg.in_process_executor,
     )
 

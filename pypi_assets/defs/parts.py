@@ -1,4 +1,4 @@
-"""The resource that assets, checks and sensors work with: index, catalog and storage, each opened on first use."""
+"""The resource that assets, checks and sensors work with: index, catalog, readers and storage, opened on first use."""
 
 import threading
 from collections.abc import Callable
@@ -27,9 +27,11 @@ class Parts:
         index: IndexClient | None = None,
         catalog: Catalog | None = None,
         storage: Storage | None = None,
+        readers: ReaderPool | None = None,
     ) -> None:
         self._settings = settings
-        self._given = (index, catalog, storage)
+        self._given = (index, catalog, readers)
+        self._given_storage = storage
         self._opening = threading.RLock()
 
     @property
@@ -63,12 +65,10 @@ class Parts:
 
     def close(self) -> None:
         """Closes what was opened, and not what was given."""
-        for part, given in zip(("_index", "_catalog"), self._given, strict=False):
+        for part, given in zip(("_index", "_catalog", "_readers"), self._given, strict=True):
             opened = self.__dict__.pop(part, None)
             if opened is not None and given is None:
                 opened.close()
-        if (readers := self.__dict__.pop("_readers", None)) is not None:
-            readers.close()
 
     @cached_property
     def _index(self) -> IndexClient:
@@ -80,8 +80,8 @@ class Parts:
 
     @cached_property
     def _storage(self) -> Storage:
-        return self._given[2] or storage_from(self.settings)
+        return self._given_storage or storage_from(self.settings)
 
     @cached_property
     def _readers(self) -> ReaderPool:
-        return readers_from(self.settings)
+        return self._given[2] or readers_from(self.settings)

@@ -17,7 +17,7 @@ from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.defs.parts import Parts
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.settings import Settings, load_settings
-from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.served_index import ServedIndex, served_index, shared_readers
 
 
 @dataclass
@@ -32,8 +32,8 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         catalog = open_catalog(self.settings.resolved_database_url, lambda: time.time() + self.ahead_s)
-        self.parts = Parts(self.settings, catalog=catalog)
-        self.defs = build_defs(self.settings, catalog=catalog, storage=self.parts.storage)
+        self.parts = Parts(self.settings, catalog=catalog, readers=shared_readers())
+        self.defs = build_defs(self.settings, catalog=catalog, storage=self.parts.storage, readers=shared_readers())
 
     @property
     def crawler(self) -> Crawler:

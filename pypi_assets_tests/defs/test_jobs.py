@@ -16,7 +16,7 @@ from pypi_assets.definitions import build_defs, defs
 from pypi_assets.defs.marking import PROGRESS_EVERY_S, progress_log
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets_tests.defs.conftest import Pipeline
-from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.served_index import ServedIndex, shared_readers
 
 
 def test_what_was_given_up_is_tried_again_and_broken_archives_only_if_asked_to(
@@ -50,7 +50,7 @@ def test_a_reprocess_asks_no_index_and_tells_what_changed(index: ServedIndex, pi
         lists = store_lists(connection, [("old", "a|b")])
         connection.execute(update(distribution_data).values(extractor_version=0, modules_id=lists["old", "a|b"]))
     settings = pipeline.settings.model_copy(update={"index_url": "https://index.example.org/simple/", "contact": ""})
-    defs = build_defs(settings, catalog=catalog, storage=pipeline.parts.storage)
+    defs = build_defs(settings, catalog=catalog, storage=pipeline.parts.storage, readers=shared_readers())
 
     def told(**config: object) -> dict[str, Any]:
         result = defs.resolve_job_def("reprocess_distributions").execute_in_process(
