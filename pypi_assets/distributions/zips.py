@@ -1,6 +1,7 @@
 """Takes out of a zip what records are made of: the names of its members and its small metadata files.
 
-Reads the end of the file, where the central directory lies and, in a wheel, the metadata too, and then only what XX
+Reads the end of the file, where the central directory lies and, in a wheel, the metadata too, and then only what else
+is wanted.
 """
 
 import bz2
