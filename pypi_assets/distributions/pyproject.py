@@ -1,10 +1,21 @@
-"""Looks into pyproject.toml, whose values can be of any kind."""
+"""Reads pyproject.toml and looks into it: its values can be of any kind."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import tomli
+
+MAX_TOML_CHARACTERS = 512 * 1024
+"""Ten times the longest honest files; parsing some text of this length takes a second."""
 MAX_ENTRIES = 1000
 """Folders that settings name, each of which may bring the whole tree along: a hundred times what is used."""
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Raises ValueError, and RecursionError where it is nested too deeply."""
+    if len(text) > MAX_TOML_CHARACTERS:
+        raise ValueError(f"it is longer than {MAX_TOML_CHARACTERS} characters")
+    return tomli.loads(text)
 
 
 def table(parent: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:

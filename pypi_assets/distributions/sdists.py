@@ -64,9 +64,10 @@ def condense(extract: Extract) -> None:
 def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
     """The record of an sdist; `requires_by` and `modules_by` name the rules by which they are known."""
     notes: list[str] = []
-    members, files = _below_top(parts, extract, notes)
+    members, top = _below_top(parts, extract, notes)
+    files = {name[len(top) :]: content for name, content in extract.files.items() if name.startswith(top)}
     pyproject = _read_pyproject(files, notes)
-    egg_info = _choose_egg_info(parts, project, members, files, notes)
+    egg_info = _choose_egg_info(parts, project, members, top, files, notes)
 
     @cache
     def read_script() -> SetupArguments | None:
@@ -80,6 +81,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     metadata = _read_metadata(files, egg_info, pyproject, read_script, extract, notes)
     tree = SourceTree(
         members=members,
+        top=top,
         files=files,
         project=metadata.name or parts.project or project,
         declared=metadata.import_names,
@@ -107,22 +109,19 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     )
 
 
-def _below_top(parts: FilenameParts, extract: Extract, notes: list[str]) -> tuple[list[str], dict[str, bytes]]:
-    """Members and files relative to the sdist's one top folder, or to the root where there is none."""
+def _below_top(parts: FilenameParts, extract: Extract, notes: list[str]) -> tuple[list[str], str]:
+    """The members in the sdist's one top folder and its name with a slash; all and nothing where there is none."""
     if "PKG-INFO" in extract.files or not extract.members:
-        return extract.members, extract.files
-    prefix = extract.members[0].partition("/")[0] + "/"
-    cut = len(prefix)
-    members = [name[cut:] for name in extract.members if name.startswith(prefix)]
+        return extract.members, ""
+    top = extract.members[0].partition("/")[0] + "/"
+    if min(extract.members).startswith(top) and max(extract.members).startswith(top):  # and so do all between
+        return extract.members, top
+    if (chosen := _choose_top(parts, extract)) is None:
+        return extract.members, ""
+    members = [name for name in extract.members if name.startswith(chosen)]
     if len(members) < len(extract.members):
-        chosen = _choose_top(parts, extract)
-        if chosen is None:
-            return extract.members, extract.files
-        if chosen != prefix:
-            prefix, cut = chosen, len(chosen)
-            members = [name[cut:] for name in extract.members if name.startswith(prefix)]
-        notes.append(f"{len(extract.members) - len(members)} files outside of {printable(prefix)} are ignored")
-    return members, {name[cut:]: content for name, content in extract.files.items() if name.startswith(prefix)}
+        notes.append(f"{len(extract.members) - len(members)} files outside of {printable(chosen)} are ignored")
+    return members, chosen
 
 
 def _choose_top(parts: FilenameParts, extract: Extract) -> str | None:
@@ -159,10 +158,16 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
 
 
 def _choose_egg_info(
-    parts: FilenameParts, project: str | None, members: list[str], files: Mapping[str, bytes], notes: list[str]
+    parts: FilenameParts,
+    project: str | None,
+    members: list[str],
+    top: str,
+    files: Mapping[str, bytes],
+    notes: list[str],
 ) -> str | None:
     """The folder of the .egg-info that is this sdist's own: the shallowest of its name, or the only one."""
-    names_in = [name for name in files if ".egg-info/" in name] or [name for name in members if ".egg-info/" in name]
+    names_in = [name for name in files if ".egg-info/" in name]
+    names_in = names_in or [name[len(top) :] for name in members if ".egg-info/" in name]
     folders = unique(folder for name in names_in if (folder := name.rpartition("/")[0]).endswith(".egg-info"))
     shallow = sorted((name for name in folders if name.count("/") < MAX_EGG_INFO_DEPTH - 1), key=lambda f: f.count("/"))
     names = {canonicalize_name(name) for name in (parts.project, project) if name}

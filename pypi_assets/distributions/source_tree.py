@@ -34,11 +34,13 @@ class Installed:
 class SourceTree:
     """What the rules look at; paths are relative to the sdist's top folder, `""` is the top.
 
+    Only `members` are named as in the archive: all of them start with `top`, the top folder and a slash, or nothing.
     `files` are the small files that were kept. `declared` are the import names that the metadata declare (PEP 794),
     `egg_info` is the folder of the .egg-info, `read_setup_script` reads setup.py where a rule needs it.
     """
 
     members: list[str]
+    top: str
     files: Mapping[str, bytes]
     project: str | None
     declared: tuple[str, ...]
@@ -50,11 +52,12 @@ class SourceTree:
     def sources(self) -> dict[str, list[str]]:
         """The files that can be modules or stubs, as whole paths, by the folder that they lie in."""
         folders: dict[str, list[str]] = {}
-        for path in [path for path in self.members if path.endswith(MODULE_SUFFIXES)]:
+        cut = len(self.top)
+        for path in [path[cut:] for path in self.members if path.endswith(MODULE_SUFFIXES)]:
             folder = path.rpartition("/")[0]
-            if folder in folders:
+            try:
                 folders[folder].append(path)
-            else:
+            except KeyError:
                 folders[folder] = [path]
         return folders
 
@@ -70,8 +73,9 @@ class SourceTree:
     @cached_property
     def packages(self) -> frozenset[str]:
         """The folders with an `__init__.py`."""
-        cut = len("/__init__.py")
-        return frozenset([path[:-cut] for path in self.members if path.endswith("/__init__.py")])
+        return frozenset(
+            [folder for folder, paths in self.sources.items() if folder and f"{folder}/__init__.py" in paths]
+        )
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -108,7 +112,7 @@ class SourceTree:
 
     @cached_property
     def has_compiled_modules(self) -> bool:
-        return any(path.endswith((".so", ".pyd")) for path in self.members)
+        return any(path.endswith((".so", ".pyd")) for paths in self.sources.values() for path in paths)
 
     @cached_property
     def has_compiled_sources(self) -> bool:
@@ -117,6 +121,11 @@ class SourceTree:
     def table(self, *keys: str) -> Mapping[str, Any]:
         """A table of pyproject.toml, empty where there is none."""
         return table(self.pyproject, *keys)
+
+    def has_folder(self, folder: str) -> bool:
+        """Whether anything lies below `folder`, a module or not."""
+        start = f"{self.top}{folder}/"
+        return any(member.startswith(start) for member in self.members)
 
     def has_file(self, path: str) -> bool:
         """Whether a module, a stub or a compiled module lies at `path`."""

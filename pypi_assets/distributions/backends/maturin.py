@@ -1,10 +1,8 @@
 """What maturin puts into a wheel: a compiled module, and the Python package beside or around it."""
 
-import tomli
-
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
-from pypi_assets.distributions.pyproject import MAX_ENTRIES, strings, table
+from pypi_assets.distributions.pyproject import MAX_ENTRIES, parse_toml, strings, table
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 
@@ -53,7 +51,7 @@ def _library(tree: SourceTree) -> str:
     manifest = tree.table("tool", "maturin").get("manifest-path")
     path = clean_path(manifest) if isinstance(manifest, str) else "Cargo.toml"
     try:
-        cargo = tomli.loads(decode_text(tree.files.get(path, b""), path)[0])
+        cargo = parse_toml(decode_text(tree.files.get(path, b""), path)[0])
     except (ValueError, RecursionError):
         cargo = {}
     for section in ("lib", "package"):

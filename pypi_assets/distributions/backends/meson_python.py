@@ -10,6 +10,9 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_p
 MAX_STEPS = 2_000_000
 """Tokens and texts that are looked at, at the most: ten times what the largest projects need."""
 MAX_NAMES = 20_000
+MAX_FOLDER_PARTS = 100
+MAX_FOLDER_LENGTH = 1000
+"""What is longer is nobody's folder, and would be repeated for each file in it."""
 _TOKEN = re.compile(
     r"""\#[^\n]*|'''(?P<long>.*?)'''|'(?P<text>(?:[^'\\\n]|\\.)*)'|(?P<word>[A-Za-z_]\w*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
     re.DOTALL,
@@ -116,7 +119,7 @@ def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
 
 
 def _install(build: _Build, folder: str, call: str, arguments: list[_Value], keywords: Mapping[str, _Value]) -> None:
-    subdir = clean_path("/".join(keywords["subdir"].texts)) if "subdir" in keywords else ""
+    subdir = _folder(keywords.get("subdir", _Value()))
     site = keywords.get("install_dir", _Value())
     texts = [text for value in arguments for text in value.texts if "@" not in text]
     if call == "extension_module":
@@ -129,7 +132,7 @@ def _install(build: _Build, folder: str, call: str, arguments: list[_Value], key
             name = clean_path(text) if keeps else text.rpartition("/")[2]
             build.paths[f"{subdir}/{name}".lstrip("/")] = None
     elif site.is_site:
-        target = clean_path("/".join(site.texts))
+        target = _folder(site)
         if call == "install_subdir":
             for text in texts:
                 source = clean_path(f"{folder}/{text}")
@@ -142,6 +145,10 @@ def _install(build: _Build, folder: str, call: str, arguments: list[_Value], key
             for text in names:
                 if "@" not in text:
                     build.paths[f"{target}/{text.rpartition('/')[2]}".lstrip("/")] = None
+
+
+def _folder(value: _Value) -> str:
+    return clean_path("/".join(text[:MAX_FOLDER_LENGTH] for text in value.texts[:MAX_FOLDER_PARTS]))[:MAX_FOLDER_LENGTH]
 
 
 def _line_end(build: _Build, tokens: list[Token], at: int) -> int:

@@ -33,6 +33,6 @@ def installed(tree: SourceTree) -> Installed | None:
 
 
 def _default_folder(tree: SourceTree, includes: list[str]) -> str:
-    has_src = any(path.startswith("src/") for path in tree.members)
+    has_src = tree.has_folder("src")
     below_src = any(pattern.partition("/")[0] == "src" for pattern in includes)
     return "src" if below_src or (has_src and not includes) else ""

@@ -1,19 +1,22 @@
 """What scikit-build-core puts into a wheel: Python packages, and the modules that CMakeLists.txt builds."""
 
 import re
+from itertools import islice
 
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
-from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.pyproject import MAX_ENTRIES, strings
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 _ADDED_MODULE = re.compile(
     r"\b(?:pybind11_add_module|nanobind_add_module|python3?_add_library)\s*\(\s*([^\s)]+)", re.IGNORECASE
 )
-_INSTALL = re.compile(r"\binstall\s*\(\s*TARGETS\s+([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE)
+_INSTALL = re.compile(r"\binstall\s*\(\s*TARGETS\s++([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE)
 _PROJECT = re.compile(r"\bproject\s*\(\s*([^\s)]+)", re.IGNORECASE)
 _SET = re.compile(r"\bset\s*\(\s*(\w+)\s+([^\s)]+)\s*\)", re.IGNORECASE)
 MAX_CMAKE_CHARACTERS = 200_000
+MAX_VARIABLE_CHARACTERS = 200
+"""A longer value is no folder; it could be asked for again and again."""
 
 
 def installed(tree: SourceTree) -> Installed | None:
@@ -21,9 +24,10 @@ def installed(tree: SourceTree) -> Installed | None:
     packages = tree.table("tool", "scikit-build", "wheel").get("packages")
     by = "scikit-build packages"
     if isinstance(packages, dict):
-        targets = {clean_path(target): clean_path(path) for target, path in packages.items() if isinstance(path, str)}
+        given = islice(packages.items(), MAX_ENTRIES)
+        targets = {clean_path(target): clean_path(path) for target, path in given if isinstance(path, str)}
     elif isinstance(packages, list):
-        targets = {clean_path(path).rpartition("/")[2]: clean_path(path) for path in strings(packages)}
+        targets = {clean_path(path).rpartition("/")[2]: clean_path(path) for path in strings(packages)[:MAX_ENTRIES]}
     else:
         by = "scikit-build name"
         targets = _by_name(tree)
@@ -66,9 +70,9 @@ def _cmake_modules(tree: SourceTree, package: str) -> tuple[str, ...]:
     variables = {
         "SKBUILD_PROJECT_NAME": module_name(tree.project or ""),
         "SKBUILD_PLATLIB_DIR": "",
-        **dict(_SET.findall(text)),
+        **{name: value for name, value in _SET.findall(text) if len(value) <= MAX_VARIABLE_CHARACTERS},
     }
-    if project := _PROJECT.search(text):
+    if (project := _PROJECT.search(text)) and len(project[1]) <= MAX_VARIABLE_CHARACTERS:
         variables |= {"PROJECT_NAME": project[1], "CMAKE_PROJECT_NAME": project[1]}
     destinations = {}
     for names, destination in _INSTALL.findall(text):

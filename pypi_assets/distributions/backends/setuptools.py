@@ -346,7 +346,7 @@ def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
     if named:
         paths = [path for package, folder in named.items() for path in moved(tree.below(folder), folder, package)]
         return Installed("setuptools package-dir", paths, declared.extensions)
-    if any(path.startswith(f"{source}/") for path in tree.members):
+    if tree.has_folder(source):
         found = [path for path in tree.below(source) if path.endswith((".py", ".pyi", ".pyx"))]
         return Installed("setuptools src layout", moved(found, source), declared.extensions)
     tops = {folder.partition("/")[0] for folder in tree.sources if folder}

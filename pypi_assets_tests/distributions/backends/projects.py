@@ -21,6 +21,7 @@ def source_tree(contents: Mapping[str, str], project: str = "demo", declared: tu
     kept = {name: content.encode() for name, content in contents.items()}
     egg_infos = [name.rpartition("/")[0] for name in contents if name.endswith(".egg-info/top_level.txt")]
     return SourceTree(
+        top="",
         members=list(contents),
         files=kept,
         project=project,
