@@ -11,7 +11,8 @@ from itertools import takewhile
 from pypi_assets.distributions.limits import LimitExceededError
 
 MAX_STEPS = 2_000_000
-"""How often a part of a path may be held against a part of a pattern: a hundred times what real distributions need."""
+"""How often a part of a path may be held against a part of a pattern, and how many paths settings may name, one path
+again and again included: a hundred times what real distributions need."""
 MAX_PATTERN_LENGTH = 4096
 
 
@@ -90,7 +91,7 @@ class Effort:
     def spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            raise LimitExceededError(f"matching paths with patterns takes more than {MAX_STEPS} steps")
+            raise LimitExceededError(f"finding what is installed takes more than {MAX_STEPS} steps")
 
 
 def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:

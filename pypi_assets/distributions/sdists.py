@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import msgspec
-import tomli
 from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.extracts import Extract, printable
@@ -20,7 +19,7 @@ from pypi_assets.distributions.metadata import (
     unique,
 )
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind, FilenameParts
-from pypi_assets.distributions.pyproject import table
+from pypi_assets.distributions.pyproject import parse_toml, table
 from pypi_assets.distributions.records import build_record
 from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
 from pypi_assets.distributions.sdist_requirements import find_requirements
@@ -35,8 +34,6 @@ _IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3}
 """Build files that lie in folders too, and how deep at the most, the top folder included."""
 _VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")
 _IN_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
-MAX_PYPROJECT_CHARACTERS = 512 * 1024
-"""Ten times the longest honest ones; parsing some text of this length takes a second."""
 MAX_EGG_INFO_DEPTH = 4
 """Folders above and with the .egg-info: `demo-1.0/src/demo.egg-info` is 3. Deeper ones are test data."""
 
@@ -56,7 +53,7 @@ def condense(extract: Extract) -> None:
     for name, content in extract.files.items():
         if name.rpartition("/")[2] == "pyproject.toml":
             try:
-                extract.files[name] = msgspec.json.encode(_parse_pyproject(content.decode()))
+                extract.files[name] = msgspec.json.encode(parse_toml(content.decode()))
             except (ValueError, OverflowError, RecursionError):  # OverflowError: a number that JSON has not
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
 
@@ -137,12 +134,6 @@ def _choose_top(parts: FilenameParts, extract: Extract) -> str | None:
     return f"{top}/"
 
 
-def _parse_pyproject(text: str) -> dict[str, Any]:
-    if len(text) > MAX_PYPROJECT_CHARACTERS:
-        raise ValueError(f"it is longer than {MAX_PYPROJECT_CHARACTERS} characters")
-    return tomli.loads(text)
-
-
 def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, Any]:
     """pyproject.toml as `condense` leaves it."""
     content = files.get("pyproject.toml", b"{}")
@@ -151,7 +142,7 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
             return msgspec.json.decode(content, type=dict[str, Any])
         text, decode_notes = decode_text(content, "pyproject.toml")
         notes += decode_notes
-        return _parse_pyproject(text)
+        return parse_toml(text)
     except (ValueError, RecursionError, msgspec.DecodeError) as error:
         notes.append(f"pyproject.toml is broken: {printable(str(error))}")
         return {}

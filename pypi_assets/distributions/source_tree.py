@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from pypi_assets.distributions.metadata import decode_text, parse_top_level
+from pypi_assets.distributions.path_patterns import Effort
 from pypi_assets.distributions.pyproject import strings, table
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import SetupArguments
@@ -142,8 +143,28 @@ class SourceTree:
         paths = self.sources.get(folder, [])
         return [path for path in paths if not path.endswith((".so", ".pyd"))] if self.has_compiled_modules else paths
 
+    @cached_property
+    def effort(self) -> Effort:
+        """What has been looked through so far; paths count more where they are long."""
+        return Effort()
+
+    @cached_property
+    def _effort_of_path(self) -> int:
+        return 2 + max(map(len, self.members), default=0) // 32
+
+    @cached_property
+    def tops(self) -> list[str]:
+        """The folders at the top that have a module or a stub somewhere below."""
+        return sorted({folder.partition("/")[0] for folder in self.sources if folder})
+
     def below(self, folder: str) -> list[str]:
-        """The paths of all modules and stubs in `folder` and its folders."""
+        """The paths of all modules and stubs in `folder` and its folders. Raises LimitExceededError where all calls
+        together give far too many."""
+        found = self._below(folder)
+        self.effort.spend(1 + len(found) * self._effort_of_path)
+        return found
+
+    def _below(self, folder: str) -> list[str]:
         if not folder:
             return [path for paths in self.sources.values() for path in paths]
         first = bisect_left(self._ordered, f"{folder}/")
@@ -164,6 +185,7 @@ class SourceTree:
                 return path
         wanted = {f"{start}{name}".lower(), f"{start}{name}.py".lower()}
         nearby = [*self.folders, *self.sources.get(folder, ())]
+        self.effort.spend(len(nearby))
         return min((path for path in nearby if path.lower() in wanted), default=None)
 
 

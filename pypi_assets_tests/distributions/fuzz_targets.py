@@ -379,7 +379,16 @@ def mutate_zip(content: bytes, random: Random, mutate: Mutate) -> bytes:
                         for info in archive.infolist()
                         if info.file_size < MAX_INPUT_BYTES
                     ]
-            except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OSError, EOFError, zlib.error):
+            except (
+                zipfile.BadZipFile,
+                NotImplementedError,
+                RuntimeError,
+                LookupError,
+                ValueError,
+                OSError,
+                EOFError,
+                zlib.error,
+            ):
                 return mutate(content, random)
             return raw_zip(mutate_entries(entries, random, mutate))[:MAX_INPUT_BYTES]
 

@@ -229,11 +229,12 @@ def find_packages(
     between, or any where `namespaces`."""
     start = f"{where}/" if where else ""
     cut = len(start)
-    effort = Effort()
-    is_included, is_excluded = _named_by(include, effort), _named_by(exclude, effort)
+    is_included, is_excluded = _named_by(include, tree.effort), _named_by(exclude, tree.effort)
     found: list[str] = []
     accepted = {where}
-    for folder in sorted(tree.sources if namespaces else tree.packages):
+    folders = sorted(tree.sources if namespaces else tree.packages)
+    tree.effort.spend(len(folders))
+    for folder in folders:
         if not folder.startswith(start) or folder == where:
             continue
         if not namespaces:
@@ -418,7 +419,8 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
 def _named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, list[str]]:
     """The folder that `name` lies in, and its files: one of `roots`, else any at the top."""
     path = name.replace(".", "/")
-    for root in (*roots, *sorted(folder for folder in tree.folders if "/" not in folder and folder not in roots)):
+    for root in (*roots, *tree.tops):
+        tree.effort.spend(1)
         start = f"{root}/{path}" if root else path
         if tree.has_file(f"{start}.py"):
             return root, [f"{start}.py", *(tree.below(start) if start in tree.packages else ())]
