@@ -22,6 +22,7 @@ from pypi_assets_tests.distributions.hostile_sources import (
     SETUP,
     SETUP_CFGS,
     SETUP_SCRIPTS,
+    built_by,
     setuptools_find,
 )
 from pypi_assets_tests.distributions.raw_archives import (
@@ -1188,7 +1189,7 @@ def poetry_extras() -> str:
 REPEATED_REQUIREMENTS: dict[str, Callable[[], dict[str, Content]]] = {
     "requires.txt": lambda: {"demo.egg-info/requires.txt": "\n".join([f"[x:os_name == '{LONG}']", *LINES])},
     "setup.cfg's extras": lambda: {"setup.cfg": "\n ".join([f"[options.extras_require]\n{LONG} =", *LINES])},
-    "setup.py's extras": lambda: {"setup.py": f"setup(name='demo', extras_require={{'{LONG}': {LINES}}})"},
+    "setup.py's extras": lambda: {"setup.py": f"setup(name='demo', extras_require={{'{LONG[:50_000]}': {LINES}}})"},
     "pyproject's extras": lambda: {
         "pyproject.toml": f"[project]\nname = 'demo'\n[project.optional-dependencies]\n{LONG} = {LINES}"
     },
@@ -1216,7 +1217,72 @@ def repeated_case(name: str, files: Callable[[], dict[str, Content]], expected: 
     return Case(f"repeated: {name}", SDIST, lambda: sdist({"demo.py": "", **files()}, OLD_PKG_INFO), expected, ANY, ANY)
 
 
+TREE: dict[str, Content] = {"demo/__init__.py": ""} | {f"demo/p{number}/m.py": "" for number in range(1500)}
+TIMES = 1500
+WIDE_TREE: dict[str, Content] = {f"top{number}/x/m.py": "" for number in range(1500)}
+FOLDERS: dict[str, Callable[[], dict[str, Content]]] = {
+    "scikit-build": lambda: TREE | built("scikit_build_core.build", packages_table("tool.scikit-build.wheel.packages")),
+    "maturin": lambda: TREE | built("maturin", f"[tool.maturin]\npython-packages = {['demo'] * TIMES}"),
+    "poetry": lambda: (
+        TREE
+        | built(
+            "poetry.core.masonry.api",
+            "[tool.poetry]\npackages = ["
+            + ", ".join(f"{{include = 'demo', to = 't{number}'}}" for number in range(TIMES))
+            + "]",
+        )
+    ),
+    "hatchling": lambda: (
+        TREE
+        | built(
+            "hatchling.build",
+            "[tool.hatch.build.targets.wheel.force-include]\n"
+            + "".join(f"'{'./' * (number % 40)}demo{'/' * (number // 40)}' = 't{number}'\n" for number in range(TIMES)),
+        )
+    ),
+    "uv": lambda: (
+        TREE | built("uv_build", f"[tool.uv.build-backend]\nmodule-root = ''\nmodule-name = {['demo'] * TIMES}")
+    ),
+    "setuptools": lambda: TREE | built("setuptools.build_meta", setuptools_find(where=["."] * TIMES)),
+    "top_level.txt": lambda: (
+        WIDE_TREE
+        | {"setup.py": "setup()", "demo.egg-info/top_level.txt": "".join(f"x{number}\n" for number in range(TIMES))}
+    ),
+}
+"""Settings that name the same folders again and again: TIMES so many files."""
+BUILD_FILES: dict[str, Callable[[], dict[str, Content]]] = {
+    "CMake's variables": lambda: (
+        built("scikit_build_core.build")
+        | {"CMakeLists.txt": f"set(A {LONG[:90_000]})\n{MODULE}install(TARGETS m DESTINATION {'${A}' * 20_000})"}
+    ),
+    "CMake's spaces": lambda: (
+        built("scikit_build_core.build") | {"CMakeLists.txt": f"{MODULE}install(TARGETS {' ' * 190_000}"}
+    ),
+    "CMake's commands": lambda: (
+        built("scikit_build_core.build") | {"CMakeLists.txt": MODULE + "install(TARGETS a " * 10_000}
+    ),
+    "meson's names": lambda: (
+        built("mesonpy") | {"meson.build": f"a = ['{LONG}']\n{REPEAT * 14}py.install_sources('x.py', subdir: a)\n"}
+    ),
+    "meson's assignments": lambda: built("mesonpy") | {"meson.build": "a = " * 100_000},
+    "meson's calls": lambda: built("mesonpy") | {"meson.build": "a = install_data(" * 20_000},
+    "Cargo's keys": lambda: built("maturin") | {"Cargo.toml": f"a{'.a' * 500} = 1\n" * 1800},
+}
+MODULE = "pybind11_add_module(m a.c)\n"
+REPEAT = "a = [a, a]\n"
+
+
+def built(backend: str, settings: str = "") -> dict[str, Content]:
+    return {"pyproject.toml": built_by(backend, settings)}
+
+
+def packages_table(name: str) -> str:
+    return f"[{name}]\n" + "".join(f"t{number} = 'demo'\n" for number in range(TIMES))
+
+
 REPEATED_CASES = (
+    *(repeated_case(f"folders of {name}", files, LIMIT) for name, files in FOLDERS.items()),
+    *(repeated_case(name, files, None) for name, files in BUILD_FILES.items()),
     *(repeated_case(name, files, LIMIT) for name, files in REPEATED_REQUIREMENTS.items()),
     *(repeated_case(name, files, None) for name, files in REPEATED.items()),
 )

@@ -233,7 +233,7 @@ def find_packages(
     found: list[str] = []
     accepted = {where}
     folders = sorted(tree.sources if namespaces else tree.packages)
-    tree.effort.spend(len(folders))
+    tree.effort.spend(4 * len(folders))
     for folder in folders:
         if not folder.startswith(start) or folder == where:
             continue
