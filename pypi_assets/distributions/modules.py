@@ -25,8 +25,10 @@ from pypi_assets.distributions.limits import LimitExceededError
 MAX_DEPTH = 32
 MAX_NAME_LENGTH = 500
 MAX_MODULES = 250_000
-"""Ten times what the largest distributions have. Each module brings the names of its parents along, so that without
-these bounds a small hostile file would give names without end."""
+MAX_CHARACTERS = 16 * 1024**2
+"""Of all names together, but for their last parts. Both are ten times what the largest distributions have. Each module
+brings the names of its parents along, so that without these bounds a small hostile file would give names without end.
+"""
 
 _ABI_TAG = re.compile(r"abi\d+t?|(?:cpython|pypy|pyston|graalpy|cp|pp)-?\d.*")
 _COMPILED_SUFFIXES = (".pyc", ".so", ".pyd")
@@ -59,7 +61,7 @@ def find_modules(
     """The modules in a tree; `paths` are its files, relative to its root, with `/`.
 
     `installed` maps each folder of a path (`""` is the root) to the folder where its files are installed, None where
-    they are not. Raises LimitExceededError where there are more than MAX_MODULES.
+    they are not. Raises LimitExceededError where there are more than MAX_MODULES, or of more than MAX_CHARACTERS.
     """
     stems, stub_stems = _by_folder(paths, compiled=compiled)
     prefix_of = _Prefixes().__getitem__
@@ -67,6 +69,7 @@ def find_modules(
     modules: set[str] = set()
     folders: set[str] = set()
     unnameable = 0
+    characters = 0
     for folder, found in stems.items():
         place = folder if installed is None else installed(folder)
         if place is None or (prefix := prefix_of(place)) == _LEFT_OUT:
@@ -88,9 +91,13 @@ def find_modules(
                 modules.add(prefix + stem)
         while named and parent and parent not in folders:
             folders.add(parent)
+            characters += len(parent)
             parent = parent.rpartition(".")[0]
+        characters += len(named) * len(prefix)
         if len(modules) + len(folders) > MAX_MODULES:
             raise LimitExceededError(f"more than {MAX_MODULES} modules")
+        if characters > MAX_CHARACTERS:
+            raise LimitExceededError(f"the names of modules are longer than {MAX_CHARACTERS} characters together")
     names = modules | folders  # packages are folders too
     shadowed = 0
     if hiding := (modules & folders) - packages:

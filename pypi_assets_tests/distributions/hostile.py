@@ -1290,6 +1290,12 @@ REPEATED_CASES = (
 
 # Names of modules and of files
 
+
+def deep_names(count: int) -> list[str]:
+    """Modules with 30 packages of their own above each: names of 8 KB for one path of 500 characters."""
+    return [f"a{number:014d}/" + "bbbbbbbbbbbbbbb/" * 29 + "c.py" for number in range(count)]
+
+
 NAME_CASES = (
     Case(
         "module names: keywords and what is no identifier",
@@ -1323,6 +1329,8 @@ NAME_CASES = (
         lambda: modules_wheel(*(f"a{number}/" + "b/" * 22 + "c.py" for number in range(13_000))),
         LIMIT,
     ),
+    Case("module names: 50 MB of names", WHEEL, lambda: modules_wheel(*deep_names(6000)), LIMIT),
+    Case("module names: 8 MB of names", WHEEL, lambda: modules_wheel("demo.py", *deep_names(1000)), modules=ANY),
     Case(
         "module names: a module hides its package",
         WHEEL,
