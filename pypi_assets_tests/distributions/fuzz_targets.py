@@ -36,7 +36,18 @@ from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import read_setup_script
 from pypi_assets.distributions.sources import FileSource, MismatchError
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
-from pypi_assets_tests.distributions.hostile import CASES, EGG, SDIST, STATIC_PKG_INFO, WHEEL, ZIP_SDIST, wheel
+from pypi_assets_tests.distributions.hostile import (
+    CASES,
+    EGG,
+    END_OF_TAR,
+    SDIST,
+    SDIST_MODULE,
+    SDIST_START,
+    STATIC_PKG_INFO,
+    WHEEL,
+    ZIP_SDIST,
+    wheel,
+)
 from pypi_assets_tests.distributions.hostile_sources import PYPROJECTS, SETUP_CFGS, SETUP_SCRIPTS
 from pypi_assets_tests.distributions.raw_archives import (
     BLOCK,
@@ -215,7 +226,10 @@ def check_requires_txt(content: bytes) -> None:
     sections = [SECTION.fullmatch(line) for line in lines if line.startswith("[")]
     if all(section and (section[2] is None or is_valid(Marker, section[2])) for section in sections):
         required = [line for line in lines if line and not line.startswith("[")]
-        if all(is_valid(Requirement, line) and len(line) < 200 and "#" not in line for line in required):
+        if all(
+            is_valid(Requirement, line) and line.isprintable() and len(line) < 200 and "#" not in line
+            for line in required
+        ):
             for requirement in core.parse_requires_txt(content)[0]:
                 assert is_valid(Requirement, requirement), "what is valid stays valid"
     files = {"EGG-INFO/PKG-INFO": STATIC_PKG_INFO.encode(), "EGG-INFO/requires.txt": content}
@@ -697,5 +711,18 @@ TARGETS: tuple[Target, ...] = (
 KEPT: tuple[tuple[str, bytes], ...] = (
     ("setup.py", b"setup(name='demo', version='\\ud800', install_requires=['\\ud800'])"),
     ("metadata", b"Metadata-Version: 2.2\n\n\xff\0"),
+    ("requires.txt", b"a@\xff\x7fF\0\0\0~=1"),
+    ("zip sdist", wheel().replace(b"PK\3\4", b"PK\3\2", 1)),
+    ("tar sdist", SDIST_START + tar_header(b"demo-1.0/folder.py/") + SDIST_MODULE + END_OF_TAR),
+    ("tar sdist", SDIST_START + SDIST_MODULE.replace(b"0000644", b"\3\2\0\0\0\0\0", 1) + END_OF_TAR),
+    ("tar sdist", SDIST_START + pax_header(pax_record(b"path", b"")) + SDIST_MODULE + END_OF_TAR),
+    (
+        "tar sdist",
+        SDIST_START
+        + pax_header(pax_record(b"path", b"demo-1.0/a.py"))
+        + pax_header(pax_record(b"GNU.sparse.name", b"512"))
+        + SDIST_MODULE
+        + END_OF_TAR,
+    ),
 )
-"""Inputs that broke a rule once, by the name of their target."""
+"""Inputs that broke a rule once, of the reader or of the check, by the name of their target."""
