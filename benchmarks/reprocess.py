@@ -121,7 +121,9 @@ def age(catalog: Catalog, changed: int) -> None:
         other = store_lists(connection, [("found", "by.older.rules")])["found", "by.older.rules"]
         connection.execute(update(distribution_data).values(extractor_version=EXTRACTOR_VERSION - 1))
         connection.execute(
-            update(distribution_data).where(data.distribution_id % 100 < changed).values(modules_id=other)
+            update(distribution_data)
+            .where(data.distribution_id % 100 < changed)
+            .values(modules_id=other, record_digest="of another record")
         )
 
 

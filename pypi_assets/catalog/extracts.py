@@ -16,6 +16,7 @@ from pypi_assets.catalog.lists import StoredLists, list_digest, store_lists
 from pypi_assets.catalog.reads import Outcome, record_columns, record_outcome
 from pypi_assets.catalog.tables import distribution_data, distributions, extract_packs, name_lists, projects
 from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord
+from pypi_assets.distributions.records import record_digest
 
 _MADE_OF_BYTES = (Outcome.DATA, Outcome.ERROR, Outcome.UNSUPPORTED)
 """A distribution in another outcome waits to be read, maybe because its bytes are others than its extract's."""
@@ -45,6 +46,7 @@ class StoredRecord:
 
     place: ExtractPlace
     extractor_version: int
+    digest: str | None
     columns: Mapping[str, str | None]
     requires_dist: tuple[int, str] | None
     modules: tuple[int, str] | None
@@ -128,6 +130,7 @@ def _records() -> Select[Any]:
             data.pack_offset,
             data.pack_length,
             data.extractor_version,
+            data.record_digest,
             data.requires_dist_id,
             _requires.c.sha256,
             data.modules_id,
@@ -148,10 +151,11 @@ def _older_than(query: Select[Any], version: int) -> Select[Any]:
 
 
 def _record(row: Any) -> StoredRecord:
-    *place, version, requires_dist_id, requires_dist_sha256, modules_id, modules_sha256 = row[: -len(_COMPARED)]
+    *place, version, digest, requires_dist_id, requires_dist_sha256, modules_id, modules_sha256 = row[: -len(_COMPARED)]
     return StoredRecord(
         place=ExtractPlace(*place),
         extractor_version=version,
+        digest=digest,
         columns=dict(zip(_COMPARED, row[-len(_COMPARED) :], strict=True)),
         requires_dist=None if requires_dist_id is None else (requires_dist_id, requires_dist_sha256),
         modules=None if modules_id is None else (modules_id, modules_sha256),
@@ -215,6 +219,7 @@ def store_reprocessed(
         {"changed_id": old.place.distribution_id, "extractor_version": EXTRACTOR_VERSION}
         | _columns(new)
         | {
+            "record_digest": record_digest(new),
             "requires_dist_id": None if new.requires_dist is None else lists[new.requires_dist],
             "modules_id": None if new.modules is None else lists[new.modules],
         }

@@ -33,6 +33,7 @@ from pypi_assets.catalog.tables import (
     visit_queue,
 )
 from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
+from pypi_assets.distributions.records import record_digest
 
 READ_LATE = "read late"
 
@@ -277,6 +278,7 @@ def _read_parameters(read: FinishedRead, lists: Mapping[tuple[str, ...], int]) -
         | record_columns(read.record)
         | {
             "extractor_version": EXTRACTOR_VERSION,
+            "record_digest": record_digest(read.record),
             "requires_dist_id": None if requires_dist is None else lists[requires_dist],
             "modules_id": None if modules is None else lists[modules],
         }

@@ -171,6 +171,7 @@ distribution_data = Table(
     Column("due_at", Time, nullable=False, server_default=text("0")),
     Column("read_at", Time),
     Column("extractor_version", Integer),
+    Column("record_digest", Short, comment="of the whole record: whether another one says the same"),
     Column("metadata_version", Text),
     Column("requires_python", Text),
     Column("requires_dist_id", ForeignKey("name_lists.id")),

@@ -67,9 +67,9 @@ class Reprocessed:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What came of some records: each that could be made anew, and why the others could not."""
+    """What came of some records: each that could be made anew, None where it is the same; and why others could not."""
 
-    made: list[tuple[StoredRecord, DistributionRecord]]
+    made: list[tuple[StoredRecord, DistributionRecord | None]]
     problems: list[str]
     broken_packs: list[str]
 
@@ -147,16 +147,16 @@ def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord
             judged.problems.append(f"{error}: {len(olds)} distributions keep their records")
             continue
         for old, content in zip(olds, contents, strict=True):
-            found.append((old, StoredExtract(old.place.filename, old.place.project, content)))
+            found.append((old, StoredExtract(old.place.filename, old.place.project, content, old.digest)))
     for old, new in zip([old for old, _ in found], _records(readers, [extract for _, extract in found]), strict=True):
-        if new.error is not None and new.error.kind == ErrorKind.READER_FAILURE:
+        if new is not None and new.error is not None and new.error.kind == ErrorKind.READER_FAILURE:
             judged.problems.append(f"{old.place.filename} in pack {old.place.pack}: {new.error.text}")
         else:
             judged.made.append((old, new))
     return judged
 
 
-def _records(readers: ReaderPool, extracts: Sequence[StoredExtract]) -> Iterator[DistributionRecord]:
+def _records(readers: ReaderPool, extracts: Sequence[StoredExtract]) -> Iterator[DistributionRecord | None]:
     """The record of each; extracts are sent a few MiB at a time, since one can have many."""
     group: list[StoredExtract] = []
     size = 0
@@ -170,16 +170,14 @@ def _records(readers: ReaderPool, extracts: Sequence[StoredExtract]) -> Iterator
 
 
 def _store(catalog: Catalog, judged: _Judged, result: Reprocessed, count: int) -> None:
-    unchanged, changed = [], []
-    for old, new in judged.made:
-        if old.is_like(new):
-            unchanged.append(old)
-        else:
-            changed.append((old, new))
+    unchanged = [old for old, new in judged.made if new is None]
+    changed = [(old, new) for old, new in judged.made if new is not None]
     with catalog.read() as connection:
         names = list(changed_names(connection, changed))
     stored = catalog.transact(lambda connection: store_reprocessed(connection, changed, unchanged))
     for (old, new), (modules, requirements) in zip(changed, names, strict=True):
+        if old.is_like(new):  # whatever its digest said
+            continue
         if old.place.distribution_id in stored:
             _tally(result, old, new, modules, requirements)
         else:

@@ -1,7 +1,9 @@
 """Puts a record together from what its parts say, and writes it as JSON values."""
 
+import hashlib
 from collections.abc import Iterable
 
+import msgspec
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from pypi_assets.distributions.extracts import Extract, printable
@@ -9,6 +11,7 @@ from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, 
 from pypi_assets.distributions.models import DistributionRecord, FilenameParts
 
 MAX_NOTES = 50
+_encoder = msgspec.msgpack.Encoder()
 
 
 def build_record(
@@ -80,6 +83,11 @@ def _comparable_version(version: str) -> str:
         return canonicalize_version(version.replace("_", "-") if "+" not in version else version)
     except ValueError:  # a number with thousands of digits
         return version
+
+
+def record_digest(record: DistributionRecord) -> str:
+    """A hash of all that `record` says, in hex: to see in a moment whether another one says the same."""
+    return hashlib.blake2b(_encoder.encode(record), digest_size=16).hexdigest()
 
 
 def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[str, object]:

@@ -25,6 +25,7 @@ from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.reader import make_record, read_distribution
+from pypi_assets.distributions.records import record_digest
 from pypi_assets.distributions.sources import CHUNK, MismatchError
 
 MAX_MESSAGE_BYTES = 256 * MIB
@@ -37,11 +38,13 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=MAX_MESSAGE_BYTES)]
 
 @dataclass(frozen=True, slots=True)
 class StoredExtract:
-    """An extract as `encode_extract` wrote it, and what it was read from."""
+    """An extract as `encode_extract` wrote it, what it was read from, and the `record_digest` of the record that was
+    made of it before."""
 
     filename: str
     project: str | None
     content: bytes
+    digest: str | None = None
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -110,6 +113,10 @@ class Finished(Message, frozen=True):
     is_last: bool = False
 
 
+class Unchanged(Message, frozen=True):
+    """From the reader: the record of an extract is the one that its digest tells."""
+
+
 class Mismatch(Message, frozen=True):
     """From the reader: the job ended with a MismatchError."""
 
@@ -128,7 +135,7 @@ class Abandoned(Message, frozen=True):
 
 
 ToReader = Setup | ReadJob | JudgeJob | Data | Abandon
-FromReader = Ready | NextBytes | BytesAt | Sidecar | Finished | Mismatch | MachineFailure | Abandoned
+FromReader = Ready | NextBytes | BytesAt | Sidecar | Finished | Unchanged | Mismatch | MachineFailure | Abandoned
 
 
 class Channel(Generic[Received]):
@@ -242,8 +249,9 @@ def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished 
     return Finished(reading.record, encode_extract(reading.extract))
 
 
-def _judge(stored: StoredExtract) -> Finished:
-    return Finished(make_record(decode_extract(stored.content), stored.filename, project=stored.project))
+def _judge(stored: StoredExtract) -> Finished | Unchanged:
+    record = make_record(decode_extract(stored.content), stored.filename, project=stored.project)
+    return Unchanged() if record_digest(record) == stored.digest else Finished(record)
 
 
 def _send_result(channel: Channel[ToReader], job: ReadJob | StoredExtract, work: Callable[[], Message]) -> None:

@@ -44,6 +44,7 @@ from pypi_assets.distributions.worker_process import (
     Setup,
     Sidecar,
     StoredExtract,
+    Unchanged,
     failed_record,
 )
 
@@ -137,23 +138,25 @@ class ReaderPool:
             except SourceError as error:
                 raise error.error from None
 
-    def judge(self, extracts: Sequence[StoredExtract]) -> list[DistributionRecord]:
-        """The record of each extract, in their order, as `make_record` makes it. Raises ReaderStartError.
+    def judge(self, extracts: Sequence[StoredExtract]) -> list[DistributionRecord | None]:
+        """The record of each extract, in their order, as `make_record` makes it; None where its digest tells the same.
 
         An extract that makes its reader die, hang or fail has a record whose error says so; the others have theirs.
+        Raises ReaderStartError.
         """
-        records: list[DistributionRecord] = []
+        records: list[DistributionRecord | None] = []
         while len(records) < len(extracts):
             with self._borrowed() as worker:
                 try:
                     worker.start_job(JudgeJob(list(extracts[len(records) :])))
                     while len(records) < len(extracts) and worker.has_job:
                         message = worker.receive()
-                        if not isinstance(message, Finished):
+                        if not isinstance(message, Finished | Unchanged):
                             raise worker.misbehaved(message)
-                        records.append(message.record)
-                        if message.is_last or len(records) == len(extracts):
-                            worker.finish_job(is_last=message.is_last)
+                        records.append(message.record if isinstance(message, Finished) else None)
+                        is_last = isinstance(message, Finished) and message.is_last
+                        if is_last or len(records) == len(extracts):
+                            worker.finish_job(is_last=is_last)
                 except _ReaderDiedError as died:  # records are sent as they are made: the next one was its death
                     culprit = extracts[len(records)]
                     records.append(failed_record(culprit.filename, culprit.project, died.kind, died.text))

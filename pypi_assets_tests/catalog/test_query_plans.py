@@ -88,7 +88,8 @@ def change_extractor_version(catalog: Catalog) -> None:
     """Unheard, since it looks at every row."""
     with catalog.write() as connection:
         connection.exec_driver_sql(
-            "/* */ UPDATE distribution_data SET extractor_version = 0, modules_id = NULL WHERE pack_id IS NOT NULL"
+            "/* */ UPDATE distribution_data SET extractor_version = 0, record_digest = NULL, modules_id = NULL"
+            " WHERE pack_id IS NOT NULL"
         )
 
 

@@ -62,8 +62,10 @@ def change(catalog: Catalog, filename: str | None = None, **values: object) -> N
     with catalog.write() as connection:
         ids = store_lists(connection, lists.values())
         stored = {"extractor_version": 0} | values | {name: ids[names] for name, names in lists.items()}
-        statement = update(distribution_data).values(**stored).where(DATA.extractor_version.is_not(None))
-        connection.execute(statement if filename is None else statement.where(DATA.distribution_id.in_(chosen)))
+        aged = update(distribution_data).values(**stored).where(DATA.extractor_version.is_not(None))
+        other = update(distribution_data).values(record_digest="of another").where(DATA.pack_id.is_not(None))
+        for statement in (aged, other) if values else (aged,):
+            connection.execute(statement if filename is None else statement.where(DATA.distribution_id.in_(chosen)))
 
 
 WHEEL, NEW_WHEEL, SDIST = "one-1.0-py3-none-any.whl", "one-2.0-py3-none-any.whl", "one-2.0.tar.gz"

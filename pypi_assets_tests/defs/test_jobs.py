@@ -48,7 +48,9 @@ def test_a_reprocess_asks_no_index_and_tells_what_changed(index: ServedIndex, pi
     catalog = pipeline.parts.catalog
     with catalog.write() as connection:
         lists = store_lists(connection, [("old", "a|b")])
-        connection.execute(update(distribution_data).values(extractor_version=0, modules_id=lists["old", "a|b"]))
+        connection.execute(
+            update(distribution_data).values(extractor_version=0, record_digest=None, modules_id=lists["old", "a|b"])
+        )
     settings = pipeline.settings.model_copy(update={"index_url": "https://index.example.org/simple/", "contact": ""})
     defs = build_defs(settings, catalog=catalog, storage=pipeline.parts.storage, readers=shared_readers())
 

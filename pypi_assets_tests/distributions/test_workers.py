@@ -315,7 +315,7 @@ def test_memory_is_limited(
 ) -> None:
     monkeypatch.setattr(workers, "MEMORY_BYTES", 16 * 1024**2)
     large = make_wheel(tmp_path, "large", "1.0", metadata="Name: large\nVersion: 1.0\n" + "Keywords: x\n" * 600_000)
-    with ReaderPool(Limits(), size=1) as pool:
+    with ReaderPool(Limits(max_kept_bytes=16 * 1024**2), size=1) as pool:
         with large.open("rb") as file:
             error = pool.read(file, large.name).record.error
         assert error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes too much memory")

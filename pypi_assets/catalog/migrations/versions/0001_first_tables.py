@@ -321,6 +321,9 @@ def upgrade() -> None:
         sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
         sa.Column("read_at", sa.Float(), nullable=True),
         sa.Column("extractor_version", sa.Integer(), nullable=True),
+        sa.Column(
+            "record_digest", Short, nullable=True, comment="of the whole record: whether another one says the same"
+        ),
         sa.Column("metadata_version", Text, nullable=True),
         sa.Column("requires_python", Text, nullable=True),
         sa.Column("requires_dist_id", Key, nullable=True),
