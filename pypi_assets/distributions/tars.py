@@ -178,7 +178,7 @@ def _members(tar: _Stream) -> Iterator[_Member]:
         pax = shared | own
         if pax:
             name = pax.get(b"GNU.sparse.name") or pax.get(_PATH) or name
-            size = _decimal(pax[_SIZE]) if _SIZE in pax else size
+            size = _decimal(own[_SIZE]) if _SIZE in own else size  # one for all members moves none of them
         size = 0 if kind in _WITHOUT_DATA else size
         regions = _read_regions(tar, header) if kind == _SPARSE else None
         yield _Member(name.decode(errors="replace"), kind, size, pax, regions)

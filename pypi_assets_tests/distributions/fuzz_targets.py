@@ -167,7 +167,7 @@ def check_tar(content: bytes) -> None:
         return
     packed = read_distribution(io.BytesIO(gzip.compress(content, 1, mtime=0)), SDIST, limits=SMALL)
     assert packed.extract == reading.extract, "compression changes nothing"
-    if reading.record.error is None and b"GNU.sparse." not in content:  # tarfile has its own mind where names conflict
+    if reading.record.error is None and b"GNU.sparse." not in content:
         try:
             with tarfile.open(fileobj=io.BytesIO(content), mode="r:", errors="surrogateescape") as archive:
                 infos = archive.getmembers()
@@ -175,7 +175,8 @@ def check_tar(content: bytes) -> None:
             return
         if content[archive.offset : archive.offset + BLOCK].strip(b"\0"):  # tarfile takes a broken header for the end
             return
-        if not all(info.name for info in infos):  # POSIX: a pax path without a letter gives way to the header's name
+        # POSIX: a pax path without a letter gives way to the header's name, and one before a sparse member is its own
+        if any(not info.name or info.type == tarfile.GNUTYPE_SPARSE for info in infos):
             return
         names = (readable(info.name) for info in infos if info.isreg() or info.issym() or info.islnk())
         check_names(reading.extract, (name for name in names if not name.endswith("/")))
@@ -716,6 +717,7 @@ KEPT: tuple[tuple[str, bytes], ...] = (
     ("tar sdist", SDIST_START + tar_header(b"demo-1.0/folder.py/") + SDIST_MODULE + END_OF_TAR),
     ("tar sdist", SDIST_START + SDIST_MODULE.replace(b"0000644", b"\3\2\0\0\0\0\0", 1) + END_OF_TAR),
     ("tar sdist", SDIST_START + pax_header(pax_record(b"path", b"")) + SDIST_MODULE + END_OF_TAR),
+    ("tar sdist", pax_header(pax_record(b"size", b"512"), b"g") + SDIST_START + SDIST_MODULE * 2 + END_OF_TAR),
     (
         "tar sdist",
         SDIST_START

@@ -646,6 +646,12 @@ TAR_CASES = (
         modules=ANY,
     ),
     Case(
+        "tar: a global pax header that sizes all",
+        SDIST,
+        lambda: raw_sdist(pax_header(pax_record(b"size", b"512"), b"g"), tar_member(b"demo-1.0/empty.py")),
+        modules=("demo", "empty"),
+    ),
+    Case(
         "tar: pax path",
         SDIST,
         lambda: raw_sdist(pax_header(pax_record(b"path", b"demo-1.0/other.py")), tar_member(b"x.bin")),
