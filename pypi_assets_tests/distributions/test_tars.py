@@ -223,10 +223,10 @@ def test_the_name_and_where_the_next_member_lies(content, name):
     assert "".join(found.members).encode()
 
 
-def test_a_global_header_holds_for_all_that_follow():
-    shared = pax_header(pax_record(b"size", b"4"), b"g")
-    content = shared + tar_header(b"a.txt") + padded(b"1234") + tar_header(b"b.txt") + padded(b"5678")
-    assert extract(content).files == {"a.txt": b"1234", "b.txt": b"5678"}
+def test_a_global_header_names_all_that_follow_and_moves_none():
+    shared = pax_header(pax_record(b"size", b"4") + pax_record(b"path", b"a.txt"), b"g")
+    content = shared + tar_member(b"x", b"1234") + tar_member(b"y", b"567890")
+    assert extract(content).files == {"a.txt": b"567890"}
 
 
 def test_folders_devices_and_what_nobody_knows_are_no_files():
