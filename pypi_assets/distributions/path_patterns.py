@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from pypi_assets.distributions.limits import LimitExceededError
 
-MAX_STEPS = 2_000_000
+MAX_STEPS = 1_000_000
 """How often a part of a path may be held against a part of a pattern, and how many paths settings may name, one path
 again and again included: a hundred times what real distributions need."""
 MAX_PATTERN_LENGTH = 4096

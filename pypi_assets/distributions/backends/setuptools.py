@@ -420,7 +420,7 @@ def _named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, list[
     """The folder that `name` lies in, and its files: one of `roots`, else any at the top."""
     path = name.replace(".", "/")
     for root in (*roots, *tree.tops):
-        tree.effort.spend(1)
+        tree.effort.spend(4)
         start = f"{root}/{path}" if root else path
         if tree.has_file(f"{start}.py"):
             return root, [f"{start}.py", *(tree.below(start) if start in tree.packages else ())]
