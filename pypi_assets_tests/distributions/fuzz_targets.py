@@ -175,14 +175,16 @@ def check_tar(content: bytes) -> None:
             return
         if content[archive.offset : archive.offset + BLOCK].strip(b"\0"):  # tarfile takes a broken header for the end
             return
-        # POSIX: a pax path without a letter gives way to the header's name, and one before a sparse member is its own
-        # one; of several headers in front of one member tarfile has its own view
-        if any(not info.name or info.type == tarfile.GNUTYPE_SPARSE for info in infos) or any(
-            info.offset_data - info.offset > 3 * BLOCK for info in infos
-        ):
+        if any(map(is_disputed, infos)):
             return
         names = (readable(info.name) for info in infos if info.isreg() or info.issym() or info.islnk())
         check_names(reading.extract, (name for name in names if not name.endswith("/")))
+
+
+def is_disputed(info: tarfile.TarInfo) -> bool:
+    """By POSIX a pax path without a letter gives way to the header's name, and one before a sparse member is that
+    member's own; of several headers in front of one member tarfile has a view of its own."""
+    return not info.name or info.type == tarfile.GNUTYPE_SPARSE or info.offset_data - info.offset > 3 * BLOCK
 
 
 def readable(name: str) -> str:
