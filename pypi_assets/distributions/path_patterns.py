@@ -11,9 +11,10 @@ from itertools import takewhile
 from pypi_assets.distributions.limits import LimitExceededError
 
 MAX_STEPS = 1_000_000
-"""How often a part of a path may be held against a part of a pattern, and how many paths settings may name, one path
-again and again included: a hundred times what real distributions need."""
-MAX_PATTERN_LENGTH = 4096
+"""What finding the modules of one sdist may take: comparisons of a path with a pattern, and paths that settings name,
+one path again and again included. A hundred times what the largest real distributions need."""
+MAX_PATTERN_LENGTH = 2048
+_STEPS_TO_COMPILE = 50
 
 
 class Patterns(Enum):
@@ -40,7 +41,7 @@ class _Pattern:
     regex: re.Pattern[str] | None = None
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def _compiled(pattern: str, kind: Patterns) -> _Pattern:
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise LimitExceededError(f"a pattern for paths is longer than {MAX_PATTERN_LENGTH} characters")
@@ -83,7 +84,7 @@ def _one_part(part: str) -> str:
 
 
 class Effort:
-    """Counts the steps of one matching; `spend` raises LimitExceededError where there are more than MAX_STEPS."""
+    """Counts the steps that one record takes; `spend` raises LimitExceededError where there are more than MAX_STEPS."""
 
     def __init__(self) -> None:
         self._left = MAX_STEPS
@@ -105,7 +106,7 @@ def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
     if not path.startswith(pattern.start):
         return False
     if pattern.regex is not None:
-        effort.spend(1 + len(path) // 16)
+        effort.spend(1 + len(path) * len(pattern.segments) // 32)
         return pattern.regex.match(path) is not None
     parts = path.split("/")
     segments = pattern.segments
@@ -132,12 +133,14 @@ def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
     return False
 
 
-def matching(paths: list[str], patterns: Iterable[str], kind: Patterns) -> list[str]:
-    """Those of `paths` that the patterns name, in their order. Raises LimitExceededError where that takes too long."""
-    compiled = [_compiled(pattern.strip(), kind) for pattern in patterns]
+def matching(paths: list[str], patterns: Iterable[str], kind: Patterns, effort: Effort | None = None) -> list[str]:
+    """Those of `paths` that the patterns name, in their order. Raises LimitExceededError where that takes more than is
+    left of `effort`, the record's."""
+    effort = effort or Effort()
+    stripped = [pattern.strip() for pattern in patterns] if paths else []
+    effort.spend(3 * sum(map(len, stripped)) + len(stripped) * (_STEPS_TO_COMPILE + len(paths)))
+    compiled = [_compiled(pattern, kind) for pattern in stripped]
     compiled = [pattern for pattern in compiled if pattern.segments]
-    effort = Effort()
-    effort.spend(len(paths) * len(compiled))
     found = []
     for path in paths:
         for pattern in reversed(compiled):
@@ -148,9 +151,9 @@ def matching(paths: list[str], patterns: Iterable[str], kind: Patterns) -> list[
     return found
 
 
-def without(paths: list[str], patterns: list[str], kind: Patterns) -> list[str]:
-    """`paths` without those that the patterns name."""
+def without(paths: list[str], patterns: list[str], kind: Patterns, effort: Effort) -> list[str]:
+    """`paths` without those that the patterns name; raises as `matching` does."""
     if not patterns:
         return paths
-    named = set(matching(paths, patterns, kind))
+    named = set(matching(paths, patterns, kind, effort))
     return [path for path in paths if path not in named]

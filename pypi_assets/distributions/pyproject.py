@@ -7,8 +7,6 @@ import tomli
 
 MAX_TOML_CHARACTERS = 512 * 1024
 """Ten times the longest honest files; parsing some text of this length takes a second."""
-MAX_ENTRIES = 1000
-"""Folders that settings name, each of which may bring the whole tree along: a hundred times what is used."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.metadata import decode_text, parse_top_level
 from pypi_assets.distributions.path_patterns import Effort
 from pypi_assets.distributions.pyproject import strings, table
@@ -15,6 +16,9 @@ from pypi_assets.distributions.setup_script import SetupArguments
 
 MAX_PATH_LENGTH = 4096
 """No file or package that a longer path or dotted name tells is looked for: readers refuse members with such names."""
+MAX_TARGET_LENGTH = 250
+"""Of the name of a folder that files are moved to, so that many files in it take no memory without end; the longest
+real ones have a hundred characters."""
 MODULE_SUFFIXES = (".py", ".pyi", ".pyx", ".so", ".pyd")
 _FEW = 50
 _AFTER_SLASH = chr(ord("/") + 1)
@@ -37,7 +41,8 @@ class SourceTree:
 
     Only `members` are named as in the archive: all of them start with `top`, the top folder and a slash, or nothing.
     `files` are the small files that were kept. `declared` are the import names that the metadata declare (PEP 794),
-    `egg_info` is the folder of the .egg-info, `read_setup_script` reads setup.py where a rule needs it.
+    `egg_info` is the folder of the .egg-info, `read_setup_script` reads setup.py where a rule needs it. What rules look
+    at is counted in `effort`, all of them together: its methods raise LimitExceededError where that is far too much.
     """
 
     members: list[str]
@@ -141,16 +146,18 @@ class SourceTree:
     def files_in(self, folder: str) -> list[str]:
         """The paths of the modules right in `folder`, without what is already compiled."""
         paths = self.sources.get(folder, [])
+        self.effort.spend(1 + len(paths))
         return [path for path in paths if not path.endswith((".so", ".pyd"))] if self.has_compiled_modules else paths
 
     @cached_property
     def effort(self) -> Effort:
-        """What has been looked through so far; paths count more where they are long."""
+        """What finding the modules of this tree has taken so far; matching patterns counts as well."""
         return Effort()
 
     @cached_property
     def _effort_of_path(self) -> int:
-        return 2 + max(map(len, self.members), default=0) // 32
+        """Of one more path in a list: more where paths are long, as it is memory that they take."""
+        return 4 + max(map(len, self.members), default=0) // 32
 
     @cached_property
     def tops(self) -> list[str]:
@@ -158,10 +165,9 @@ class SourceTree:
         return sorted({folder.partition("/")[0] for folder in self.sources if folder})
 
     def below(self, folder: str) -> list[str]:
-        """The paths of all modules and stubs in `folder` and its folders. Raises LimitExceededError where all calls
-        together give far too many."""
+        """The paths of all modules and stubs in `folder` and its folders."""
         found = self._below(folder)
-        self.effort.spend(1 + len(found) * self._effort_of_path)
+        self.effort.spend(4 + len(found) * self._effort_of_path)
         return found
 
     def _below(self, folder: str) -> list[str]:
@@ -174,7 +180,10 @@ class SourceTree:
 
     def at(self, path: str) -> list[str]:
         """The module at `path`, or all that is below, where it is a folder."""
-        return [path] if path.endswith(MODULE_SUFFIXES) and self.has_file(path) else self.below(path)
+        if not (path.endswith(MODULE_SUFFIXES) and self.has_file(path)):
+            return self.below(path)
+        self.effort.spend(self._effort_of_path)
+        return [path]
 
     def named(self, folder: str, name: str) -> str | None:
         """The path of the package or of the single module `name` in `folder`; its case is ignored where it has to be,
@@ -197,10 +206,13 @@ def clean_path(path: str) -> str:
     return "/".join(part for part in path.strip().split("/") if part not in {"", "."})
 
 
-def moved(paths: Iterable[str], folder: str, target: str = "") -> list[str]:
-    """`paths`, which lie below `folder`, as they are where that folder's content comes to lie in `target`."""
-    if folder == target:
+def moved(paths: list[str], folder: str, target: str = "") -> list[str]:
+    """`paths`, which lie below `folder`, as they are where that folder's content comes to lie in `target`. Raises
+    LimitExceededError where that is longer than MAX_TARGET_LENGTH."""
+    if folder == target or not paths:
         return list(paths)
+    if len(target) > MAX_TARGET_LENGTH:
+        raise LimitExceededError(f"a folder to install to is longer than {MAX_TARGET_LENGTH} characters")
     cut = len(folder) + 1 if folder else 0
     start = f"{target}/" if target else ""
     return [start + path[cut:] for path in paths]

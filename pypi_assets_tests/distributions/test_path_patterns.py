@@ -51,8 +51,8 @@ def test_globs(pattern, below_folders, files_alone):
 
 
 def test_without_leaves_the_others_in_their_order():
-    assert without(PATHS, ["a"], Patterns.GLOB) == ["a.py", "x/a/b.py"]
-    assert without(PATHS, [], Patterns.GLOB) == PATHS
+    assert without(PATHS, ["a"], Patterns.GLOB, Effort()) == ["a.py", "x/a/b.py"]
+    assert without(PATHS, [], Patterns.GLOB, Effort()) == PATHS
 
 
 def test_many_stars_take_no_time_without_end():
@@ -70,6 +70,23 @@ def test_patterns_that_can_match_in_many_ways_are_refused():
         matching(["a/" * 1000 + "b"] * 20, ["**/a*/" * 600 + "c"], Patterns.GITIGNORE)
     with pytest.raises(LimitExceededError):
         matching(["a"], ["a" * 5000], Patterns.GLOB)
+
+
+def test_matchings_with_one_effort_are_bounded_together():
+    effort = Effort()
+    matching(["a"] * 1000, ["b*"] * (MAX_STEPS // 4000), Patterns.GLOB, effort)
+    with pytest.raises(LimitExceededError):
+        matching(["a"] * 1000, ["b*"] * (MAX_STEPS // 4000), Patterns.GLOB, effort)
+
+
+def test_what_patterns_cost_to_prepare_counts():
+    with pytest.raises(LimitExceededError):
+        matching(["a"], [f"b{number}" for number in range(20_000)], Patterns.GLOB)
+
+
+def test_a_pattern_of_many_parts_costs_more():
+    with pytest.raises(LimitExceededError):
+        matching(["a/" * 2000 + "b"] * 100, ["**/" + "a*/" * 300 + "c"], Patterns.GLOB)
 
 
 PARTS = st.sampled_from(["a", "b", "a.b", ".", "a\nb", "[a]"])

@@ -1,7 +1,11 @@
 """Which rule tells the modules of an sdist: its backend's, the declared import names, or the layout."""
 
+import json
+
 import pytest
 
+from pypi_assets.distributions.limits import LimitExceededError
+from pypi_assets.distributions.path_patterns import MAX_STEPS
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
 from pypi_assets_tests.builders import make_sdist
@@ -119,3 +123,60 @@ def test_settings_of_any_type_do_no_harm(tool):
             text = backend(BACKENDS[tool], f"[tool.{tool}]\n{key} = {value}\n[project]\nname = 1\n")
             found = find_sdist_modules(source_tree(files(*DEMO, pyproject=text)))
             assert found.names is None or found.by is not None, (key, value)
+
+
+MANY = tuple(f"d/m{number}.py" for number in range(3000))
+LONG = "t" * 300
+OFTEN = [f"t{number}" for number in range(1000)]
+GLOBS = [f"**/a{number}*x?" for number in range(1000)]
+
+
+def tool_settings(tool: str, settings: object) -> str:
+    """pyproject.toml of a project that the tool builds; inline tables and arrays are JSON with `=`."""
+    return backend(BACKENDS[tool], "[tool]\n" + f"{tool} = {json.dumps(settings, separators=(',', '='))}\n")
+
+
+@pytest.mark.parametrize(
+    ("tool", "settings"),
+    [
+        ("maturin", {"module-name": "d", "python-packages": ["d"] * 1000}),
+        ("uv", {"build-backend": {"module-root": "", "module-name": ["d"] * 1000}}),
+        ("uv", {"build-backend": {"module-root": "", "module-name": "d", "wheel-exclude": GLOBS}}),
+        ("scikit-build", {"wheel": {"packages": dict.fromkeys(OFTEN, "d")}}),
+        ("scikit-build", {"wheel": {"packages": {LONG: "d"}}}),
+        ("hatch", {"build": {"packages": ["d"], "force-include": {"d" + "/" * end: f"t{end}" for end in range(100)}}}),
+        ("hatch", {"build": {"packages": ["d"], "sources": dict.fromkeys(OFTEN, "d")}}),
+        ("hatch", {"build": {"packages": ["d"], "sources": {"d": LONG}}}),
+        ("hatch", {"build": {"include": [f"a{number}" for number in range(40_000)]}}),
+        ("poetry", {"packages": [{"include": "d", "to": folder} for folder in OFTEN]}),
+        ("poetry", {"packages": [{"include": glob} for glob in GLOBS]}),
+        ("poetry", {"packages": [{"include": "d"}, {"include": "d", "to": LONG}]}),
+        ("pdm", {"build": {"includes": ["d", *GLOBS], "excludes": GLOBS}}),
+        ("setuptools", {"package-dir": dict.fromkeys(OFTEN, "d")}),
+    ],
+)  # fmt: skip
+def test_settings_that_name_the_whole_tree_again_and_again_are_refused(tool, settings):
+    with pytest.raises(LimitExceededError):
+        find_sdist_modules(source_tree(files(*MANY, pyproject=tool_settings(tool, settings))))
+
+
+@pytest.mark.parametrize(
+    ("tool", "settings"),
+    [
+        ("hatch", {"build": {"packages": ["d"] * 1000}}),
+        ("scikit-build", {"wheel": {"packages": ["d"] * 1000}}),
+    ],
+)
+def test_what_settings_repeat_counts_once(tool, settings):
+    tree = source_tree(files(*MANY, pyproject=tool_settings(tool, settings)))
+    assert len(find_sdist_modules(tree).names or ()) == len(MANY) + 1
+    tree.effort.spend(MAX_STEPS // 2)
+
+
+def test_large_projects_take_a_small_part_of_the_effort():
+    """As many modules in as many folders as the largest real projects have."""
+    paths = [f"demo/p{package}/{name}.py" for package in range(700) for name in ("__init__", *"abcdefghi")]
+    for tool in BACKENDS:
+        tree = source_tree(files("demo/__init__.py", *paths, pyproject=backend(BACKENDS[tool])))
+        assert len(find_sdist_modules(tree).names or ()) >= 7001 - (tool == "setuptools")
+        tree.effort.spend(MAX_STEPS * 9 // 10)

@@ -5,9 +5,10 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
-from pypi_assets.distributions.pyproject import MAX_ENTRIES, strings
-from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
+from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.source_tree import MAX_TARGET_LENGTH, Installed, SourceTree, clean_path, moved
 
 _NO_NAME_CHARACTERS = re.compile(r"[^\w\d.]+")
 
@@ -31,18 +32,18 @@ def installed(tree: SourceTree) -> Installed | None:
     if roots := only or packages:
         selected = [path for root in dict.fromkeys(roots) for path in tree.at(root)]
     elif include:
-        selected = matching(tree.below(""), include, Patterns.GITIGNORE)
+        selected = matching(tree.below(""), include, Patterns.GITIGNORE, tree.effort)
     else:
         selected = []
-    selected = without(selected, strings(setting("exclude")), Patterns.GITIGNORE)
+    selected = without(selected, strings(setting("exclude")), Patterns.GITIGNORE, tree.effort)
     sources = _sources(setting("sources"), packages)
-    paths = [_moved_by(sources, path) for path in selected]
     forced = setting("force-include")
-    for source, target in list(forced.items())[:MAX_ENTRIES] if isinstance(forced, dict) else ():
+    for source, target in forced.items() if isinstance(forced, dict) else ():
         if isinstance(target, str):
             source, target = clean_path(source), clean_path(target)
-            forced_paths = [target] if tree.has_file(source) else moved(tree.below(source), source, target)
-            paths += [_moved_by(sources, path) for path in forced_paths]
+            selected += [target] if tree.has_file(source) else moved(tree.below(source), source, target)
+    tree.effort.spend(len(selected) * len(sources))
+    paths = [_moved_by(sources, path) for path in selected]
     return Installed(by, paths) if paths else None
 
 
@@ -52,7 +53,8 @@ def _sources(value: object, packages: list[str]) -> dict[str, str]:
     if isinstance(value, dict):
         for source, target in value.items():
             if isinstance(target, str):
-                folder = clean_path(target)
+                if len(folder := clean_path(target)) > MAX_TARGET_LENGTH:
+                    raise LimitExceededError(f"a folder in sources is longer than {MAX_TARGET_LENGTH} characters")
                 sources[f"{clean_path(source)}/".lstrip("/")] = f"{folder}/" if folder else ""
     for package in packages:
         if folder := package.rpartition("/")[0]:

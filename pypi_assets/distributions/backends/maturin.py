@@ -2,7 +2,7 @@
 
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
-from pypi_assets.distributions.pyproject import MAX_ENTRIES, parse_toml, strings, table
+from pypi_assets.distributions.pyproject import parse_toml, strings, table
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 
@@ -18,11 +18,11 @@ def installed(tree: SourceTree) -> Installed | None:
     source = settings.get("python-source")
     folder = clean_path(source) if isinstance(source, str) else _default_folder(tree, (parents or [last])[0])
     start = f"{folder}/" if folder else ""
-    packages = strings(settings.get("python-packages"))[:MAX_ENTRIES] or [(parents or [last])[0]]
-    package_paths = [f"{start}{package.replace('.', '/')}" for package in packages]
-    selected = [path for package in package_paths for path in tree.below(package)]
-    selected += [path for each in package_paths for path in (f"{each}.py",) if tree.has_file(path) and not selected]
-    paths = moved(_without_excluded(settings.get("exclude"), selected), folder)
+    packages = strings(settings.get("python-packages")) or [(parents or [last])[0]]
+    names = [package.replace(".", "/") for package in packages]
+    selected = [path for package in names for path in tree.below(f"{start}{package}")]
+    selected = selected or [path for package in names if tree.has_file(path := f"{start}{package}.py")]
+    paths = moved(_without_excluded(tree, settings.get("exclude"), selected), folder)
     if settings.get("bindings") == "bin":
         return Installed("maturin", paths)
     if parents:
@@ -32,14 +32,14 @@ def installed(tree: SourceTree) -> Installed | None:
     return Installed("maturin", paths, (f"{name}.{name}",))
 
 
-def _without_excluded(value: object, paths: list[str]) -> list[str]:
+def _without_excluded(tree: SourceTree, value: object, paths: list[str]) -> list[str]:
     patterns = []
     for entry in value if isinstance(value, list) else ():
         path = entry.get("path") if isinstance(entry, dict) else entry
         formats = strings(entry.get("format")) if isinstance(entry, dict) else []
         if isinstance(path, str) and (not formats or "wheel" in formats):
             patterns.append(clean_path(path))
-    return without(paths, patterns, Patterns.GLOB)
+    return without(paths, patterns, Patterns.GLOB, tree.effort)
 
 
 def _default_folder(tree: SourceTree, name: str) -> str:

@@ -15,7 +15,7 @@ def installed(tree: SourceTree) -> Installed | None:
     folder = clean_path(folder) if isinstance(folder, str) else _default_folder(tree, includes)
     if includes:
         by = "pdm includes"
-        selected = matching(tree.below(""), includes, Patterns.GLOB)
+        selected = matching(tree.below(""), includes, Patterns.GLOB, tree.effort)
     else:
         by = "pdm packages"
         packages = [path for path in tree.packages if path.rpartition("/")[0] == folder and path != folder]
@@ -23,7 +23,7 @@ def installed(tree: SourceTree) -> Installed | None:
     source_includes = strings(settings.get("source-includes")) or ["tests"]
     excludes = [clean_path(pattern) for pattern in (*strings(settings.get("excludes")), *source_includes)]
     named = {pattern for pattern in includes if not set(pattern) & set("*?[")}
-    paths = without(selected, [pattern for pattern in excludes if pattern not in named], Patterns.GLOB)
+    paths = without(selected, [pattern for pattern in excludes if pattern not in named], Patterns.GLOB, tree.effort)
     if folder:
         inside = f"{folder}/"
         paths = [path for path in paths if not path.startswith(inside)] + moved(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pypi_assets.distributions.path_patterns import Patterns, matching
-from pypi_assets.distributions.pyproject import MAX_ENTRIES, strings
+from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 
@@ -31,14 +31,14 @@ def installed(tree: SourceTree) -> Installed | None:
         if _in_wheel(entry, by_default=_includes_in_wheels(tree)):
             paths |= {path: path for path in _globbed(tree, "", entry["path"]) if path not in paths}
     excludes = map(clean_path, strings(settings.get("exclude")))
-    for path in matching(list(paths), excludes, Patterns.GLOB):
+    for path in matching(list(paths), excludes, Patterns.GLOB, tree.effort):
         del paths[path]
     return Installed("poetry packages" if packages else "poetry name", list(paths.values())) if paths else None
 
 
 def _entries(value: object, key: str) -> Iterator[Mapping[str, Any]]:
     """Tables with a text at `key`; a text alone is such a table."""
-    for entry in value[:MAX_ENTRIES] if isinstance(value, list) else ():
+    for entry in value if isinstance(value, list) else ():
         if isinstance(entry, str):
             yield {key: entry}
         elif isinstance(entry, dict) and isinstance(entry.get(key), str):
@@ -57,7 +57,9 @@ def _includes_in_wheels(tree: SourceTree) -> bool:
 
 def _globbed(tree: SourceTree, source: str, include: str) -> list[str]:
     path = clean_path(f"{source}/{include}")
-    return matching(tree.below(source), [path], Patterns.GLOB) if set(path) & set("*?[") else tree.at(path)
+    if not set(path) & set("*?["):
+        return tree.at(path)
+    return matching(tree.below(source), [path], Patterns.GLOB, tree.effort)
 
 
 def _by_name(tree: SourceTree, name: str) -> str | None:

@@ -1,12 +1,18 @@
 """What scikit-build-core puts into a wheel: Python packages, and the modules that CMakeLists.txt builds."""
 
 import re
-from itertools import islice
 
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
-from pypi_assets.distributions.pyproject import MAX_ENTRIES, strings
-from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
+from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.source_tree import (
+    MAX_TARGET_LENGTH,
+    Installed,
+    SourceTree,
+    clean_path,
+    module_name,
+    moved,
+)
 
 _ADDED_MODULE = re.compile(
     r"\b(?:pybind11_add_module|nanobind_add_module|python3?_add_library)\s*\(\s*([^\s)]+)", re.IGNORECASE
@@ -24,15 +30,16 @@ def installed(tree: SourceTree) -> Installed | None:
     packages = tree.table("tool", "scikit-build", "wheel").get("packages")
     by = "scikit-build packages"
     if isinstance(packages, dict):
-        given = islice(packages.items(), MAX_ENTRIES)
-        targets = {clean_path(target): clean_path(path) for target, path in given if isinstance(path, str)}
+        told = packages.items()
+        targets = {clean_path(target): clean_path(path) for target, path in told if isinstance(path, str)}
     elif isinstance(packages, list):
-        targets = {clean_path(path).rpartition("/")[2]: clean_path(path) for path in strings(packages)[:MAX_ENTRIES]}
+        targets = {clean_path(path).rpartition("/")[2]: clean_path(path) for path in strings(packages)}
     else:
         by = "scikit-build name"
         targets = _by_name(tree)
     paths = [path for target, folder in targets.items() for path in moved(tree.below(folder), folder, target)]
-    paths = without(paths, strings(tree.table("tool", "scikit-build", "wheel").get("exclude")), Patterns.GITIGNORE)
+    excludes = strings(tree.table("tool", "scikit-build", "wheel").get("exclude"))
+    paths = without(paths, excludes, Patterns.GITIGNORE, tree.effort)
     paths += _generated(tree)
     extensions = _cmake_modules(tree, next(iter(targets), ""))
     if not paths and not extensions:
@@ -82,7 +89,8 @@ def _cmake_modules(tree: SourceTree, package: str) -> tuple[str, ...]:
     for target in targets:
         folder = destinations.get(target, package)
         name = _expanded(target, variables)
-        modules.append(f"{folder}/{name}".lstrip("/").replace("/", "."))
+        if len(folder) <= MAX_TARGET_LENGTH:
+            modules.append(f"{folder}/{name}".lstrip("/").replace("/", "."))
     return tuple(module for module in dict.fromkeys(modules) if all(part.isidentifier() for part in module.split(".")))
 
 

@@ -1,7 +1,7 @@
 """What uv's build backend installs: the modules it is told, or the one named like the project, from one root."""
 
 from pypi_assets.distributions.path_patterns import Patterns, without
-from pypi_assets.distributions.pyproject import MAX_ENTRIES, strings
+from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 
@@ -12,14 +12,16 @@ def installed(tree: SourceTree) -> Installed | None:
     root = clean_path(root) if isinstance(root, str) else "src"
     names = strings(settings.get("module-name")) or [_default_name(tree)]
     found: list[str] = []
-    for name in names[:MAX_ENTRIES]:
+    for name in names:
         folder, _, last = f"{root}/{name.replace('.', '/')}".strip("/").rpartition("/")
         if path := tree.named(folder, last):
             found += tree.at(path)
     excludes = [*strings(settings.get("source-exclude")), *strings(settings.get("wheel-exclude"))]
     # From the top, a pattern takes the files that it matches; elsewhere it takes what is below a folder, too.
-    found = without(found, [pattern[1:] for pattern in excludes if pattern[:1] == "/"], Patterns.FILE_GLOB)
-    found = without(found, [f"**/{pattern}" for pattern in excludes if pattern[:1] != "/"], Patterns.GLOB)
+    from_top = [pattern[1:] for pattern in excludes if pattern[:1] == "/"]
+    anywhere = [f"**/{pattern}" for pattern in excludes if pattern[:1] != "/"]
+    found = without(found, from_top, Patterns.FILE_GLOB, tree.effort)
+    found = without(found, anywhere, Patterns.GLOB, tree.effort)
     return Installed("uv module", moved(found, root)) if found else None
 
 
