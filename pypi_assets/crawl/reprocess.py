@@ -27,9 +27,9 @@ from pypi_assets.catalog.projects import find_project
 from pypi_assets.crawl.crawler import Progress
 from pypi_assets.crawl.packs import PackError, read_extracts
 from pypi_assets.distributions.extracts import ExtractError, decode_extract
-from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
+from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.distributions.reader import make_record
-from pypi_assets.distributions.workers import ReaderPool, StoredExtract
+from pypi_assets.distributions.workers import ReaderFailure, ReaderPool, StoredExtract
 from pypi_assets.storage.store import Storage
 
 _BATCH = 500
@@ -149,15 +149,17 @@ def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord
         for old, content in zip(olds, contents, strict=True):
             found.append((old, StoredExtract(old.place.filename, old.place.project, content, old.digest)))
     for old, new in zip([old for old, _ in found], _records(readers, [extract for _, extract in found]), strict=True):
-        if new is not None and new.error is not None and new.error.kind == ErrorKind.READER_FAILURE:
-            judged.problems.append(f"{old.place.filename} in pack {old.place.pack}: {new.error.text}")
+        if isinstance(new, ReaderFailure):
+            judged.problems.append(f"{old.place.filename} in pack {old.place.pack}: {new.text}")
         else:
             judged.made.append((old, new))
     return judged
 
 
-def _records(readers: ReaderPool, extracts: Sequence[StoredExtract]) -> Iterator[DistributionRecord | None]:
-    """The record of each; extracts are sent a few MiB at a time, since one can have many."""
+def _records(
+    readers: ReaderPool, extracts: Sequence[StoredExtract]
+) -> Iterator[DistributionRecord | ReaderFailure | None]:
+    """What `judge` says of each; extracts are sent a few MiB at a time, since one can have many."""
     group: list[StoredExtract] = []
     size = 0
     for extract in extracts:

@@ -57,7 +57,25 @@ def read_distribution(
     its source need not be seekable; a zip from a source that is not seekable goes through a temporary file. A range
     source, and without `hash_content` any seekable zip, is only read where its directory and its metadata are.
     """
-    budget = Budget(limits or Limits())
+    extract, hashed = _take_out(source, filename, project, Budget(limits or Limits()), hash_content=hash_content)
+    record = make_record(extract, filename, project=project)
+    if hashed is not None:
+        record = replace(record, sha256=hashed.sha256, size=hashed.size)
+    return Reading(record, extract)
+
+
+def read_extract(
+    source: BinaryIO | RangeSource, filename: str, *, project: str | None = None, limits: Limits | None = None
+) -> Extract:
+    """What `make_record` needs of the distribution in `source`: the first half of `read_distribution`, unhashed."""
+    extract, _ = _take_out(source, filename, project, Budget(limits or Limits()), hash_content=False)
+    return extract
+
+
+def _take_out(
+    source: BinaryIO | RangeSource, filename: str, project: str | None, budget: Budget, *, hash_content: bool
+) -> tuple[Extract, SequentialSource | None]:
+    """The extract, and the source where all of it was hashed."""
     parts = parse_filename(filename, project)
     sequential = None
     if not is_range_source(source):
@@ -78,10 +96,7 @@ def read_distribution(
         raise error.error from None
     if parts.kind == DistributionKind.SDIST:
         sdists.condense(extract)
-    record = make_record(extract, filename, project=project)
-    if sequential is not None and hashed:
-        record = replace(record, sha256=sequential.sha256, size=sequential.size)
-    return Reading(record, extract)
+    return extract, sequential if hashed else None
 
 
 def make_record(extract: Extract, filename: str, *, project: str | None = None) -> DistributionRecord:

@@ -21,10 +21,9 @@ from typing import Annotated, BinaryIO, Generic, TypeVar, cast
 import msgspec
 
 from pypi_assets.distributions.extracts import decode_extract, encode_extract, printable
-from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, Limits
-from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
-from pypi_assets.distributions.reader import make_record, read_distribution
+from pypi_assets.distributions.models import DistributionRecord, ErrorKind
+from pypi_assets.distributions.reader import make_record, read_extract
 from pypi_assets.distributions.records import record_digest
 from pypi_assets.distributions.sources import CHUNK, MismatchError
 
@@ -105,12 +104,24 @@ class Sidecar(Message, frozen=True):
     """From the reader: wants the range source's sidecar."""
 
 
+class Extracted(Message, frozen=True):
+    """From the reader: the extract of the file, before a record is made of it, which may fail."""
+
+    content: bytes
+
+
 class Finished(Message, frozen=True):
-    """From the reader: a record, and after a ReadJob its extract. After the last one the process ends."""
+    """From the reader: the record."""
 
     record: DistributionRecord
-    extract: bytes | None = None
-    is_last: bool = False
+
+
+class Failed(Message, frozen=True):
+    """From the reader: it failed, there is no record. After the last one the process ends."""
+
+    kind: ErrorKind
+    text: str
+    is_last: bool
 
 
 class Unchanged(Message, frozen=True):
@@ -135,7 +146,19 @@ class Abandoned(Message, frozen=True):
 
 
 ToReader = Setup | ReadJob | JudgeJob | Data | Abandon
-FromReader = Ready | NextBytes | BytesAt | Sidecar | Finished | Unchanged | Mismatch | MachineFailure | Abandoned
+FromReader = (
+    Ready
+    | NextBytes
+    | BytesAt
+    | Sidecar
+    | Extracted
+    | Finished
+    | Unchanged
+    | Failed
+    | Mismatch
+    | MachineFailure
+    | Abandoned
+)
 
 
 class Channel(Generic[Received]):
@@ -174,13 +197,6 @@ class Channel(Generic[Received]):
         if len(data) < size:
             raise EOFError("the other end of the channel is closed")
         return data
-
-
-def failed_record(filename: str, project: str | None, kind: ErrorKind, text: str) -> DistributionRecord:
-    """The record of a file of which nothing but its name is known."""
-    parts = parse_filename(filename, project)
-    error = ReadError(kind, printable(text))
-    return DistributionRecord(filename, parts.kind, parts.project or project, parts.version, error=error)
 
 
 class _AbandonedError(BaseException):
@@ -237,7 +253,7 @@ def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished 
         else _ParentRanges(channel, job.size, job.metadata_sha256)
     )
     try:
-        reading = read_distribution(source, job.filename, project=job.project, limits=limits, hash_content=False)
+        extract = read_extract(source, job.filename, project=job.project, limits=limits)
     except MismatchError as error:
         return Mismatch(str(error))
     except OSError as error:
@@ -246,7 +262,8 @@ def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished 
         return MachineFailure(error.errno, error.strerror or "")
     except _AbandonedError:
         return Abandoned()
-    return Finished(reading.record, encode_extract(reading.extract))
+    channel.send(Extracted(encode_extract(extract)))
+    return Finished(make_record(extract, job.filename, project=job.project))
 
 
 def _judge(stored: StoredExtract) -> Finished | Unchanged:
@@ -254,7 +271,7 @@ def _judge(stored: StoredExtract) -> Finished | Unchanged:
     return Unchanged() if record_digest(record) == stored.digest else Finished(record)
 
 
-def _send_result(channel: Channel[ToReader], job: ReadJob | StoredExtract, work: Callable[[], Message]) -> None:
+def _send_result(channel: Channel[ToReader], work: Callable[[], Message]) -> None:
     """Does `work` and sends what came of it, whatever that is."""
     try:
         channel.send(work())
@@ -265,7 +282,7 @@ def _send_result(channel: Channel[ToReader], job: ReadJob | StoredExtract, work:
         kind, text = ErrorKind.READER_FAILURE, f"the reader failed: {type(error).__name__}: {error}"
     # Only here has the error let go of what filled the memory. What is left of it would be the next file's burden.
     is_last = kind == ErrorKind.LIMIT_EXCEEDED
-    channel.send(Finished(failed_record(job.filename, job.project, kind, text), is_last=is_last))
+    channel.send(Failed(kind, printable(text), is_last))
     if is_last:
         raise SystemExit
 
@@ -299,11 +316,11 @@ def _serve(channel: Channel[ToReader]) -> None:
         match channel.receive():
             case ReadJob() as job:
                 _limit_processor_time(setup.processor_seconds)
-                _send_result(channel, job, partial(_read, channel, job, setup.limits))
+                _send_result(channel, partial(_read, channel, job, setup.limits))
             case JudgeJob(extracts=extracts):
                 for stored in extracts:
                     _limit_processor_time(setup.processor_seconds)
-                    _send_result(channel, stored, partial(_judge, stored))
+                    _send_result(channel, partial(_judge, stored))
             case message:
                 raise TypeError(f"{message!r:.100} instead of a job")
 

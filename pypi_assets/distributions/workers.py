@@ -20,10 +20,10 @@ from typing import BinaryIO, Self, cast
 
 import msgspec
 
-from pypi_assets.distributions.extracts import encode_extract
+from pypi_assets.distributions.extracts import encode_extract, printable
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, Limits
-from pypi_assets.distributions.models import READABLE_KINDS, DistributionKind, DistributionRecord, ErrorKind
+from pypi_assets.distributions.models import READABLE_KINDS, DistributionKind, DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.sources import FileSource, MismatchError, RangeSource, SourceError, is_range_source
 from pypi_assets.distributions.worker_process import (
@@ -32,6 +32,8 @@ from pypi_assets.distributions.worker_process import (
     BytesAt,
     Channel,
     Data,
+    Extracted,
+    Failed,
     Finished,
     FromReader,
     JudgeJob,
@@ -45,10 +47,9 @@ from pypi_assets.distributions.worker_process import (
     Sidecar,
     StoredExtract,
     Unchanged,
-    failed_record,
 )
 
-__all__ = ["FinishedReading", "ReaderPool", "ReaderStartError", "StoredExtract"]
+__all__ = ["FinishedReading", "ReaderFailure", "ReaderPool", "ReaderStartError", "StoredExtract"]
 
 READER_PROGRAM = "pypi_assets.distributions.worker_process"
 MEMORY_BYTES = 1024 * MIB
@@ -66,10 +67,23 @@ class ReaderStartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FinishedReading:
-    """A record and its extract, encoded by `encode_extract`: None where the reader failed, so that there is none."""
+    """A record and its extract, encoded by `encode_extract`.
+
+    Where the reader failed, the record says no more than that, and the extract is None unless the reader got that far.
+    `died` where its process was killed, crashed or fell silent, as also happens to readers of innocent files.
+    """
 
     record: DistributionRecord
     extract: bytes | None
+    died: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderFailure:
+    """Why there is no record of an extract: its reader died, hung or failed."""
+
+    kind: ErrorKind
+    text: str
 
 
 class ReaderPool:
@@ -107,6 +121,7 @@ class ReaderPool:
             reading = read_distribution(source, filename, project=project, limits=self.limits, hash_content=False)
             return FinishedReading(reading.record, encode_extract(reading.extract))
         served = _as_ranges(source, kind)
+        extract = None
         job = ReadJob(filename, project)
         if served is not None:
             job = ReadJob(filename, project, served.size, served.metadata_sha256)
@@ -115,9 +130,15 @@ class ReaderPool:
                 worker.start_job(job)
                 while True:
                     message = worker.receive()
+                    if isinstance(message, Extracted):
+                        extract = message.content
+                        continue
                     if isinstance(message, Finished):
+                        worker.finish_job()
+                        return FinishedReading(message.record, extract)
+                    if isinstance(message, Failed):
                         worker.finish_job(is_last=message.is_last)
-                        return FinishedReading(message.record, message.extract)
+                        return FinishedReading(_failed_record(filename, project, message.kind, message.text), extract)
                     if isinstance(message, Mismatch):
                         worker.finish_job()
                         raise MismatchError(message.text)
@@ -134,32 +155,37 @@ class ReaderPool:
                         raise
                     worker.send(Data(content))
             except _ReaderDiedError as died:
-                return FinishedReading(failed_record(filename, project, died.kind, died.text), None)
+                return FinishedReading(_failed_record(filename, project, died.kind, died.text), extract, died=True)
             except SourceError as error:
                 raise error.error from None
 
-    def judge(self, extracts: Sequence[StoredExtract]) -> list[DistributionRecord | None]:
+    def judge(self, extracts: Sequence[StoredExtract]) -> list[DistributionRecord | ReaderFailure | None]:
         """The record of each extract, in their order, as `make_record` makes it; None where its digest tells the same.
 
-        An extract that makes its reader die, hang or fail has a record whose error says so; the others have theirs.
+        An extract that makes its reader die, hang or fail has a ReaderFailure instead; the others have their records.
         Raises ReaderStartError.
         """
-        records: list[DistributionRecord | None] = []
+        records: list[DistributionRecord | ReaderFailure | None] = []
         while len(records) < len(extracts):
             with self._borrowed() as worker:
                 try:
                     worker.start_job(JudgeJob(list(extracts[len(records) :])))
                     while len(records) < len(extracts) and worker.has_job:
                         message = worker.receive()
-                        if not isinstance(message, Finished | Unchanged):
-                            raise worker.misbehaved(message)
-                        records.append(message.record if isinstance(message, Finished) else None)
-                        is_last = isinstance(message, Finished) and message.is_last
+                        is_last = False
+                        match message:
+                            case Finished(record=record):
+                                records.append(record)
+                            case Unchanged():
+                                records.append(None)
+                            case Failed(kind=kind, text=text, is_last=is_last):
+                                records.append(ReaderFailure(kind, text))
+                            case _:
+                                raise worker.misbehaved(message)
                         if is_last or len(records) == len(extracts):
                             worker.finish_job(is_last=is_last)
                 except _ReaderDiedError as died:  # records are sent as they are made: the next one was its death
-                    culprit = extracts[len(records)]
-                    records.append(failed_record(culprit.filename, culprit.project, died.kind, died.text))
+                    records.append(ReaderFailure(died.kind, died.text))
         return records
 
     def close(self) -> None:
@@ -299,6 +325,13 @@ class _Worker:
         return _ReaderDiedError(
             ErrorKind.READER_FAILURE, f"the reader died: {names.get(status, f'exit status {status}')}"
         )
+
+
+def _failed_record(filename: str, project: str | None, kind: ErrorKind, text: str) -> DistributionRecord:
+    """The record of a file of which nothing but its name is known."""
+    parts = parse_filename(filename, project)
+    error = ReadError(kind, printable(text))
+    return DistributionRecord(filename, parts.kind, parts.project or project, parts.version, error=error)
 
 
 def _as_ranges(source: BinaryIO | RangeSource, kind: DistributionKind) -> RangeSource | None:

@@ -1,6 +1,7 @@
 """What was read once is judged again from its extracts alone: no request, nothing lost, and what changed is told."""
 
 import json
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -17,6 +18,7 @@ from pypi_assets.crawl import reprocess as reprocessing
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.packs import PackError, pack_path
 from pypi_assets.crawl.reprocess import Reprocessed, reprocess, stored_records
+from pypi_assets.distributions import workers
 from pypi_assets.distributions.extracts import ExtractError
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
@@ -24,6 +26,7 @@ from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets_tests.served_index import ServedIndex
 
 DATA = distribution_data.c
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel limits memory on Linux alone")
 
 
 @pytest.fixture
@@ -191,6 +194,27 @@ def test_where_a_pack_is_missing_or_damaged_nothing_is_lost(
     assert all(row in before for row in kept)
     crawled.storage.put(pack_path(name), pack)
     assert run(crawled, catalog).looked_at == result.unread
+
+
+@pytest.mark.parametrize("fault", ["late_stop", "late_raise", pytest.param("late_fill", marks=linux_only)])
+def test_where_the_reader_fails_the_record_stays(
+    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, fault: str
+):
+    index.wheel(fault, "1.0")
+    index.wheel("one", "1.0")
+    crawl_full(index.crawler(catalog))
+    change(catalog)
+    before = content(catalog)
+    with monkeypatch.context() as patch:
+        patch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+        patch.setattr(workers, "GRACE_S", 0.5)
+        with ReaderPool(Limits(seconds=0.1), size=1) as readers:
+            result = reprocess(catalog, index.storage, readers)
+    assert (result.looked_at, result.changed, result.unread) == (2, 0, 1)
+    assert result.problems[0].startswith(f"{fault}-1.0-py3-none-any.whl in pack ")
+    assert [row for row in content(catalog) if row in before] == before[:1]
+    result = run(index, catalog)
+    assert (result.looked_at, result.changed, result.unread) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("overtaken_by", ["a read", "a newer page"])

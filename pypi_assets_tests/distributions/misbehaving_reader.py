@@ -1,24 +1,31 @@
 """A reader process with the faults that native code can have: the name of the file says which.
 
+A fault that is called `late_` comes when the record is made, after the extract. `once` is one that comes once.
 Started by the tests in place of the real program, whose every other part it is.
 """
 
+import contextlib
 import ctypes
 import errno
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 from pypi_assets.distributions import worker_process
 
 make_record = worker_process.make_record
-read_distribution = worker_process.read_distribution
+read_extract = worker_process.read_extract
 
 
 def misbehave(filename: str) -> None:
     match filename.partition("-")[0]:
         case "crash":
             ctypes.string_at(0)
+        case "once":
+            with contextlib.suppress(FileExistsError):
+                Path(os.environ["TMPDIR"], f"{filename}.killed").touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
         case "exit":
             os._exit(3)
         case "spin":
@@ -38,16 +45,16 @@ def misbehave(filename: str) -> None:
 
 
 def misbehaving_record(extract: Any, filename: str, **options: Any) -> Any:
-    misbehave(filename)
+    misbehave(filename.removeprefix("late_"))
     return make_record(extract, filename, **options)
 
 
-def misbehaving_reading(source: Any, filename: str, **options: Any) -> Any:
+def misbehaving_extract(source: Any, filename: str, **options: Any) -> Any:
     misbehave(filename)
-    return read_distribution(source, filename, **options)
+    return read_extract(source, filename, **options)
 
 
 if __name__ == "__main__":
     worker_process.make_record = misbehaving_record
-    worker_process.read_distribution = misbehaving_reading
+    worker_process.read_extract = misbehaving_extract
     worker_process.main()

@@ -22,7 +22,7 @@ from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.sources import FileSource, MismatchError
-from pypi_assets.distributions.workers import ReaderPool, ReaderStartError, StoredExtract
+from pypi_assets.distributions.workers import ReaderFailure, ReaderPool, ReaderStartError, StoredExtract
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, zip_bytes
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel shows or enforces it on Linux alone")
@@ -193,6 +193,7 @@ def test_a_misbehaving_reader_costs_one_record(
 ) -> None:
     finished = faulty.read(*wheel(tmp_path, fault), project="Fault")
     assert finished.extract is None
+    assert finished.died == (fault not in {"raise", "fill"})
     assert finished.record.error is not None
     assert finished.record.error.kind == kind
     assert finished.record.error.text.startswith(text)
@@ -203,9 +204,23 @@ def test_a_misbehaving_reader_costs_one_record(
     names = ["demo-1.0.tar.gz", f"{fault}-1.0.tar.gz", "demo-1.1.tar.gz", "demo-1.2.tar.gz"]
     content = finished_extract(tmp_path)
     records = faulty.judge([StoredExtract(name, None, content) for name in names])
-    assert [record.filename for record in records] == names
-    for record in records:
-        assert (record.error and record.error.kind) == (kind if record.filename.startswith(fault) else None)
+    failure = records.pop(1)
+    assert isinstance(failure, ReaderFailure)
+    assert failure.kind == kind
+    assert failure.text.startswith(text)
+    for name, record in zip([names[0], *names[2:]], records, strict=True):
+        assert isinstance(record, DistributionRecord)
+        assert (record.filename, record.error) == (name, None)
+
+
+@pytest.mark.parametrize("fault", ["crash", "raise", "stop", pytest.param("fill", marks=linux_only)])
+def test_the_extract_outlives_a_reader_that_fails_at_the_record(tmp_path: Path, faulty: ReaderPool, fault: str) -> None:
+    source, filename = wheel(tmp_path, f"late_{fault}")
+    finished = faulty.read(source, filename)
+    assert finished.record.error is not None
+    assert finished.died == (fault in {"crash", "stop"})
+    assert finished.extract is not None
+    assert make_record(decode_extract(finished.extract), filename).modules == (f"late_{fault}",)
 
 
 def finished_extract(folder: Path) -> bytes:
@@ -313,7 +328,7 @@ def test_a_reader_that_died_idle_costs_nothing(
 def test_memory_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list["subprocess.Popen[bytes]"]
 ) -> None:
-    monkeypatch.setattr(workers, "MEMORY_BYTES", 16 * 1024**2)
+    monkeypatch.setattr(workers, "MEMORY_BYTES", 28 * 1024**2)
     large = make_wheel(tmp_path, "large", "1.0", metadata="Name: large\nVersion: 1.0\n" + "Keywords: x\n" * 600_000)
     with ReaderPool(Limits(max_kept_bytes=16 * 1024**2), size=1) as pool:
         with large.open("rb") as file:
@@ -347,7 +362,7 @@ def test_extracts_are_judged_in_their_order(tmp_path: Path, pool: ReaderPool) ->
         stored.append(StoredExtract(path.name, "Demo", encode_extract(extract)))
     stored.insert(3, StoredExtract("broken-1.0.tar.gz", None, b"no extract"))
     records = pool.judge(stored)
-    assert records.pop(3).error == ReadError(ErrorKind.READER_FAILURE, failure_of(b"no extract"))
+    assert records.pop(3) == ReaderFailure(ErrorKind.READER_FAILURE, failure_of(b"no extract"))
     assert records == [direct(path) for path in paths]
     assert pool.judge([]) == []
 
