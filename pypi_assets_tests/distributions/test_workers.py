@@ -328,9 +328,10 @@ def test_a_reader_that_died_idle_costs_nothing(
 def test_memory_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list["subprocess.Popen[bytes]"]
 ) -> None:
-    monkeypatch.setattr(workers, "MEMORY_BYTES", 28 * 1024**2)
-    large = make_wheel(tmp_path, "large", "1.0", metadata="Name: large\nVersion: 1.0\n" + "Keywords: x\n" * 600_000)
-    with ReaderPool(Limits(max_kept_bytes=16 * 1024**2), size=1) as pool:
+    monkeypatch.setattr(workers, "MEMORY_BYTES", 16 * 1024**2)
+    large = make_wheel(tmp_path, "large", "1.0", metadata="Name: large\nVersion: 1.0\n" + "Keywords: x\n" * 4_000_000)
+    limits = Limits(max_kept_bytes=2**26, max_wanted_bytes=2**26, max_metadata_bytes=2**26, max_expansion_ratio=10_000)
+    with ReaderPool(limits, size=1) as pool:
         with large.open("rb") as file:
             error = pool.read(file, large.name).record.error
         assert error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes too much memory")
