@@ -37,7 +37,9 @@ def fetch_and_read(crawler: Crawler, read: PendingRead) -> FinishedRead:
     attempt = _Attempt(crawler, read)
     started = time.monotonic()
     try:
-        reading = attempt.read_in_parts(read.size) if read.size is not None and _is_zip(parts) else attempt.read_whole()
+        reading = attempt.read(parts)
+        if reading.died:  # maybe in this file's stead: who kills for want of memory takes whichever process is largest
+            reading = attempt.read(parts)
     except PackageIndexError as error:
         return _failed(crawler, read, error, attempt.fetched, time.monotonic() - started)
     return FinishedRead(
@@ -56,23 +58,29 @@ def _is_zip(parts: FilenameParts) -> bool:
 
 
 class _Attempt:
-    """One attempt at a distribution; `fetched` is what it took until now, also where it fails."""
+    """One attempt at a distribution; `fetched` is what all its readings took until now, also where one fails."""
 
     def __init__(self, crawler: Crawler, read: PendingRead) -> None:
         self._crawler = crawler
         self._pending = read
         self.fetched = _NOTHING_FETCHED
 
+    def read(self, parts: FilenameParts) -> FinishedReading:
+        """Has the file read from its start, as its kind and size allow."""
+        size = self._pending.size
+        return self.read_in_parts(size) if size is not None and _is_zip(parts) else self.read_whole()
+
     def read_whole(self) -> FinishedReading:
         """Has the file read as it comes."""
         pending, crawler = self._pending, self._crawler
-        reading, self.fetched = crawler.index.stream_file(
+        reading, fetched = crawler.index.stream_file(
             pending.url,
             lambda body: crawler.readers.read(body, pending.filename, project=pending.project),
             sha256=pending.sha256,
             size=pending.size,
             max_bytes=crawler.readers.limits.max_file_bytes,
         )
+        self._count(fetched)
         return reading
 
     def read_in_parts(self, size: int) -> FinishedReading:
@@ -94,8 +102,14 @@ class _Attempt:
                 if reading is None or (reading.record.error and reading.record.error.kind in _TOLD_BY_BYTES):
                     reading = crawler.readers.read(file.whole(), pending.filename, project=pending.project)
             finally:
-                self.fetched = file.fetched
+                self._count(file.fetched)
         return reading
+
+    def _count(self, fetched: FetchedBytes) -> None:
+        before = self.fetched
+        self.fetched = FetchedBytes(
+            before.bytes + fetched.bytes, before.requests + fetched.requests, before.seconds + fetched.seconds
+        )
 
 
 def _failed(

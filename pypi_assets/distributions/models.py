@@ -26,7 +26,11 @@ READABLE_KINDS = frozenset({DistributionKind.WHEEL, DistributionKind.SDIST, Dist
 
 
 class ErrorKind(StrEnum):
-    """Why a file could not be read. All are permanent: the same bytes would fail again."""
+    """Why a file could not be read. The same bytes would fail again, as far as anybody can tell.
+
+    A reader process that dies or falls silent does not tell: a machine in need kills innocent ones too. A crawl only
+    believes it (READER_FAILURE, or LIMIT_EXCEEDED for the time) once a second reader has met the same end.
+    """
 
     CORRUPT_ARCHIVE = "corrupt archive"
     NO_METADATA = "no metadata"

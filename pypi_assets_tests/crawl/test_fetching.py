@@ -138,3 +138,29 @@ def test_a_reader_that_dies_costs_its_file_alone(index: ServedIndex, catalog: Ca
     data = read_data(catalog, bad)
     assert (data.outcome, data.error_kind) == ("error", "reader failure")
     assert "SIGSEGV" in data.error_text
+    assert (data.requests, data.bytes_fetched) == (2, 2 * data.size)
+
+
+@pytest.mark.parametrize("fault", ["once", "late_once"])
+def test_a_reader_that_is_killed_once_costs_no_file(
+    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, fault: str
+):
+    monkeypatch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    monkeypatch.setenv("TMPDIR", str(index.folder))
+    files = [index.sdist(fault, "1.0"), index.wheel(fault, "2.0")]
+    with ReaderPool(Limits(), size=1) as readers:
+        result = crawl_full(index.crawler(catalog, readers=readers))
+    assert len(list(index.folder.glob("*.killed"))) == 2
+    assert (result.reads.data, result.reads.errors) == (2, 0)
+    for filename in files:
+        assert read_data(catalog, filename).outcome == "data"
+
+
+def test_a_reader_that_fails_is_not_asked_again(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    filename = index.sdist("late_raise", "1.0")
+    with ReaderPool(Limits(), size=1) as readers:
+        crawl_full(index.crawler(catalog, readers=readers))
+    data = read_data(catalog, filename)
+    assert (data.outcome, data.error_kind, data.requests) == ("error", "reader failure", 1)
+    assert data.pack_id is not None
