@@ -61,6 +61,7 @@ class FileBody(io.RawIOBase):
         self.failure: PackageIndexError | None = None
         self.received = 0
         self._promised = promised
+        self._is_page = response.headers.get("Content-Type", "").strip().lower().startswith("text/html")
         self._is_length_known = "Content-Length" in response.headers or response.raw.chunked
         limit = promised.max_bytes if promised.size is None else promised.size
         self._chunks = transport.chunks(response, limit, promised.url, decode=False)
@@ -97,8 +98,7 @@ class FileBody(io.RawIOBase):
         except PackageIndexError as error:
             self.failure = error
             if isinstance(error, TooLargeError) and self._promised.size is not None:
-                text = f"more bytes than the {self._promised.size} that its page promises"
-                self.failure = ContentError(text, error.url)
+                self.failure = self._wrong_size(f"more bytes than the {self._promised.size} that its page promises")
             raise self.failure from error.__cause__
         return chunk
 
@@ -107,9 +107,14 @@ class FileBody(io.RawIOBase):
         if size is not None and self.received != size:
             if not self._is_length_known:  # the connection's end is the only sign of the body's end
                 raise TransientError(f"{self.received} bytes came, {size} are due", url)
-            raise ContentError(f"{self.received} bytes, and its page promises {size}", url)
+            raise self._wrong_size(f"{self.received} bytes, and its page promises {size}")
         if sha256 is not None and self._digest.hexdigest() != sha256.lower():
             raise ContentError(f"its sha256 is {self._digest.hexdigest()}, and its page promises {sha256}", url)
+
+    def _wrong_size(self, text: str) -> PackageIndexError:
+        """Instead of the file, an HTML page tells of maintenance and the like, whatever its status."""
+        url = redact(self._promised.url)
+        return TransientError(f"an HTML page: {text}", url) if self._is_page else ContentError(text, url)
 
 
 class _ConsumerError(Exception):

@@ -122,6 +122,26 @@ def test_a_consumer_that_reads_to_the_end_meets_other_bytes_there() -> None:
     assert finished == []
 
 
+@pytest.mark.parametrize("page", [b"<p>back soon</p>", b"<p>back soon</p>" * 999, None])
+def test_a_page_in_place_of_a_file_is_no_file(page: bytes | None) -> None:
+    """Unless it has the size of the file: then it may be one."""
+    content = page or DATA[:-1] + b"!"
+    shown = Answer(200, content, {"Content-Type": "Text/HTML; charset=utf-8"})
+    with answering(shown, WHOLE) as loopback, client_of(loopback) as client:
+        if page is None:
+            with pytest.raises(ContentError, match="sha256"):
+                client.stream_file(f"{loopback.url}/f", lambda stream: stream.read(), **PROMISED)
+            return
+        content, fetched = client.stream_file(f"{loopback.url}/f", lambda stream: stream.read(), **PROMISED)
+        assert (content, fetched.requests) == (DATA, 2)
+    with (
+        answering(shown) as loopback,
+        client_of(loopback, attempts=1) as client,
+        pytest.raises(TransientError, match="an HTML page: "),
+    ):
+        client.stream_file(f"{loopback.url}/f", lambda stream: stream.read(3), **PROMISED)
+
+
 def test_a_stream_keeps_to_its_limit() -> None:
     taken = io.BytesIO()
     with answering(WHOLE) as loopback, client_of(loopback) as client:
