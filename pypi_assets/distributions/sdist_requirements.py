@@ -24,6 +24,7 @@ from pypi_assets.distributions.setup_script import SetupArguments
 from pypi_assets.distributions.source_tree import SourceTree
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
+"""setuptools drops it wherever it reads requirements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def _uses_pbr(tree: SourceTree) -> bool:
 
 
 def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """What setuptools takes from [tool.setuptools.dynamic], else from setup.py, else from setup.cfg.
+    """What setuptools takes from [tool.setuptools.dynamic], else from setup.py, else from setup.cfg, which also counts
+    where setup.py gives an empty list.
 
     What a call of setup() that is understood doesn't give, is none; not so where it has `**unknown`, where pbr or
     another build backend may give it, or where PKG-INFO has some.
@@ -133,7 +135,7 @@ def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None
     if not by and not extras_by and metadata.requires_dist:
         return None
     sections = [("", install_requires), *extras_require.items()]
-    cleaned = ((section, [one_line(line) for line in lines or ()]) for section, lines in sections)
+    cleaned = ((section, [one_line(_COMMENT.sub("", line)) for line in lines or ()]) for section, lines in sections)
     return Requirements(*requirements_of_extras(cleaned), by or extras_by or "setup.py")
 
 
@@ -149,8 +151,9 @@ def _install_requires(tree: SourceTree, script: SetupArguments, options: Mapping
     if "dependencies" in dynamic:
         return _requirements_files(tree, strings(table(dynamic, "dependencies").get("file"))), "pyproject.toml"
     if "install_requires" in script.given:
-        return script.install_requires, "setup.py"
-    if not script.is_complete:
+        if script.install_requires != () or "install_requires" not in options:
+            return script.install_requires, "setup.py"
+    elif not script.is_complete:
         return None, ""
     if "install_requires" in options:
         return _setup_cfg_lines(tree, options["install_requires"]), "setup.cfg"
@@ -170,8 +173,9 @@ def _extras_require(
         files = {extra: strings(table(dynamic, extra).get("file")) for extra in dynamic}
         return {extra: _requirements_files(tree, names) for extra, names in files.items()}, "pyproject.toml"
     if "extras_require" in script.given:
-        return script.extras_require, "setup.py"
-    if not script.is_complete:
+        if script.extras_require != {} or not options:
+            return script.extras_require, "setup.py"
+    elif not script.is_complete:
         return None, ""
     if options:
         return {extra: _setup_cfg_lines(tree, value) for extra, value in options.items()}, "setup.cfg"
@@ -181,8 +185,10 @@ def _extras_require(
 def _setup_cfg_lines(tree: SourceTree, value: str) -> Lines:
     """A list of setup.cfg: one requirement a line, or separated by `;` on one line, or the name of a file.
 
-    A marker has quotes, so a line with quotes is one requirement.
+    A marker has quotes, so a line with quotes is one requirement. None where it names an option that there is not.
     """
+    if "%(" in value:
+        return None
     if value.startswith("file:"):
         return _requirements_files(tree, [name.strip() for name in value.removeprefix("file:").split(",")])
     is_one_line = "\n" not in value and "'" not in value and '"' not in value

@@ -1,10 +1,27 @@
-"""Reads setup.cfg as configparser does, at a small part of its cost: sections, options, values of several lines."""
+"""Reads setup.cfg as configparser does, at a small part of its cost: sections, options, values of several lines, and
+`%(option)s` in them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pypi_assets.distributions.limits import LimitExceededError
+
+MAX_INHERITED = 100_000
+"""Options that all sections have from [DEFAULT] together."""
+MAX_INTERPOLATED_CHARACTERS = 1_000_000
+"""Of all values that others are made of: each can name the others again and again."""
+MAX_INTERPOLATION_DEPTH = 10
+_DEFAULT = "DEFAULT"
+_REFERENCE = re.compile(r"%(?:%|\(([^)]+)\)s)")
 
 
 def parse_setup_cfg(text: str) -> dict[str, dict[str, str]]:
     """Section to option to value; option names are lower-case and written with `_`, the lines of a value are stripped.
 
-    Lines that belong to nothing are left out; of repeated options the last counts.
+    Lines that belong to nothing are left out; of repeated options the last counts. All sections have the options of
+    [DEFAULT]. A value that names no option as `%(option)s` stays as written. Raises LimitExceededError where values
+    name others without end.
     """
     sections: dict[str, dict[str, list[str]]] = {}
     options: dict[str, list[str]] | None = None
@@ -21,10 +38,58 @@ def parse_setup_cfg(text: str) -> dict[str, dict[str, str]]:
             options, value = sections.setdefault(stripped[1 : stripped.rindex("]")], {}), None
         elif options is not None:
             value, indent = _open_option(options, stripped), margin
-    return {
+    told = {
         name: {option: "\n".join(lines).strip() for option, lines in options.items()}
         for name, options in sections.items()
     }
+    if defaults := told.pop(_DEFAULT, None):
+        if len(defaults) * len(told) > MAX_INHERITED:
+            raise LimitExceededError(f"[DEFAULT] gives the sections more than {MAX_INHERITED} options")
+        told = {name: defaults | options for name, options in told.items()}
+    return _interpolated(told) if "%" in text else told
+
+
+class _InterpolationError(Exception):
+    """configparser refuses the value."""
+
+
+def _interpolated(sections: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    interpolation = _Interpolation()
+    found: dict[str, dict[str, str]] = {}
+    for name, options in sections.items():
+        found[name] = {}
+        for option, value in options.items():
+            try:
+                found[name][option] = interpolation.of(value, options)
+            except _InterpolationError:
+                found[name][option] = value
+    return found
+
+
+@dataclass(slots=True)
+class _Interpolation:
+    """What configparser.BasicInterpolation does; `room` are the characters that it may still make."""
+
+    room: int = MAX_INTERPOLATED_CHARACTERS
+
+    def of(self, value: str, options: Mapping[str, str], depth: int = 1) -> str:
+        if depth > 1:
+            self.room -= 1 + len(value)
+            if self.room < 0:
+                raise LimitExceededError(f"values are made of more than {MAX_INTERPOLATED_CHARACTERS} characters")
+        if "%" not in value:
+            return value
+        if depth > MAX_INTERPOLATION_DEPTH or "%" in _REFERENCE.sub("", value):
+            raise _InterpolationError
+
+        def referenced(found: re.Match[str]) -> str:
+            if found[1] is None:
+                return "%"
+            if (other := options.get(_option_name(found[1]))) is None:
+                raise _InterpolationError
+            return self.of(other, options, depth + 1)
+
+        return _REFERENCE.sub(referenced, value)
 
 
 def _open_option(options: dict[str, list[str]], line: str) -> list[str] | None:
@@ -32,8 +97,12 @@ def _open_option(options: dict[str, list[str]], line: str) -> list[str] | None:
     end = min((at for at in (line.find("="), line.find(":")) if at >= 0), default=-1)
     if end <= 0:
         return None
-    value = options[line[:end].strip().lower().replace("-", "_")] = [line[end + 1 :].strip()]
+    value = options[_option_name(line[:end])] = [line[end + 1 :].strip()]
     return value
+
+
+def _option_name(written: str) -> str:
+    return written.strip().lower().replace("-", "_")
 
 
 def listed(value: str) -> list[str]:

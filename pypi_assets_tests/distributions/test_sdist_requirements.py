@@ -140,6 +140,21 @@ def test_the_first_file_that_tells_decides(tmp_path, arguments, files, requires_
             "setup.py",
         ),
         ({"setup.cfg": FROM_CFG, "setup.py": f"{SETUP}setup()"}, ("a",), "setup.cfg"),
+        ({"setup.cfg": FROM_CFG, "setup.py": f"{SETUP}setup(install_requires=[])"}, ("a",), "setup.cfg"),
+        ({"setup.cfg": FROM_CFG, "setup.py": f"{SETUP}setup(install_requires=[], **unknown)"}, None, None),
+        (
+            {"setup.cfg": "[options.extras_require]\nx = b\n", "setup.py": f"{SETUP}setup(extras_require={{}})"},
+            ('b; extra == "x"',),
+            "setup.cfg",
+        ),
+        ({"setup.cfg": "[options]\ninstall_requires =\n    a>1 # why\n    b#c\n"}, ("a>1", "b#c"), "setup.cfg"),
+        ({"setup.py": f"{SETUP}setup(install_requires='a\\n# c\\nb  # d')"}, ("a", "b"), "setup.py"),
+        (
+            {"setup.cfg": "[options.extras_require]\nt =\n    a\n    b\nall =\n    %(t)s\n    c\n"},
+            (*(f'{name}; extra == "t"' for name in "ab"), *(f'{name}; extra == "all"' for name in "abc")),
+            "setup.cfg",
+        ),
+        ({"setup.cfg": "[options]\ninstall_requires =\n    a\n    %(unknown)s\n"}, None, None),
         ({"setup.cfg": FROM_CFG, "setup.py": f"{SETUP}setup(**unknown)"}, None, None),
         (
             {"setup.cfg": "[options.extras_require]\nx = b\n", "setup.py": f"{SETUP}setup(install_requires=['a'])"},

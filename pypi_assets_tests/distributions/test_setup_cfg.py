@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.setup_cfg import listed, mapped, parse_setup_cfg
 
 TEXT = """
@@ -44,24 +45,57 @@ def test_sections_options_and_values_of_several_lines():
 
 
 LINES = st.sampled_from(["[a]", "[b]", "x = 1", "y:", "  two", "\tthree = 3", "", "# c", "z = 4 ; d", "Y = 5"])
+REFERENCES = st.sampled_from(["[DEFAULT]", "u = %(x)s", "  %(Z)s%%", "x = %(u)s%(y)s", "v = 5%", "v = %(none)s"])
 
 
-@given(st.lists(LINES))
+@given(st.lists(st.one_of(LINES, REFERENCES)))
 def test_like_configparser(lines):
     text = "[top]\n" + "\n".join(lines)
-    parser = configparser.RawConfigParser(strict=False, empty_lines_in_values=True)
+    parser = configparser.ConfigParser(strict=False, empty_lines_in_values=True)
     try:
         parser.read_string(text)
     except configparser.ParsingError:  # lines that belong to nothing
         return
+
+    def value(section: str, option: str) -> str:
+        try:
+            found = parser.get(section, option)
+        except configparser.InterpolationError:
+            found = parser.get(section, option, raw=True)
+        return "\n".join(line.strip() for line in found.splitlines() if line.strip())
+
     expected = {
-        section: {
-            option: "\n".join(line.strip() for line in value.splitlines() if line.strip())
-            for option, value in parser.items(section)
-        }
-        for section in parser.sections()
+        section: {option: value(section, option) for option in parser.options(section)} for section in parser.sections()
     }
     assert parse_setup_cfg(text) == expected
+
+
+def test_values_that_name_others():
+    text = "[DEFAULT]\nroot = src\n[options]\npackage-dir = = %(root)s/%(SUB)s\nsub = a%%b\nodd = %(what)s\n"
+    assert parse_setup_cfg(text)["options"] == {
+        "root": "src",
+        "package_dir": "= src/a%b",
+        "sub": "a%b",
+        "odd": "%(what)s",
+    }
+
+
+DOUBLED = "".join(f"o{number} = {f'%(o{number + 1})s' * 10}\n" for number in range(9))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[a]\n{DOUBLED}o9 = x\n",
+        f"[a]\nx = {'%(y)s' * 1000}\ny = {'z' * 10_000}\n",
+        "[DEFAULT]\n"
+        + "".join(f"o{number} = 1\n" for number in range(1000))
+        + "".join(f"[s{n}]\n" for n in range(1000)),
+    ],
+)
+def test_values_without_end_are_refused(text):
+    with pytest.raises(LimitExceededError):
+        parse_setup_cfg(text)
 
 
 @pytest.mark.parametrize(
