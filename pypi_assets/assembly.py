@@ -1,5 +1,6 @@
 """Puts the parts together as the settings say, for the command line and for Dagster. It decides nothing else."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -59,8 +60,12 @@ def limits_from(settings: Settings) -> Limits:
 
 
 def readers_from(settings: Settings) -> ReaderPool:
-    """The processes that read distributions; they start when they are needed, and end when the pool is closed."""
-    return ReaderPool(limits_from(settings), size=settings.reader_processes)
+    """The processes that read distributions; they start when they are needed, and end when the pool is closed.
+
+    One for each connection, since a download that waits for a reader is one that its server hangs up on; and one for
+    each processor, which a reprocess has use for.
+    """
+    return ReaderPool(limits_from(settings), size=max(settings.max_connections, os.cpu_count() or 1))
 
 
 def crawler_from(

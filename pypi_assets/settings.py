@@ -95,9 +95,6 @@ class Settings(BaseSettings):
     retry_deadline_s: Annotated[
         float, Field(ge=0, description="seconds after which a project or file that keeps failing is given up")
     ] = 6 * 3600.0
-    reader_processes: Annotated[
-        int, Field(ge=1, le=64, description="processes that read files, 1 to 64; each reads one at a time")
-    ] = 4
     max_file_bytes: Annotated[int, Field(ge=1, description="the largest file that is read, in bytes")] = 2 * 1024**3
     max_metadata_bytes: Annotated[int, Field(ge=1, description="the largest metadata file, in bytes")] = 8 * 1024**2
     max_members: Annotated[int, Field(ge=1, description="the most members of one archive")] = 200_000
