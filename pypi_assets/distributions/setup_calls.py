@@ -67,6 +67,10 @@ _MUTATING = frozenset(
     {"insert", "remove", "pop", "clear", "sort", "reverse", "setdefault", "popitem", "add", "discard"}
 )
 _READING = frozenset({"print", "len", "str", "repr", "int", "bool", "type", "isinstance", "any", "all", "min", "max"})
+_SCALARS = str | int | float | None
+_FINDERS = ("find_packages", "find_namespace_packages")
+_FINDERS_FROM = frozenset({"setuptools", "distutils"})
+"""What is imported as these from elsewhere is the project's own."""
 _ENDS = frozenset({"exit", "_exit", "quit", "abort"})
 _NAMES = {"__name__": "__main__", "__file__": "setup.py"}
 _EXTENSIONS = frozenset({"Extension", "RustExtension", "Pybind11Extension", "CMakeExtension", "CppExtension"})
@@ -127,22 +131,32 @@ class _Script:
             case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
                 self._branch([[*body, *orelse], *(handler.body for handler in handlers)])
                 self.run(final)
+            case ast.With(items=items, body=body) if not all(_is_open(item.context_expr) for item in items):
+                self._bind_items(items)
+                self._branch([body, []])  # it may go on after an exception, as suppress() does
             case ast.With(items=items, body=body):
-                for item in items:
-                    self.value(item.context_expr)
-                    if item.optional_vars is not None:
-                        self._assign(item.optional_vars, UNKNOWN)
+                self._bind_items(items)
                 self.run(body)
             case ast.For() | ast.While():
                 self._loop(statement)
             case ast.FunctionDef(name=name):
                 self._bind(name, _Function(statement))
-            case ast.ClassDef(name=name):
+            case ast.ClassDef(name=name, body=body):
+                self._spoil_named([each for each in body if not isinstance(each, ast.FunctionDef)])
                 self._bind(name, UNKNOWN)
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
+            case ast.Import(names=names):
                 for alias in names:
                     bound = alias.asname or alias.name.partition(".")[0]
                     self._bind(bound, _Imported(alias.name if alias.asname else bound))
+            case ast.ImportFrom(module=module, names=names, level=level):
+                is_known = not level and (module or "").partition(".")[0] in _FINDERS_FROM
+                for alias in names:
+                    if alias.name == "*":
+                        for name in _FINDERS:
+                            self._bind(name, _Imported(name) if is_known else UNKNOWN)
+                    else:
+                        is_told = is_known or alias.name not in _FINDERS
+                        self._bind(alias.asname or alias.name, _Imported(alias.name) if is_told else UNKNOWN)
             case ast.Delete(targets=targets):
                 for target in targets:
                     self._assign(target, UNKNOWN)
@@ -156,9 +170,35 @@ class _Script:
                 else:
                     self.result = self.result if self.result is UNKNOWN else result
                     raise _ReturnedError
+            case ast.Assert(test=value) | ast.Raise(exc=value) if value is not None:
+                self.value(value)
             case _:
+                self._spoil_named([statement])
                 for name in self._stored([statement]):
                     self._bind(name, UNKNOWN)
+
+    def _bind_items(self, items: list[ast.withitem]) -> None:
+        for item in items:
+            self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self._assign(item.optional_vars, UNKNOWN)
+
+    def _spoil_named(self, nodes: Iterable[ast.AST]) -> None:
+        """What is not followed may change all that it names."""
+        waiting = list(nodes)
+        while waiting:
+            node = waiting.pop()
+            self.spend()
+            if isinstance(node, ast.Name):
+                _spoil(self._look_up(node.id))
+            waiting += ast.iter_child_nodes(node)
+
+    def _spoil_called(self, node: ast.AST) -> None:
+        """What the calls in `node`, which are not followed, may change."""
+        for each in ast.walk(node):
+            self.spend()
+            if isinstance(each, ast.Call):
+                self._spoil_named([each])
 
     def _branch(self, branches: list[list[ast.stmt]]) -> None:
         """Runs each of `branches` from the same names. Those on which branches that go on disagree become unknown.
@@ -199,7 +239,7 @@ class _Script:
             self.spend()
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 names.add(node.id)
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 names.add(node.name)
                 continue
             elif isinstance(node, ast.alias):
@@ -284,7 +324,7 @@ class _Script:
         if isinstance(value, list | tuple | dict):
             self.spend(len(value))
             return None if UNKNOWN in value else bool(value)
-        return bool(value) if isinstance(value, str | int | float | None) else None
+        return bool(value) if isinstance(value, _SCALARS) else None
 
     def value(self, node: ast.expr) -> Any:
         """The value of `node`: str, bytes, numbers, None, list, tuple, dict, FindPackages, Extension or UNKNOWN."""
@@ -338,7 +378,11 @@ class _Script:
             case ast.Subscript(value=container, slice=key):
                 return self._item(self.value(container), self.value(key))
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
-                return self._comprehension(node)
+                if (result := self._comprehension(node)) is UNKNOWN:
+                    self._spoil_called(node)
+                return result
+            case ast.Lambda() | ast.DictComp():
+                self._spoil_called(node)
             case ast.Attribute(value=ast.Name(id="os"), attr=("curdir" | "sep") as attribute):
                 return "." if attribute == "curdir" else "/"
             case ast.NamedExpr(target=target, value=inner):
@@ -414,9 +458,9 @@ class _Script:
         if scalar and isinstance(right, list | tuple | dict):
             self.spend(len(right))
             match operator:
-                case ast.In() if UNKNOWN not in right:
+                case ast.In() if all(isinstance(item, _SCALARS) for item in right):
                     return left in right
-                case ast.NotIn() if UNKNOWN not in right:
+                case ast.NotIn() if all(isinstance(item, _SCALARS) for item in right):
                     return left not in right
         return UNKNOWN
 
@@ -434,7 +478,7 @@ class _Script:
         pieces = re.split(r"%(?:\((\w+)\))?([sd%])", template)
         if any("%" in text for text in pieces[::3]):
             return UNKNOWN
-        waiting = list(values) if isinstance(values, tuple) else [values]
+        waiting = iter(values if isinstance(values, tuple) else (values,))
         result: list[Any] = [pieces[0]]
         for name, kind, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
             if kind == "%":
@@ -442,7 +486,7 @@ class _Script:
             elif name:
                 result.append(_as_text(values.get(name, UNKNOWN) if isinstance(values, dict) else UNKNOWN))
             else:
-                result.append(_as_text(waiting.pop(0)) if waiting else UNKNOWN)
+                result.append(_as_text(next(waiting, UNKNOWN)))
             result.append(text)
         return self._concatenated(result)
 
@@ -516,7 +560,7 @@ class _Script:
             return UNKNOWN
         arguments = self._items(node.args)
         keywords = self._keywords(node.keywords)
-        if owner is not None and not self._is_module(owner):
+        if owner is not None and (not self._is_module(owner) or (name in _FINDERS and not self._has_finders(owner))):
             return self._call_method(self.value(owner), name, arguments, keywords)
         if name == "setup":
             if arguments:
@@ -535,6 +579,8 @@ class _Script:
         if name not in _READING:  # else it may change what it gets
             for argument in (*arguments, *keywords.values()):
                 _spoil(argument)
+                if isinstance(argument, _Function):
+                    self._spoil_named(argument.node.body)
         return UNKNOWN
 
     def _is_module(self, node: ast.expr) -> bool:
@@ -542,6 +588,10 @@ class _Script:
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and isinstance(self._look_up(node.id), _Imported)
+
+    def _has_finders(self, node: ast.expr) -> bool:
+        """Whether a module is setuptools itself."""
+        return isinstance(node, ast.Name) and self._look_up(node.id).name in _FINDERS_FROM
 
     def _keywords(self, keywords: list[ast.keyword]) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
@@ -559,6 +609,7 @@ class _Script:
         arguments = self._items(node.args)
         keywords = self._keywords(node.keywords)
         if function.is_running or len(self.scopes) >= MAX_CALL_DEPTH or function.node.decorator_list:
+            self._spoil_named(function.node.body)
             return UNKNOWN
         parameters = function.node.args
         names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
@@ -659,6 +710,14 @@ def _leaves(statement: ast.stmt) -> bool:
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))):
             return name in _ENDS
     return False
+
+
+def _is_open(node: ast.expr) -> bool:
+    """Whether `node` is a call of open(), of io.open() or the like, which hides no exception."""
+    return isinstance(node, ast.Call) and (
+        isinstance(node.func, ast.Name | ast.Attribute)
+        and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) == "open"
+    )
 
 
 def _spoil(container: Any) -> None:

@@ -1,6 +1,9 @@
 """setup.py read as syntax: what is literal is told, what isn't is unknown, and nothing is run."""
 
+import builtins
 import warnings
+from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -108,6 +111,18 @@ def test_values(expression, expected):
         ("r = ['a']\nfor x in y: r.append(x)\nsetup(install_requires=r)", None),
         ("r = ['a']\nfor r in y: pass\nsetup(install_requires=r)", None),
         ("r = ['a']\nwith open('x') as f: r = f.read()\nsetup(install_requires=r)", None),
+        ("r = ['a']\nmatch x:\n  case 1: r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nasync def f(): r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nclass C: r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nwith suppress(E):\n  import y\n  r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nwith io.open('x') as f: r.append('b')\nsetup(install_requires=r)", ("a", "b")),
+        ("r = ['a']\ntry: r.append('b')\nfinally: pass\nsetup(install_requires=r)", None),
+        ("r = ['a']\n[r.append(x) for x in y]\nsetup(install_requires=r)", None),
+        ("r = ['a']\n[x for x in y if x not in r]\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nf = lambda: r.append('b')\nf()\nsetup(install_requires=r)", None),
+        ("r = ['a']\ndef f(x): r.append(x)\nwalk(f)\nsetup(install_requires=r)", None),
+        ("r = ['a']\n@cache\ndef f(): r.append('b')\nf()\nsetup(install_requires=r)", None),
+        ("r = ['a']\nassert 'a' in r\nsetup(install_requires=r)", ("a",)),
         ("r = ['a']\nchange(r)\nsetup(install_requires=r)", None),
         ("r = ['a']\nprint(r)\nsetup(install_requires=r)", ("a",)),
         ("r: list = ['a']\nr, s = ['b'], 1\nsetup(install_requires=r)", ("b",)),
@@ -170,6 +185,31 @@ def test_found_and_listed_packages_are_both_told():
 def test_a_find_packages_of_the_scripts_own_is_unknown():
     fallback = "try: from setuptools import find_packages\nexcept ImportError:\n  def find_packages(): return ['a']\n"
     assert told(f"{fallback}setup(packages=find_packages())").packages is None
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from build_utils import find_packages",
+        "from build_utils import *",
+        "from .setuptools import find_packages",
+        "import build_utils\nfind_packages = build_utils.find_packages",
+        "find_packages = setuptools.PEP420PackageFinder.find",
+    ],
+)
+def test_a_find_packages_of_another_module_is_unknown(imports):
+    assert told(f"{imports}\nsetup(packages=find_packages())").packages is None
+    assert told("import build_utils\nsetup(packages=build_utils.find_packages())").packages is None
+
+
+def test_what_is_among_found_packages_is_unknown():
+    script = "names = find_packages()\nif 'demo' not in names:\n  names.append('demo')\nsetup(packages=names)"
+    assert told(script).packages is None
+
+
+def test_a_long_template_takes_linear_time():
+    values = ", ".join(["'a'"] * 15_000)
+    assert requires(f"r = '{'%s' * 15_000}' % ({values})\nsetup(install_requires=[r])") == ("a" * 15_000,)
 
 
 @pytest.mark.parametrize(
@@ -306,3 +346,175 @@ FRAGMENTS = st.sampled_from(
 def test_any_script_is_read_without_an_error(fragments):
     script = "\n".join([*fragments, "setup(entry_points=x, package_dir=x, ext_modules=x, install_requires=x)"])
     assert isinstance(read_setup_script(script), SetupArguments)
+
+
+BEFORE = (
+    "from setuptools import find_namespace_packages as find_packages",
+    "from setuptools import (\n    find_packages,\n    setup,\n)",
+    "from build_utils import find_packages",
+    "from build_utils import *",
+    "from build_utils import setup",
+    "from distutils.core import setup as find_packages",
+    "try:\n    from setuptools import setup, find_packages\nexcept ImportError:\n    from distutils.core import setup",
+    "find_packages = setuptools.find_namespace_packages",
+    "find_packages = setuptools.PEP420PackageFinder.find",
+    "setuptools = build_utils",
+    "def find_packages(where):\n    return ['mine']",
+    "if x:\n    def find_packages(): return ['mine']",
+    '"""Call\nsetup(\n    packages=[\'wrong\'],\n)\n"""',
+    "TEXT = '''\nNAMES = ['wrong']\npackages=['wrong'],\n'''",
+    "OLD = dict(\n    packages=['wrong'],\n    py_modules=['wrong'],\n)",
+    "def more(\n    packages=['wrong'],\n    package_dir={'': 'wrong'},\n):\n    pass",
+    "if False:\n    packages=['wrong']",
+    "packages = ['right']",
+    "NAMES = ['right']",
+    "NAMES = ['right', \"a', 'b\"]",
+    "NAMES = ('right')",
+    "NAMES = ('right',)",
+    "NAMES += ['more']",
+    "if 'more' not in NAMES:\n    NAMES = ['changed']",
+    "if 'demo' in NAMES:\n    NAMES = ['changed']",
+    "match x:\n    case 1:\n        NAMES.append('more')",
+    "with x:\n    NAMES.append('more')",
+    "try:\n    NAMES.append('more')\nfinally:\n    pass",
+    "while x:\n    NAMES.append('more')\n    break",
+    "NAMES = find_packages()",
+    "NAMES = NAMES + NAMES",
+    "if x:\n    NAMES.append('more')",
+    "for NAMES in x:\n    pass",
+    "change(\nNAMES=['wrong']\n)",
+    "# it's setup's: packages=['wrong'],",
+    "name = 'it\\'s \\\npackages=[]'",
+    "x = 2 ** 8",
+)
+ARGUMENTS = (
+    "packages=['a', \"b\"],",
+    "packages=NAMES,",
+    "packages=packages,",
+    "packages=('a'),",
+    "packages=['a' 'b'],",
+    "packages=[\"a', 'b\"],",
+    "packages=find_packages(),",
+    "packages=find_packages() + ['more'],",
+    "packages=find_packages(exclude=('tests')),",
+    "packages=find_packages(exclude=('tests',)),",
+    "packages=find_packages(exclude='tests'),",
+    "packages=find_packages('src', NAMES, ['a*']),",
+    "packages=find_packages(where=NAMES),",
+    "packages=setuptools.find_packages(include=NAMES),",
+    "packages=find_namespace_packages(where='./src//'),",
+    "py_modules=['one'],",
+    "py_modules=NAMES,",
+    "py_modules=find_packages(),",
+    "package_dir={'': 'src', \"a\": 'lib/a'},",
+    "package_dir={'': 'src', **x},",
+    "description='packages=[wrong],',",
+    "# packages=['wrong'],",
+    "options=dict(\n    packages=['wrong'],\n    py_modules=['wrong'],\n),",
+    "key=lambda x,\n    packages=['wrong'], y=1: 0,",
+    'long_description="""\n    packages=[\'wrong\'],\n""",',
+    "zip_safe=2**0,",
+    "**x",
+)
+CALLS = (
+    "setup(\n    {}\n)\n",
+    "setuptools.setup(\n    {}\n)\n",
+    "if False:\n    setup(\n    {}\n)\n",
+    "if x: \\\nsetup(\n    {}\n)\n",
+    "setup(\n    {}\n) if x else None\n",
+    "def install():\n    setup(\n    {}\n)\n",
+    "setup(\n    {}\n)\nNAMES = ['late']\n",
+    "packages = NAMES\nsetup(\n    {}\n)\n",
+)
+
+
+class _Manager:
+    """What a script has for `x`: a context manager, as true as it says."""
+
+    def __init__(self, truth: bool) -> None:
+        self.truth = truth
+
+    def __bool__(self) -> bool:
+        return self.truth
+
+    def __eq__(self, other: object) -> bool:
+        return self.truth
+
+    __hash__ = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+def run(source: str, truth: bool) -> list[dict]:
+    """The arguments that setup() gets when the script is run, call by call; the calls before it fails, if it fails."""
+    calls = []
+
+    def found(name):
+        def find(where=".", exclude=(), include=("*",)):
+            folder = "/".join(part for part in where.split("/") if part not in {"", "."})
+            return [FindPackages(folder or ".", tuple(include), tuple(exclude), name == "find_namespace_packages")]
+
+        return find
+
+    def setup(**arguments):
+        calls.append(arguments)
+
+    finder = SimpleNamespace(find=found("find_namespace_packages"))
+    setuptools = SimpleNamespace(
+        setup=setup,
+        find_packages=found("find_packages"),
+        find_namespace_packages=found("find_namespace_packages"),
+        PEP420PackageFinder=finder,
+    )
+    foreign = SimpleNamespace(find_packages=lambda *_, **__: ["foreign"], setup=setup)
+    modules = {"setuptools": setuptools, "build_utils": foreign}
+
+    def imported(name, *_):
+        return modules.get(name, setuptools)
+
+    names = {"__builtins__": vars(builtins) | {"__import__": imported}, "x": _Manager(truth), "change": dict}
+    names |= {"__name__": "__main__"}
+    # "import *" would need real modules.
+    stars = {
+        f"from {name} import *": "".join(f"from {name} import {each}\n" for each in vars(module))
+        for name, module in modules.items()
+    }
+    for star, lines in stars.items():
+        source = source.replace(star, lines)
+    with suppress(NameError, TypeError, AttributeError, ValueError):
+        exec(compile(source, "setup.py", "exec"), names)
+    return calls
+
+
+@given(
+    st.lists(st.sampled_from(BEFORE), max_size=4),
+    st.sampled_from(CALLS),
+    st.lists(st.sampled_from(ARGUMENTS), max_size=3, unique_by=lambda each: each.partition("=")[0]),
+)
+@settings(max_examples=600, deadline=None)
+def test_what_is_told_is_what_setup_gets(before, call, arguments):
+    source = "\n".join(
+        [
+            "import setuptools",
+            "from setuptools import *",
+            *before,
+            call.format("\n    ".join(sorted(arguments, key="**x".__eq__))),
+        ]
+    )
+    told = read_setup_script(source)
+    for truth in (False, True):
+        for got in run(source, truth):
+            if told.packages is not None:
+                packages = got.get("packages")
+                assert told.packages == tuple([packages] if isinstance(packages, str) else packages)
+            if told.py_modules is not None:
+                modules = got.get("py_modules")
+                assert told.py_modules == tuple([modules] if isinstance(modules, str) else modules)
+            if told.package_dir is not None:
+                assert told.package_dir == got.get("package_dir")
+            if told.is_complete:
+                assert got.keys() <= told.given
