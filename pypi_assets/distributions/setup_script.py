@@ -21,8 +21,8 @@ class SetupArguments:
     `given` holds the names of all arguments that are given, `is_complete` says whether these are all (there is no
     `**unknown`, and exactly one kind of call): what a complete call doesn't give, has setuptools' default.
     `ext_modules` are dotted names, `cython_sources` the files and patterns that are given to cythonize() without a
-    name. Keys of `extras_require` are as written, such as `test` or `:python_version < "3"`. `problem` says why
-    nothing is known.
+    name, `cython_modules` those of `ext_modules` whose sources are Cython's. Keys of `extras_require` are as written,
+    such as `test` or `:python_version < "3"`. `problem` says why nothing is known.
     """
 
     name: str | None = None
@@ -33,6 +33,7 @@ class SetupArguments:
     package_dir: dict[str, str] | None = None
     ext_modules: tuple[str, ...] | None = None
     cython_sources: tuple[str, ...] = ()
+    cython_modules: frozenset[str] = frozenset()
     namespace_packages: tuple[str, ...] | None = None
     install_requires: tuple[str, ...] | None = None
     extras_require: dict[str, tuple[str, ...]] | None = None
@@ -104,6 +105,9 @@ def _arguments(call: dict[Any, Any]) -> SetupArguments:
         package_dir=_text_dict(call.get("package_dir")),
         ext_modules=None if extensions is None else tuple(each.name for each in extensions if each.name),
         cython_sources=tuple(s for each in extensions or () if not each.name for s in each.sources),
+        cython_modules=frozenset(
+            each.name for each in extensions or () if each.name and any(s.endswith(".pyx") for s in each.sources)
+        ),
         namespace_packages=_texts(call.get("namespace_packages")),
         install_requires=_lines(call.get("install_requires")),
         extras_require=_lists(call.get("extras_require")),

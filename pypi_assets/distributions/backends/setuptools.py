@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from pypi_assets.distributions.path_patterns import Effort, Patterns, matching
-from pypi_assets.distributions.plain_setup_script import read_plain_setup_script
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
@@ -65,12 +64,8 @@ def installed(tree: SourceTree) -> Installed | None:
     declared = _Declared(takes_data=_takes_data(tree), extensions=_extensions(tree))
     _read_pyproject(tree, declared)
     _read_setup_cfg(tree, declared)
-    if not declared.is_told and "setup.py" in tree.files:
-        script = _plain_script(tree)
-        if script is None and (found := _by_top_level_alone(tree, declared)) is not None:
-            return found
-        if script is not None or (script := tree.read_setup_script()) is not None:
-            _read_script(tree, script, declared)
+    if not declared.is_told and (script := tree.read_setup_script()) is not None:
+        _read_script(tree, script, declared)
     if declared.is_told:
         return _checked(tree, declared, _as_installed(tree, declared))
     if tree.top_level is not None and (declared.is_computed or not tree.table("project")):
@@ -174,12 +169,6 @@ def _read_setup_cfg(tree: SourceTree, declared: _Declared) -> None:
         declared.modules = modules
 
 
-def _plain_script(tree: SourceTree) -> SetupArguments | None:
-    """What the text of setup.py tells, unless it has to tell modules that Cython makes at the top."""
-    needs_sources = any(path.endswith(".pyx") for path in tree.sources.get("", ()))
-    return None if needs_sources else read_plain_setup_script(tree.files["setup.py"])
-
-
 def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) -> None:
     for package, folder in (script.package_dir or {}).items():
         declared.package_dir.setdefault(package, clean_path(folder))
@@ -197,7 +186,9 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
         declared.by = declared.by or "setup.py py_modules"
         declared.modules = list(script.py_modules)
     if script.ext_modules is not None:
-        declared.extensions = tuple(dict.fromkeys((*script.ext_modules, *_cythonized(tree, script))))
+        absent = frozenset() if tree.uses_cython else script.cython_modules
+        named = [name for name in script.ext_modules if name not in absent]
+        declared.extensions = tuple(dict.fromkeys((*named, *_cythonized(tree, script))))
     if not script.is_complete and tree.egg_info is not None:  # it lies where the packages are
         declared.package_dir.setdefault("", tree.egg_info.rpartition("/")[0])
     source = tree.files["setup.py"]
@@ -381,18 +372,6 @@ def _roots(tree: SourceTree, declared: _Declared) -> list[str]:
     """Folders that top-level names may lie in, the likeliest first: the .egg-info is put beside the packages."""
     beside = [tree.egg_info.rpartition("/")[0]] if tree.egg_info else []
     return list(dict.fromkeys([*filter(None, [declared.package_dir.get("")]), *beside, *_DISCOVERED_IN]))
-
-
-def _by_top_level_alone(tree: SourceTree, declared: _Declared) -> Installed | None:
-    """What top_level.txt names, where setup.py has no more to tell: each name has a file, a folder or an extension
-    module, and none of the packages holds another."""
-    if not tree.top_level or b"cythonize" in tree.files["setup.py"]:
-        return None
-    found = _by_top_level(tree, declared)
-    tops = {path.partition("/")[0].partition(".")[0] for path in found.paths}
-    tops.update(name.partition(".")[0] for name in declared.extensions)
-    is_all = tops >= set(tree.top_level) and not any(path.count("/") > 1 for path in found.paths)
-    return found if is_all else None
 
 
 def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | None = None) -> Installed:
