@@ -1,12 +1,12 @@
 """Which packs of extracts there are, and whether anything points into them. Their format is told in crawl/packs.py."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, exists, select
 
 from pypi_assets.catalog.database import insert_missing
-from pypi_assets.catalog.tables import distribution_data, extract_packs
+from pypi_assets.catalog.tables import distribution_data, distributions, extract_packs, projects
 
 _IS_USED = exists().where(distribution_data.c.pack_id == extract_packs.c.id)
 
@@ -28,9 +28,25 @@ def enter_pack(connection: Connection, pack: StoredPack) -> dict[int, tuple[int,
     return {distribution_id: (pack_id, *place) for distribution_id, place in pack.places.items()}
 
 
-def used_packs(connection: Connection, names: Sequence[str]) -> set[str]:
-    """Those of `names` (a few hundred at a time) into which a distribution points."""
-    return set(connection.scalars(select(extract_packs.c.name).where(extract_packs.c.name.in_(names), _IS_USED)))
+def used_packs(connection: Connection, after: str, limit: int) -> Sequence[str]:
+    """The names of packs into which a distribution points, in their order, up to `limit` of those after `after`."""
+    name = extract_packs.c.name
+    return connection.scalars(select(name).where(name > after, _IS_USED).order_by(name).limit(limit)).all()
+
+
+def have_extracts(connection: Connection, files: Collection[tuple[str, str]]) -> bool:
+    """Whether the catalog has an extract, in whatever pack, of each of the files: (normalized project, filename)."""
+    found = connection.execute(
+        select(projects.c.normalized, distributions.c.filename)
+        .join(distributions, distributions.c.project_id == projects.c.id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .where(
+            projects.c.normalized.in_({project for project, _ in files}),
+            distributions.c.filename.in_({filename for _, filename in files}),
+            distribution_data.c.pack_id.is_not(None),
+        )
+    )
+    return {(row.normalized, row.filename) for row in found}.issuperset(files)
 
 
 def forget_pack(connection: Connection, name: str) -> bool:

@@ -9,15 +9,15 @@ it, so one that nobody points to is waste. Since no two packs have the same cont
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import zstandard
 
-from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.packs import forget_pack, used_packs
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.packs import forget_pack, have_extracts, used_packs
 from pypi_assets.storage.store import NotFoundError, Storage, StoredObject
 
 EXTRACTS = "extracts"
@@ -123,37 +123,69 @@ class CleanedPacks:
 
 
 def clean_packs(catalog: Catalog, storage: Storage, *, dry_run: bool = False) -> CleanedPacks:
-    """Deletes the packs that no distribution points to and that are older than a day. Raises StorageError.
+    """Deletes the packs that no distribution points to and that are older than a day.
 
-    A pack without use is left by a killed crawl, or when everything in it was read anew. Right before each one is
-    deleted, its row is removed, which the catalog refuses while anything points to it.
+    A pack without use is left by a killed crawl, or when everything in it was read anew. One that holds an extract of a
+    distribution of which the catalog has no other stays, as does a damaged one, which cannot tell. Right before a pack
+    is deleted, its row is removed, which the catalog refuses while anything points to it. Raises StorageError, and
+    CatalogError where catalog and storage do not belong together: any pack would be waste then.
     """
     before = datetime.fromtimestamp(catalog.clock(), UTC) - UNUSED_FOR
-    count = size = 0
+    used = _used(catalog)  # before the listing: a pack is stored before it comes into use
+    found = _listed(storage)
+    _check_that_they_belong_together(used, found, storage)
+    size = 0
     deleted: list[str] = []
-    for found in _listed(storage):
-        count += len(found)
-        old = {name: pack for name, pack in found.items() if pack.last_modified < before}
+    for name in sorted(found.keys() - used):
+        pack = found[name]
+        if pack.last_modified >= before or not _is_superseded(catalog, storage, name):
+            continue
+        if not dry_run:
+            with catalog.write() as connection:
+                if not forget_pack(connection, name):
+                    continue
+            storage.delete(pack.path)
+        deleted.append(name)
+        size += pack.size
+    return CleanedPacks(len(found), tuple(deleted), size)
+
+
+def _used(catalog: Catalog) -> set[str]:
+    used: set[str] = set()
+    last = ""
+    while True:
         with catalog.read() as connection:
-            used = used_packs(connection, list(old))
-        for name in sorted(old.keys() - used):
-            if not dry_run:
-                with catalog.write() as connection:
-                    if not forget_pack(connection, name):
-                        continue
-                storage.delete(old[name].path)
-            deleted.append(name)
-            size += old[name].size
-    return CleanedPacks(count, tuple(deleted), size)
+            names = used_packs(connection, last, _NAMES_AT_A_TIME)
+        if not names:
+            return used
+        used.update(names)
+        last = names[-1]
 
 
-def _listed(storage: Storage) -> Iterator[dict[str, StoredObject]]:
-    """The packs in the storage by their names, some hundreds at a time; other objects are left alone."""
-    packs: dict[str, StoredObject] = {}
-    for found in storage.list(EXTRACTS):
-        if match := _PATH.fullmatch(found.path):
-            packs[match[1]] = found
-        if len(packs) == _NAMES_AT_A_TIME:
-            yield packs
-            packs = {}
-    yield packs
+def _check_that_they_belong_together(used: Collection[str], found: Collection[str], storage: Storage) -> None:
+    missing = sorted(name for name in used if name not in found)
+    if missing:
+        what = f"{len(missing)} of the {len(used)} packs that the catalog refers to, like {missing[0]}, are not there"
+    elif found and not used:
+        what = f"the catalog refers to none of the {len(found)} packs there"
+    else:
+        return
+    raise CatalogError(
+        f"{storage.uri(EXTRACTS)} seems to belong to another catalog: {what}. Nothing was deleted; check"
+        " PYPI_ASSETS_DATABASE_URL, PYPI_ASSETS_STORAGE_URL and PYPI_ASSETS_HOME"
+    )
+
+
+def _is_superseded(catalog: Catalog, storage: Storage, name: str) -> bool:
+    """Whether the catalog has other extracts of all that is in the pack, which is not in use."""
+    try:
+        entries = read_pack(storage, name).entries
+    except PackError:
+        return False
+    with catalog.read() as connection:
+        return have_extracts(connection, [(entry.project, entry.filename) for entry in entries])
+
+
+def _listed(storage: Storage) -> dict[str, StoredObject]:
+    """The packs in the storage by their names; other objects are left alone."""
+    return {match[1]: found for found in storage.list(EXTRACTS) if (match := _PATH.fullmatch(found.path))}
