@@ -13,7 +13,8 @@ from packaging.utils import canonicalize_name
 from pypi_assets.distributions.metadata import conditional, normalized_extra
 from pypi_assets.distributions.pyproject import strings, table
 
-_SPECIFIER = re.compile(r"(\^|~=|~|===|==|!=|<=|>=|<|>|=|)\s*v?(\*|\d[\w.*+!-]*)[\s,]*")
+_SPECIFIER = re.compile(r"(\^|~=|~|===|==|!=|<=|>=|<|>|=|)\s*v?(\*(?:\.\*)*|\d[\w.*+!-]*)[\s,]*")
+_WILDCARDS = re.compile(r"(?:\.\*)+\Z")
 _RELEASE = re.compile(r"\d+(?:\.\d+)*")
 _SCP_URL = re.compile(r"(?P<user>[\w.-]+@)(?P<host>[\w.-]+):(?P<path>[^/].*)")
 Bounds = list[tuple[str, str]]
@@ -49,7 +50,7 @@ def poetry_requirements(poetry: Mapping[str, Any]) -> tuple[list[str], list[str]
 
 
 def _requirement(name: str, details: Mapping[str, Any], in_extras: Iterable[str]) -> str:
-    extras = ",".join(strings(details.get("extras")))
+    extras = ",".join(sorted({normalized_extra(extra) for extra in strings(details.get("extras"))}))
     requirement = f"{name}[{extras}]" if extras else name
     if "git" in details or "url" in details:
         requirement += f" @ {_git_url(details) if 'git' in details else _text(details, 'url')}"
@@ -104,12 +105,16 @@ def _alternatives(constraint: str) -> list[Bounds]:
 
 
 def _bounds(operator: str, version: str) -> Bounds:
-    if version == "*":
+    if version.startswith("*"):
         return []
+    operator = "==" if operator in {"", "="} else operator
+    told = _WILDCARDS.sub("", version)
+    if "*" in told or (told != version and operator in {"^", "~", "~=", "==="}):
+        raise _InexpressibleError
     if operator not in {"^", "~"}:
-        return [("==" if operator in {"", "="} else operator, version)]
+        return [(operator, f"{told}.*" if told != version and operator in {"==", "!="} else told)]
     release_match = _RELEASE.match(version)
-    if release_match is None or "!" in version or "*" in version:
+    if release_match is None or "!" in version:
         raise _InexpressibleError
     release = release_match[0].split(".")
     if operator == "~":
@@ -140,7 +145,17 @@ def _python_marker(constraint: str) -> str:
 
 
 def _python_condition(operator: str, version: str) -> str:
-    """python_version has two parts, so that `>` and `<=` of it would say something else."""
-    version = version.removesuffix(".*")
-    whole = version.count(".") > 1 or operator in {">", "<="}
-    return f'{"python_full_version" if whole else "python_version"} {operator} "{version}"'
+    """python_version has two parts, so that `>`, `<=` and `!=` of it would say something else."""
+    told = version.removesuffix(".*")
+    if told != version and told.isdecimal():
+        if len(told) > 9:
+            raise _InexpressibleError
+        following = int(told) + 1
+        if operator == "==":
+            return f'python_version >= "{told}" and python_version < "{following}"'
+        return f'(python_version < "{told}" or python_version >= "{following}")'
+    parts = told.count(".") + 1
+    if parts < 3 and operator not in {">", "<="} and (operator, version) != ("!=", told):
+        return f'python_version {operator} "{told}"'
+    zeros = ".0" * (3 - parts) if _RELEASE.fullmatch(told) else ""
+    return f'python_full_version {operator} "{told}{zeros}"'

@@ -38,6 +38,11 @@ def converted(dependencies: str, rest: str = "") -> list[str] | None:
         (">= 1.2 <2", ">=1.2,<2"),
         ("v1.0", "==1.0"),
         ("^1.0 || ^2.0", ">=1.0,<3.0"),
+        (">=1.*", ">=1"),
+        ("<=1.2.*", "<=1.2"),
+        ("2.*.*", "==2.*"),
+        ("!=2.*.*", "!=2.*"),
+        ("*.*", ""),
     ],
 )
 def test_versions(constraint, specifiers):
@@ -49,9 +54,20 @@ def test_versions(constraint, specifiers):
     ("details", "requirement"),
     [
         ('{version = "^1", extras = ["x", "y"]}', "a[x,y]>=1,<2"),
+        ('{version = "*", extras = ["c", "b_B", "b.b"]}', "a[b-b,c]"),
         ('{version = "*", markers = "os_name == \'nt\'"}', "a; os_name == 'nt'"),
         ('{version = "*", python = "^3.7"}', 'a; python_version >= "3.7" and python_version < "4.0"'),
-        ('{version = "*", python = ">3.7"}', 'a; python_full_version > "3.7"'),
+        ('{version = "*", python = ">3.7"}', 'a; python_full_version > "3.7.0"'),
+        ('{version = "*", python = "<=3"}', 'a; python_full_version <= "3.0.0"'),
+        ('{version = "*", python = "!=3.6"}', 'a; python_full_version != "3.6.0"'),
+        ('{version = "*", python = "!=3.6.*"}', 'a; python_version != "3.6"'),
+        ('{version = "*", python = "3.*"}', 'a; python_version >= "3" and python_version < "4"'),
+        (
+            '{version = "*", python = ">2, !=3.*"}',
+            'a; python_full_version > "2.0.0" and (python_version < "3" or python_version >= "4")',
+        ),
+        ('{version = "*", python = ">=3.*"}', 'a; python_version >= "3"'),
+        ('{version = "*", python = "<=3.7b1"}', 'a; python_full_version <= "3.7b1"'),
         ('{version = "*", python = ">=3.7.1"}', 'a; python_full_version >= "3.7.1"'),
         ('{version = "*", python = "2.7.*"}', 'a; python_version == "2.7"'),
         ('{version = "*", python = "*"}', "a"),
@@ -91,6 +107,9 @@ def test_details(details, requirement):
         'a = "what?"',
         'a = "^x"',
         'a = "^1.*"',
+        'a = "~=1.*"',
+        'a = "1.*.2"',
+        f'a = {{version = "*", python = "{"9" * 5000}.*"}}',
         f'a = "^{"9" * 5000}"',
     ],
 )
