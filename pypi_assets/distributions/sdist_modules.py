@@ -1,8 +1,8 @@
 """Which modules an sdist would install, told from its files without building it.
 
-The build backend that pyproject.toml names decides, by its settings and its defaults (backends/). Where that finds
-nothing, the declared import names count, and at last the layout of the tree. A backend can be told to run any code:
-what only a build makes is not seen.
+The build backend that pyproject.toml names decides, by its settings and its defaults (backends/); where it has none to
+tell, the declared import names count. The layout of the tree counts where the backend is none that is known here, or
+not named. A backend can be told to run any code: what only a build makes is not seen.
 """
 
 from collections.abc import Callable
@@ -53,28 +53,31 @@ class SdistModules:
 
 def find_sdist_modules(tree: SourceTree) -> SdistModules:
     """The modules that a build of `tree` would install."""
-    for rule in (*_backend_rules(tree), layout.declared_names, layout.installed):
+    named = _named_rule(tree)
+    rules = (named, layout.declared_names) if named else (*_likely_rules(tree), layout.declared_names, layout.installed)
+    for rule in rules:
         if (installed := rule(tree)) is not None:
             found = find_modules(as_built(tree, installed))
-            if found.names or found.stubs or rule is setuptools.installed:
+            if found.names or found.stubs or rule in {named, setuptools.installed}:
                 return SdistModules(found.names, installed.by, found.stubs, found.unnameable, found.notes)
     return SdistModules()
 
 
-def _backend_rules(tree: SourceTree) -> tuple[Rule, ...]:
-    """The rule of the named backend, of those that have settings where it lies in the sdist, or where it is unknown.
+def _named_rule(tree: SourceTree) -> Rule | None:
+    """The rule of the named backend; None where that lies in the sdist, is unknown, or none is named."""
+    system = tree.table("build-system")
+    backend = system.get("build-backend")
+    if not isinstance(backend, str) or "backend-path" in system:
+        return None
+    return next((rule for start, _, rule in _BACKENDS if backend.startswith(start)), None)
+
+
+def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:
+    """setuptools' rule where no backend is named, else the rules of those that have settings.
 
     An .egg-info that tells of sources was written by setuptools, whatever wraps it.
     """
-    system = tree.table("build-system")
-    backend = system.get("build-backend")
-    if not isinstance(backend, str):
-        return (setuptools.installed,)
-    if "backend-path" not in system:
-        for start, _, rule in _BACKENDS:
-            if backend.startswith(start):
-                return (rule,)
-    if tree.top_level is not None:
+    if not isinstance(tree.table("build-system").get("build-backend"), str) or tree.top_level is not None:
         return (setuptools.installed,)
     tool = tree.table("tool")
     return tuple(rule for _, table, rule in _BACKENDS if table in tool)

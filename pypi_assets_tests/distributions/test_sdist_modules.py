@@ -68,12 +68,33 @@ def test_each_backend_has_its_rule(contents, expected, by):
         (files("other.py", "setup.py", "docs/conf.py", pyproject=backend("unknown")), ("other",), "flat layout"),
         (files("ns/a/b.py", "docs/conf.py", pyproject=backend("unknown")), ("ns", "ns.a", "ns.a.b"), "flat layout"),
         (files("a/__init__.py", "one.py", pyproject=backend("unknown")), ("a",), "flat layout"),
-        (files("lib/x.py", pyproject=backend("hatchling.build")), ("x",), "lib layout"),
+        (files("lib/x.py", setup_py="setup(packages=some())"), ("x",), "lib layout"),
     ],
 )
 def test_backends_of_the_sdist_itself_and_unknown_ones(contents, expected, by):
     found = find_sdist_modules(source_tree(contents))
     assert (found.names, found.by) == (expected, by)
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected", "by"),
+    [
+        (files("src/ns/demo/x.py", pyproject=backend("pdm.backend")), (), "pdm packages"),
+        (files("src/ns/demo/x.py", pyproject=backend("hatchling.build")), None, None),
+        (files("lib/x.py", pyproject=backend("hatchling.build")), None, None),
+        (files("src/other/x.py", pyproject=backend("flit_core.buildapi")), None, None),
+        (files("src/other/x.py", pyproject=backend("poetry.core.masonry.api")), None, None),
+        (files("src/other/x.py", pyproject=backend("uv_build")), None, None),
+        (files("other/x.py", pyproject=backend("scikit_build_core.build")), None, None),
+        (files("src/other/x.py", pyproject=backend("mesonpy")), None, None),
+        (files("x.py", "a.py", pyproject=backend("maturin", '[tool.maturin]\nbindings = "bin"\n')), (), "maturin"),
+    ],
+)
+def test_where_the_named_backend_finds_nothing_no_module_is_made_up(contents, expected, by):
+    found = find_sdist_modules(source_tree(contents))
+    assert (found.names, found.by) == (expected, by)
+    declared = find_sdist_modules(source_tree(contents, declared=("x",)))
+    assert declared.by in {by, "Import-Name"}
 
 
 def test_declared_import_names_come_before_the_layout():
@@ -177,6 +198,7 @@ def test_large_projects_take_a_small_part_of_the_effort():
     """As many modules in as many folders as the largest real projects have."""
     paths = [f"demo/p{package}/{name}.py" for package in range(700) for name in ("__init__", *"abcdefghi")]
     for tool in BACKENDS:
-        tree = source_tree(files("demo/__init__.py", *paths, pyproject=backend(BACKENDS[tool])))
-        assert len(find_sdist_modules(tree).names or ()) >= 7001 - (tool == "setuptools")
+        text = backend(BACKENDS[tool], '[tool.uv.build-backend]\nmodule-root = ""\n')
+        tree = source_tree(files("demo/__init__.py", *paths, pyproject=text))
+        assert len(find_sdist_modules(tree).names or ()) >= 7001
         tree.effort.spend(MAX_STEPS * 9 // 10)

@@ -14,7 +14,8 @@ _NO_NAME_CHARACTERS = re.compile(r"[^\w\d.]+")
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """packages, only-include, include, exclude, sources and force-include of the wheel target, else of the build."""
+    """packages, only-include, include, exclude, only-packages, sources and force-include of the wheel target, else of
+    the build."""
     build = tree.table("tool", "hatch", "build")
     wheel = tree.table("tool", "hatch", "build", "targets", "wheel")
 
@@ -29,13 +30,16 @@ def installed(tree: SourceTree) -> Installed | None:
         by = "hatch name"
         if (named := _by_name(tree)) is not None:
             packages, only = ([], [named]) if named.endswith(".py") else ([named], [])
-    if roots := only or packages:
-        selected = [path for root in dict.fromkeys(roots) for path in tree.at(root)]
+    roots = dict.fromkeys(only or packages)
+    if roots:
+        selected = [path for root in roots for path in tree.at(root)]
     elif include:
         selected = matching(tree.below(""), include, Patterns.GITIGNORE, tree.effort)
     else:
         selected = []
     selected = without(selected, strings(setting("exclude")), Patterns.GITIGNORE, tree.effort)
+    if setting("only-packages") is True:
+        selected = [path for path in selected if path in roots or _is_in_package(tree, path)]
     sources = _sources(setting("sources"), packages)
     forced = setting("force-include")
     for source, target in forced.items() if isinstance(forced, dict) else ():
@@ -45,6 +49,11 @@ def installed(tree: SourceTree) -> Installed | None:
     tree.effort.spend(len(selected) * len(sources))
     paths = [_moved_by(sources, path) for path in selected]
     return Installed(by, paths) if paths else None
+
+
+def _is_in_package(tree: SourceTree, path: str) -> bool:
+    folder = path.rpartition("/")[0]
+    return folder in tree.packages or (not folder and tree.has_file("__init__.py"))
 
 
 def _sources(value: object, packages: list[str]) -> dict[str, str]:

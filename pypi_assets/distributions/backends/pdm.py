@@ -5,8 +5,9 @@ from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
 
 
-def installed(tree: SourceTree) -> Installed | None:
-    """[tool.pdm.build] (for pdm-pep517 also [tool.pdm]) includes, excludes, package-dir and source-includes."""
+def installed(tree: SourceTree) -> Installed:
+    """[tool.pdm.build] (for pdm-pep517 also [tool.pdm]) includes, excludes, package-dir and source-includes;
+    where they select nothing the wheel is empty."""
     settings = tree.table("tool", "pdm", "build")
     if not settings and tree.table("build-system").get("build-backend") == "pdm.pep517.api":
         settings = tree.table("tool", "pdm")
@@ -29,7 +30,7 @@ def installed(tree: SourceTree) -> Installed | None:
         paths = [path for path in paths if not path.startswith(inside)] + moved(
             [path for path in paths if path.startswith(inside)], folder
         )
-    return Installed(by, paths) if paths else None
+    return Installed(by, paths)
 
 
 def _default_folder(tree: SourceTree, includes: list[str]) -> str:

@@ -108,6 +108,18 @@ WHEEL = "[tool.hatch.build.targets.wheel]\n"
             id="packages and exclude",
         ),
         pytest.param(
+            files(*FLAT, pyproject=WHEEL + 'packages = ["demo", "other.py"]\nonly-packages = true\n'),
+            ["demo", "demo.core", "other"],
+            "hatch settings",
+            id="only-packages",
+        ),
+        pytest.param(
+            files(*FLAT, "__init__.py", pyproject=WHEEL + 'include = ["*.py"]\nonly-packages = true\n'),
+            ["demo", "demo.core", "other"],
+            "hatch settings",
+            id="only-packages where the top is one",
+        ),
+        pytest.param(
             files(*FLAT, pyproject=WHEEL + 'include = ["/demo/*.py", "other.py", "!core.py"]\n'),
             ["demo", "other"],
             "hatch settings",
