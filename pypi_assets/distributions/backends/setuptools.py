@@ -22,7 +22,8 @@ _EXTENSION = re.compile(
 )
 """The name of an extension module, and its first source."""
 _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:True|1)")
-_PACKAGES_LIST = re.compile(rb"\bpackages[\"']?\s*+[=:]\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
+_PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
+_PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
 _TEXT = re.compile(rb"[\"']([\w.-]+)[\"']")
 _DISCOVERED_IN = ("", "src", "lib", "python")
 
@@ -194,16 +195,21 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
     source = tree.files["setup.py"]
     is_mentioned = any(word in source for word in (b"packages", b"py_modules", b"**"))
     declared.is_computed = bool({"packages", "py_modules"} & script.given) or (is_mentioned and not script.is_complete)
-    if script.packages is None and declared.is_computed and (packages := _only_list(tree)):
+    if declared.is_computed and "packages" not in script.given and (packages := _only_list(tree)):
         declared.by, declared.packages = "list of packages in setup.py", packages
     elif script.packages is None and "packages" in script.given:
         declared.packages = declared.modules = None  # a part is not enough
 
 
 def _only_list(tree: SourceTree) -> list[str]:
-    """The packages that setup.py lists, where it has one such list and does more with it than can be followed."""
-    lists = _PACKAGES_LIST.findall(tree.files.get("setup.py", b""))
-    return [name.decode() for name in _TEXT.findall(lists[0])] if len(lists) == 1 else []
+    """The only list of packages, where it is an item of a dict that is handed on by ** in ways that aren't followed.
+
+    A list that is an argument or has a name is not taken: what is done with it is more than it tells.
+    """
+    source = tree.files["setup.py"]
+    lists = _PACKAGES_ITEM.findall(source)
+    is_whole = len(lists) == 1 and not _PACKAGES_NAMED.search(source)
+    return [name.decode() for name in _TEXT.findall(lists[0])] if is_whole else []
 
 
 def _cythonized(tree: SourceTree, script: SetupArguments) -> list[str]:

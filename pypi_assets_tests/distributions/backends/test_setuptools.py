@@ -247,6 +247,22 @@ def test_modules(contents, expected, by):
 
 
 @pytest.mark.parametrize(
+    "script",
+    [
+        "packages = ['demo']\nfor f, _, _ in os.walk('demo'): packages.append(f)\nsetup(packages=packages)",
+        "setup(packages=['demo'] + ['demo.' + p for p in find_packages('demo')])",
+        "packages=['demo']\nif sys.version_info > (3,): packages += ['demo.sub']\nsetup(packages=packages)",
+        "opts = {'packages': ['demo']}\nopts['packages'].extend(os.listdir())\nsetup(**os.more(opts))",
+        "opts = {'packages': ['demo']}\nfor x in os.walk('demo'): opts['packages'] += [x]\nsetup(**opts)",
+    ],
+)
+def test_a_part_of_the_packages_is_not_the_whole(script):
+    contents = files(*TREE, setup_py=f"import os, sys\nfrom setuptools import *\n{script}\n")
+    contents |= {"demo.egg-info/top_level.txt": "demo\n"}
+    assert modules_by(setuptools.installed, contents) == ("top_level.txt", [*LIBRARY, "demo.tests"])
+
+
+@pytest.mark.parametrize(
     ("contents", "expected"),
     [
         pytest.param(
