@@ -21,6 +21,12 @@ _EXTENSION = re.compile(
     rb"(?:\s*,\s*(?:sources\s*=\s*)?\[\s*[\"']([^\"'\n]*)[\"'])?"
 )
 """The name of an extension module, and its first source."""
+_PROSE = re.compile(
+    rb"\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*+\"\"\"|\'\'\'(?:[^'\\]|\\.|'(?!\'\'))*+\'\'\'|\#[^\r\n]*+"
+    rb"|(\"(?:[^\"\\\r\n]|\\.)*+\"|'(?:[^'\\\r\n]|\\.)*+')",
+    re.DOTALL,
+)
+"""Comments and docstrings; the group is any other string, in which # begins no comment."""
 _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:True|1)")
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
@@ -95,7 +101,8 @@ def _takes_data(tree: SourceTree) -> bool:
 
 def _extensions(tree: SourceTree) -> tuple[str, ...]:
     tool = tree.table("tool")
-    found = _EXTENSION.findall(tree.files.get("setup.py", b""))
+    source = tree.files.get("setup.py", b"")
+    found = _EXTENSION.findall(_PROSE.sub(rb"\1", source)) if b"Extension(" in source else []
     names = [name.decode() for name, source in found if tree.uses_cython or not source.endswith(b".pyx")]
     for table, array, key in (("setuptools", "ext-modules", "name"), ("setuptools-rust", "ext-modules", "target")):
         entries = tool.get(table, {}).get(array) if isinstance(tool.get(table), dict) else None

@@ -289,6 +289,17 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
         pytest.param(
             files(
                 "demo/__init__.py",
+                setup_py='"""Extension(\'demo.a\', [])"""\nfrom setuptools import *\n'
+                "import x\n# Extension('demo.b', [])\n"
+                "E = [Extension('demo.c', ['#.c'])]\nx.y('''Extension('demo.d')''')\n"
+                "setup(packages=['demo'], ext_modules=x.some(E))\n",
+            ),
+            ["demo", "demo.c"],
+            id="Extension in a comment or a docstring",
+        ),
+        pytest.param(
+            files(
+                "demo/__init__.py",
                 "demo/fast.pyx",
                 setup_py="from Cython.Build import cythonize\n"
                 "setup(packages=['demo'], ext_modules=cythonize('demo/*.pyx'))\n",
