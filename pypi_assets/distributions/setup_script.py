@@ -31,6 +31,7 @@ class SetupArguments:
     packages: tuple[str | FindPackages, ...] | None = None
     py_modules: tuple[str, ...] | None = None
     package_dir: dict[str, str] | None = None
+    package_data: dict[str, tuple[str, ...]] | None = None
     ext_modules: tuple[str, ...] | None = None
     cython_sources: tuple[str, ...] = ()
     cython_modules: frozenset[str] = frozenset()
@@ -103,6 +104,7 @@ def _arguments(call: dict[Any, Any]) -> SetupArguments:
         packages=_packages(call.get("packages")),
         py_modules=_texts(call.get("py_modules")),
         package_dir=_text_dict(call.get("package_dir")),
+        package_data=_lists(call.get("package_data")),
         ext_modules=None if extensions is None else tuple(each.name for each in extensions if each.name),
         cython_sources=tuple(s for each in extensions or () if not each.name for s in each.sources),
         cython_modules=frozenset(

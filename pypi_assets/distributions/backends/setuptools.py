@@ -31,12 +31,15 @@ _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:Tru
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
 _TEXT = re.compile(rb"[\"']([\w.-]+)[\"']")
+_WORDS = (b"packag", b"py_modules", b"ext_modules", b"rust_extensions", b"**")
+_PLUGINS = frozenset({"pbr", "configuration"})
+"""Arguments by which others than setuptools find the packages."""
 _DISCOVERED_IN = ("", "src", "lib", "python")
 
 _NOT_PACKAGES = (
     "ci bin debian doc docs documentation manpages news newsfragments changelog test tests unit_test unit_tests"
     " example examples scripts tools util utils python build benchmark benchmarks exercise exercises htmlcov tasks"
-    " fabfile site_scons"
+    " fabfile site_scons dist env venv requirements"
 )
 NOT_PACKAGES = frozenset(_NOT_PACKAGES.split())
 """Folders at the top that setuptools' discovery takes for no packages, besides those that begin with _ or a dot."""
@@ -60,6 +63,7 @@ class _Declared:
     data: dict[str, list[str]] = field(default_factory=dict)
     no_data: dict[str, list[str]] = field(default_factory=dict)
     is_computed: bool = False
+    is_complete: bool = False
 
     @property
     def is_told(self) -> bool:
@@ -70,12 +74,17 @@ def installed(tree: SourceTree) -> Installed | None:
     """The declared packages and modules, else what top_level.txt names, else what is discovered."""
     declared = _Declared(takes_data=_takes_data(tree), extensions=_extensions(tree))
     _read_pyproject(tree, declared)
-    _read_setup_cfg(tree, declared)
-    if not declared.is_told and (script := tree.read_setup_script()) is not None:
+    if not declared.is_told:
+        script = _script(tree)
         _read_script(tree, script, declared)
+        _read_setup_cfg(tree, script, declared)
+        declared.is_complete = script.is_complete and not script.given & _PLUGINS
+        if "ext_modules" in script.given and declared.is_complete and not (declared.is_told or tree.table("project")):
+            declared.by, declared.packages = "setup.py ext_modules", []
     if declared.is_told:
         return _checked(tree, declared, _as_installed(tree, declared))
-    if tree.top_level is not None and (declared.is_computed or not tree.table("project")):
+    is_discovered = tree.table("project") or (declared.is_complete and tree.top_level)
+    if tree.top_level is not None and (declared.is_computed or not is_discovered):
         return _by_top_level(tree, declared)
     if declared.is_computed:
         return None
@@ -148,11 +157,30 @@ def _data_patterns(value: object) -> dict[str, list[str]]:
     return {package: globs for package, globs in found.items() if globs}
 
 
-def _read_setup_cfg(tree: SourceTree, declared: _Declared) -> None:
+def _script(tree: SourceTree) -> SetupArguments:
+    """What setup.py gives; it isn't read where setup.cfg tells the packages and it names nothing of that sort."""
+    source = tree.files.get("setup.py", b"")
+    if "packages" in tree.setup_cfg.get("options", {}) and not any(word in source for word in _WORDS):
+        return SetupArguments(is_complete=True)
+    return tree.read_setup_script() or SetupArguments(is_complete="setup.cfg" in tree.files)
+
+
+def _read_setup_cfg(tree: SourceTree, script: SetupArguments, declared: _Declared) -> None:
+    """What setup.cfg tells, where setup.py doesn't give the same, or gives an empty list."""
     options = tree.setup_cfg.get("options", {})
-    if not declared.package_dir:
-        declared.package_dir = {key: clean_path(value) for key, value in mapped(options.get("package_dir", "")).items()}
-    if declared.is_told:
+    if "package_dir" not in script.given and not tree.table("tool", "setuptools", "package-dir"):
+        declared.package_dir |= {
+            key: clean_path(value) for key, value in mapped(options.get("package_dir", "")).items()
+        }
+    if not declared.data and "package_data" not in script.given:
+        globs = {package: listed(value) for package, value in tree.setup_cfg.get("options.package_data", {}).items()}
+        declared.data = _data_patterns(globs)
+    modules = listed(options.get("py_modules", "")) or listed(tree.setup_cfg.get("files", {}).get("modules", ""))
+    if modules and ("py_modules" not in script.given or script.py_modules == ()):
+        declared.by = declared.by or "setup.cfg py_modules"
+        declared.modules = modules
+    if "packages" in script.given and script.packages != ():
+        declared.modules = None if script.packages is None else declared.modules  # a part is not enough
         return
     packages = options.get("packages", "").strip()
     if packages.startswith(("find:", "find_namespace:")):
@@ -171,13 +199,12 @@ def _read_setup_cfg(tree: SourceTree, declared: _Declared) -> None:
         include = [pattern for package in files for pattern in (package, f"{package}.*")]
         declared.by = "setup.cfg [files] packages"
         declared.packages = find_packages(tree, declared.package_dir[""], include, [], namespaces=False)
-    modules = listed(options.get("py_modules", "")) or listed(tree.setup_cfg.get("files", {}).get("modules", ""))
-    if modules:
-        declared.by = declared.by or "setup.cfg py_modules"
-        declared.modules = modules
 
 
 def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) -> None:
+    declared.data = declared.data or _data_patterns(
+        {key: [*globs] for key, globs in (script.package_data or {}).items()}
+    )
     for package, folder in (script.package_dir or {}).items():
         declared.package_dir.setdefault(package, clean_path(folder))
     if script.packages is not None:
@@ -199,13 +226,11 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
         declared.extensions = tuple(dict.fromkeys((*named, *_cythonized(tree, script))))
     if not script.is_complete and tree.egg_info is not None:  # it lies where the packages are
         declared.package_dir.setdefault("", tree.egg_info.rpartition("/")[0])
-    source = tree.files["setup.py"]
+    source = tree.files.get("setup.py", b"")
     is_mentioned = any(word in source for word in (b"packages", b"py_modules", b"**"))
     declared.is_computed = bool({"packages", "py_modules"} & script.given) or (is_mentioned and not script.is_complete)
     if declared.is_computed and "packages" not in script.given and (packages := _only_list(tree)):
         declared.by, declared.packages = "list of packages in setup.py", packages
-    elif script.packages is None and "packages" in script.given:
-        declared.packages = declared.modules = None  # a part is not enough
 
 
 def _only_list(tree: SourceTree) -> list[str]:
@@ -259,10 +284,13 @@ def _named_by(patterns: Iterable[str], effort: Effort) -> Callable[[str], bool]:
     ends: list[str] = []
     others: list[str] = []
     for pattern in patterns:
-        if not (bare := pattern.strip("*")) or set(bare) & set("*?["):
-            (others if bare else starts).append(bare and pattern)
+        bare = pattern.strip("*")
+        if set(bare) & set("*?["):
+            others.append(pattern)
         elif pattern == bare:
             exact.add(pattern)
+        elif not bare:
+            starts.append("")
         elif pattern == f"{bare}*":
             starts.append(bare)
         elif pattern == f"*{bare}":

@@ -370,3 +370,109 @@ def test_stub_packages_are_found():
     installed = setuptools.installed(source_tree(contents | {"x.egg-info/top_level.txt": "demo-stubs\n"}))
     assert installed is not None
     assert installed.paths == ["demo-stubs/__init__.pyi"]
+
+
+SETUP = "from setuptools import *\n"
+NAMESPACE = ("demo/__init__.py", "demo/data/x.py", "other/__init__.py", "f.c")
+TOP_LEVEL = {"demo.egg-info/top_level.txt": "demo\n"}
+
+
+@pytest.mark.parametrize(
+    ("contents", "by", "expected"),
+    [
+        pytest.param(
+            files(*NAMESPACE, setup_py=SETUP + "setup(name='demo')\n"),
+            "setuptools flat layout",
+            ["demo", "demo.data", "demo.data.x"],
+            id="a call that declares nothing",
+        ),
+        pytest.param(
+            files(*NAMESPACE, setup_py=SETUP + "setup()\n", setup_cfg="[metadata]\nname = demo\n"),
+            "setuptools flat layout",
+            ["demo", "demo.data", "demo.data.x"],
+            id="a setup.cfg that declares nothing",
+        ),
+        pytest.param(
+            files(*NAMESPACE, setup_py=SETUP + "setup(ext_modules=[Extension('demo', ['f.c'])])\n"),
+            "setup.py ext_modules",
+            ["demo"],
+            id="extension modules alone",
+        ),
+        pytest.param(
+            files(
+                *NAMESPACE,
+                setup_py=SETUP + "setup(ext_modules=[Extension('demo._f', ['f.c'])])\n",
+                pyproject='[project]\nname = "demo"\n',
+            ),
+            "setuptools flat layout",
+            ["demo", "demo._f", "demo.data", "demo.data.x"],
+            id="extension modules beside a [project] table",
+        ),
+        pytest.param(
+            files(*NAMESPACE, setup_py=SETUP + "setup(setup_requires=['pbr'], pbr=True)\n"),
+            "top_level.txt",
+            ["demo"],
+            id="pbr finds the packages",
+        ),
+    ],
+)
+def test_discovery_is_held_against_top_level(contents, by, expected):
+    assert modules_by(setuptools.installed, contents | TOP_LEVEL) == (by, expected)
+
+
+def test_extension_modules_alone_are_all_without_an_egg_info():
+    contents = files(*NAMESPACE, setup_py=SETUP + "setup(ext_modules=[Extension('fast', ['f.c'])])\n")
+    assert modules_by(setuptools.installed, contents) == ("setup.py ext_modules", ["fast"])
+
+
+BOTH = ("a/__init__.py", "b/__init__.py", "lib/a/__init__.py", "lib/a/x.py", "m.py", "n.py")
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "by", "expected"),
+    [
+        ("packages=['a']", "packages = b", "setup.py packages", ["a"]),
+        ("packages=[]", "packages = b", "setup.cfg packages", ["b"]),
+        ("py_modules=['m']", "packages = b\npy_modules = n", "setup.cfg packages", ["b", "m"]),
+        ("packages=['a']", "py_modules = n", "setup.py packages", ["a", "n"]),
+        ("package_dir={'': 'lib'}", "packages = a", "setup.cfg packages", ["a", "a.x"]),
+        ("package_dir={'': 'lib'}", "packages = a\npackage_dir =\n  = .", "setup.cfg packages", ["a", "a.x"]),
+        ("packages=['a']", "package_dir =\n  = lib", "setup.py packages", ["a", "a.x"]),
+        ("zip_safe=False", "packages = a", "setup.cfg packages", ["a"]),
+    ],
+)
+def test_setup_py_comes_before_setup_cfg(script, options, by, expected):
+    contents = files(*BOTH, setup_py=f"{SETUP}setup({script})\n", setup_cfg=f"[options]\n{options}\n")
+    assert modules_by(setuptools.installed, contents) == (by, expected)
+
+
+def test_computed_packages_come_before_those_of_setup_cfg():
+    contents = files(*BOTH, setup_py=f"{SETUP}import x\nsetup(packages=x.y)\n", setup_cfg="[options]\npackages = b\n")
+    assert modules_by(setuptools.installed, contents) == (None, [])
+    contents["demo.egg-info/top_level.txt"] = "a\n"
+    assert modules_by(setuptools.installed, contents) == ("top_level.txt", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("script", "setup_cfg", "expected"),
+    [
+        ("package_data={'demo': ['data/*.py']}", "", ["demo", "demo.data", "demo.data.x"]),
+        ("", "[options.package_data]\ndemo = *.txt, data/*.py\n", ["demo", "demo.data", "demo.data.x"]),
+        ("package_data={'demo': []}", "[options.package_data]\ndemo = data/*.py\n", ["demo"]),
+        ("package_data={'': ['*.txt']}", "", ["demo"]),
+    ],
+)
+def test_package_data_may_name_modules(script, setup_cfg, expected):
+    contents = files(*NAMESPACE, setup_py=f"{SETUP}setup(packages=['demo'], {script})\n", setup_cfg=setup_cfg)
+    assert modules_by(setuptools.installed, contents)[1] == expected
+
+
+def test_an_empty_pattern_names_nothing():
+    contents = files(*NAMESPACE, setup_py=SETUP + "setup(packages=find_packages(exclude=['']))\n")
+    assert modules_by(setuptools.installed, contents)[1] == ["demo", "other"]
+
+
+@pytest.mark.parametrize("folder", ["dist", "env", "venv", "requirements"])
+def test_folders_that_are_no_packages_at_the_top(folder):
+    contents = files("demo/__init__.py", f"{folder}/x.py", pyproject='[project]\nname = "demo"\n')
+    assert modules_by(setuptools.installed, contents) == ("setuptools flat layout", ["demo"])
