@@ -31,7 +31,7 @@ _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:Tru
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
 _TEXT = re.compile(rb"[\"']([\w.-]+)[\"']")
-_WORDS = (b"packag", b"py_modules", b"ext_modules", b"rust_extensions", b"**")
+_WORDS = (b"packag", b"py_modules", b"ext_modules", b"rust_extensions", b"**", b"pbr", b"configuration")
 _PLUGINS = frozenset({"pbr", "configuration"})
 """Arguments by which others than setuptools find the packages."""
 _DISCOVERED_IN = ("", "src", "lib", "python")
@@ -158,9 +158,9 @@ def _data_patterns(value: object) -> dict[str, list[str]]:
 
 
 def _script(tree: SourceTree) -> SetupArguments:
-    """What setup.py gives; it isn't read where setup.cfg tells the packages and it names nothing of that sort."""
+    """What setup.py gives; it isn't read where it calls setup() and names nothing of what is looked for."""
     source = tree.files.get("setup.py", b"")
-    if "packages" in tree.setup_cfg.get("options", {}) and not any(word in source for word in _WORDS):
+    if b"setup(" in source and not any(word in source for word in _WORDS):
         return SetupArguments(is_complete=True)
     return tree.read_setup_script() or SetupArguments(is_complete="setup.cfg" in tree.files)
 
