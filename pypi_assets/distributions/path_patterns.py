@@ -133,10 +133,9 @@ def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
     return False
 
 
-def matching(paths: list[str], patterns: Iterable[str], kind: Patterns, effort: Effort | None = None) -> list[str]:
+def matching(paths: list[str], patterns: Iterable[str], kind: Patterns, effort: Effort) -> list[str]:
     """Those of `paths` that the patterns name, in their order. Raises LimitExceededError where that takes more than is
     left of `effort`, the record's."""
-    effort = effort or Effort()
     stripped = [pattern.strip() for pattern in patterns] if paths else []
     effort.spend(3 * sum(map(len, stripped)) + len(stripped) * (_STEPS_TO_COMPILE + len(paths)))
     compiled = [_compiled(pattern, kind) for pattern in stripped]

@@ -55,13 +55,14 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
 
 
 def _choose_dist_info(parts: FilenameParts, extract: Extract, notes: list[str]) -> str | None:
-    """The `.dist-info` folder at the root that is this wheel's own; without one the extract gets an error."""
+    """The `.dist-info` folder at the root that fits the filename, or the only one; else the extract gets an error."""
     below = [name.partition("/")[0] for name in extract.members if ".dist-info/" in name]
     folders = unique(folder for folder in below if folder.endswith(".dist-info"))
     fitting = [folder for folder in folders if _fits(folder, parts)]
-    exact = [folder for folder in fitting if folder == f"{parts.project}-{parts.version}.dist-info"]
-    if len(exact or fitting) == 1:
-        return (exact or fitting)[0]
+    if len(fitting) == 1:
+        if others := [folder for folder in folders if folder not in fitting]:
+            notes.append(f"further .dist-info folders, with which pip refuses it: {printable(', '.join(others))}")
+        return fitting[0]
     if len(folders) == 1:
         notes.append(f"the .dist-info folder does not fit the filename: {printable(folders[0])}")
         return folders[0]

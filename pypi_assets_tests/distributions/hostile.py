@@ -1046,6 +1046,7 @@ METADATA_CASES = (
         "dist-info: two that fit",
         WHEEL,
         lambda: wheel(files={"demo.py": "", "Demo-1.0.0.dist-info/METADATA": PKG_INFO}),
+        BAD_METADATA,
     ),
     Case(
         "dist-info: two that both fit inexactly",

@@ -31,7 +31,7 @@ PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
     ],
 )
 def test_gitignore(patterns, expected):
-    assert matching(PATHS, patterns, Patterns.GITIGNORE) == expected
+    assert matching(PATHS, patterns, Patterns.GITIGNORE, Effort()) == expected
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_gitignore(patterns, expected):
     ],
 )
 def test_globs(pattern, below_folders, files_alone):
-    assert matching(PATHS, [pattern], Patterns.GLOB) == below_folders
-    assert matching(PATHS, [pattern], Patterns.FILE_GLOB) == files_alone
+    assert matching(PATHS, [pattern], Patterns.GLOB, Effort()) == below_folders
+    assert matching(PATHS, [pattern], Patterns.FILE_GLOB, Effort()) == files_alone
 
 
 def test_without_leaves_the_others_in_their_order():
@@ -57,19 +57,19 @@ def test_without_leaves_the_others_in_their_order():
 
 def test_many_stars_take_no_time_without_end():
     path = "/".join(["a"] * 300)
-    assert matching([path], ["**/a/" * 300 + "b"], Patterns.GITIGNORE) == []
+    assert matching([path], ["**/a/" * 300 + "b"], Patterns.GITIGNORE, Effort()) == []
 
 
 def test_too_many_patterns_are_refused():
     with pytest.raises(LimitExceededError):
-        matching(["a"] * 10_000, ["b*"] * (MAX_STEPS // 10_000 + 1), Patterns.GLOB)
+        matching(["a"] * 10_000, ["b*"] * (MAX_STEPS // 10_000 + 1), Patterns.GLOB, Effort())
 
 
 def test_patterns_that_can_match_in_many_ways_are_refused():
     with pytest.raises(LimitExceededError):
-        matching(["a/" * 1000 + "b"] * 20, ["**/a*/" * 600 + "c"], Patterns.GITIGNORE)
+        matching(["a/" * 1000 + "b"] * 20, ["**/a*/" * 600 + "c"], Patterns.GITIGNORE, Effort())
     with pytest.raises(LimitExceededError):
-        matching(["a"], ["a" * 5000], Patterns.GLOB)
+        matching(["a"], ["a" * 5000], Patterns.GLOB, Effort())
 
 
 def test_matchings_with_one_effort_are_bounded_together():
@@ -81,12 +81,12 @@ def test_matchings_with_one_effort_are_bounded_together():
 
 def test_what_patterns_cost_to_prepare_counts():
     with pytest.raises(LimitExceededError):
-        matching(["a"], [f"b{number}" for number in range(20_000)], Patterns.GLOB)
+        matching(["a"], [f"b{number}" for number in range(20_000)], Patterns.GLOB, Effort())
 
 
 def test_a_pattern_of_many_parts_costs_more():
     with pytest.raises(LimitExceededError):
-        matching(["a/" * 2000 + "b"] * 100, ["**/" + "a*/" * 300 + "c"], Patterns.GLOB)
+        matching(["a/" * 2000 + "b"] * 100, ["**/" + "a*/" * 300 + "c"], Patterns.GLOB, Effort())
 
 
 PARTS = st.sampled_from(["a", "b", "a.b", ".", "a\nb", "[a]"])

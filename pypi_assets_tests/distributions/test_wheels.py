@@ -71,7 +71,7 @@ def test_without_metadata_the_modules_are_kept(tmp_path):
     [
         (["demo-1.0.dist-info", "vendored-2.dist-info"], None, "1.0"),
         (["Demo-1.0.0.dist-info", "vendored-2.dist-info"], None, "1.0.0"),
-        (["demo-1.0.dist-info", "Demo-1.0.dist-info"], None, "1.0"),
+        (["demo-1.0.dist-info", "Demo-1.0.dist-info"], ErrorKind.BAD_METADATA, "1.0"),
         (["Demo-1.0.dist-info", "DEMO-1.0.dist-info"], ErrorKind.BAD_METADATA, "1.0"),
         (["a-1.dist-info", "b-1.dist-info"], ErrorKind.BAD_METADATA, "1.0"),
         (["x/demo-1.0.dist-info"], ErrorKind.NO_METADATA, "1.0"),
@@ -86,6 +86,8 @@ def test_the_dist_info_of_its_own_counts(tmp_path, folders, kind, version):
     assert (record.error and record.error.kind) == kind
     assert record.version == version
     assert record.kind is DistributionKind.WHEEL
+    is_noted = "further .dist-info folders, with which pip refuses it: vendored-2.dist-info" in record.notes
+    assert is_noted == ("vendored-2.dist-info" in folders)
 
 
 def test_a_single_dist_info_of_another_name_is_used_and_noted(tmp_path):

@@ -247,7 +247,7 @@ def _only_list(tree: SourceTree) -> list[str]:
 def _cythonized(tree: SourceTree, script: SetupArguments) -> list[str]:
     """The modules that cythonize() makes of files in no package; those in packages are found there."""
     sources = [path for path in tree.below("") if path.endswith(".pyx")] if script.cython_sources else []
-    found = matching(sources, map(clean_path, script.cython_sources), Patterns.GLOB)
+    found = matching(sources, map(clean_path, script.cython_sources), Patterns.GLOB, tree.effort)
     return [path.removesuffix(".pyx") for path in found if "/" not in path]
 
 
@@ -335,12 +335,12 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
         elif folder.rpartition("/")[0] in folders:
             continue  # it came along with the package above
         else:
-            found = _without_excluded(folders, declared.no_data, tree.below(folder))
+            found = _without_excluded(folders, declared.no_data, tree.below(folder), tree.effort)
         paths += moved(found, folder, package.replace(".", "/"))
     for folder, package in folders.items() if declared.data else ():
         globs = [glob for key in ("*", "", package) for glob in declared.data.get(key, ())]
         below = moved(tree.below(folder), folder) if globs else []
-        paths += moved(matching(below, globs, Patterns.FILE_GLOB), "", package.replace(".", "/"))
+        paths += moved(matching(below, globs, Patterns.FILE_GLOB, tree.effort), "", package.replace(".", "/"))
     for module in declared.modules or ():
         if len(module) > MAX_PATH_LENGTH:
             continue
@@ -351,11 +351,12 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
     return Installed(declared.by, list(dict.fromkeys(paths)), declared.extensions)
 
 
-def _without_excluded(folders: Mapping[str, str], patterns: Mapping[str, list[str]], paths: list[str]) -> list[str]:
+def _without_excluded(
+    folders: Mapping[str, str], patterns: Mapping[str, list[str]], paths: list[str], effort: Effort
+) -> list[str]:
     """`paths` without the data files that exclude_package_data names; the modules of packages are no data."""
     if not patterns:
         return paths
-    effort = Effort()
     kept = []
     for path in paths:
         folder = path.rpartition("/")[0]

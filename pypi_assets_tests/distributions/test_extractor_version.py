@@ -1,0 +1,238 @@
+"""The same bytes give the same record as long as EXTRACTOR_VERSION is the same, which is what a reprocess goes by."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from pypi_assets.distributions.extracts import decode_extract, encode_extract
+from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord
+from pypi_assets.distributions.reader import make_record, read_distribution, read_path
+from pypi_assets.distributions.records import record_to_json
+from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
+
+DIGESTS = {2: "1c2575e67b8ed205e8545108d378d94fecadbad3b0f960f6f3be4e110227c7a4"}
+"""By version, of all the records. Those of versions before are kept, so that none is given twice."""
+
+BACKENDS = {
+    "setuptools": """
+        [build-system]
+        build-backend = "setuptools.build_meta"
+        [tool.setuptools.packages.find]
+        where = ["src"]
+        exclude = ["*.extra"]
+        """,
+    "modules": """
+        [build-system]
+        build-backend = "setuptools.build_meta"
+        [tool.setuptools]
+        py-modules = ["tools"]
+        packages = ["inside"]
+        package-dir = {"inside" = "src/demo/inner"}
+        """,
+    "poetry": """
+        [build-system]
+        build-backend = "poetry.core.masonry.api"
+        [tool.poetry]
+        name = "demo"
+        version = "1.0"
+        packages = [{include = "demo", from = "src"}]
+        [tool.poetry.dependencies]
+        python = "^3.8"
+        requests = {version = "^2.1", optional = true, extras = ["socks"]}
+        attrs = ">=20,<30"
+        [tool.poetry.extras]
+        net = ["requests"]
+        """,
+    "flit": """
+        [build-system]
+        build-backend = "flit_core.buildapi"
+        [tool.flit.module]
+        name = "demo.inner"
+        """,
+    "hatchling": """
+        [build-system]
+        build-backend = "hatchling.build"
+        [tool.hatch.build.targets.wheel]
+        packages = ["src/demo"]
+        exclude = ["*/extra"]
+        """,
+    "pdm": """
+        [build-system]
+        build-backend = "pdm.backend"
+        [tool.pdm.build]
+        package-dir = "src"
+        """,
+    "maturin": """
+        [build-system]
+        build-backend = "maturin"
+        [tool.maturin]
+        python-source = "src"
+        module-name = "demo._native"
+        """,
+    "uv_build": """
+        [build-system]
+        build-backend = "uv_build"
+        [tool.uv.build-backend]
+        module-name = "demo"
+        """,
+    "scikit_build_core": """
+        [build-system]
+        build-backend = "scikit_build_core.build"
+        [tool.scikit-build]
+        wheel.packages = ["src/demo"]
+        """,
+    "mesonpy": """
+        [build-system]
+        build-backend = "mesonpy"
+        """,
+    "another": """
+        [build-system]
+        build-backend = "builder"
+        backend-path = ["."]
+        """,
+}
+PROJECT = """
+        [project]
+        name = "demo"
+        version = "1.0"
+        description = "A demonstration"
+        requires-python = ">=3.9"
+        dependencies = ["attrs>=20 ; python_version < '3.12'", "requests [socks]"]
+        [project.optional-dependencies]
+        test = ["pytest"]
+        [project.scripts]
+        demo = "demo:main"
+        """
+SOURCES = {
+    "src/demo/__init__.py": "",
+    "src/demo/inner/__init__.py": "",
+    "src/demo/inner/deep.py": "",
+    "src/demo/inner/typed.pyi": "",
+    "src/demo/extra/more.py": "",
+    "src/demo/_fast.pyx": "",
+    "src/other-name/part.py": "",
+    "demo/inner.py": "",
+    "tools.py": "",
+    "tests/test_demo.py": "",
+    "docs/conf.py": "",
+    "meson.build": "project('demo', 'c')\npy = import('python').find_installation()\n"
+    "py.install_sources('src/demo/__init__.py', subdir: 'demo')\n",
+}
+SETUP_CFG = """
+[metadata]
+name = demo
+version = 1.0
+[options]
+packages = find:
+package_dir =
+    = src
+install_requires =
+    attrs>=20
+    requests; python_version < "3"
+[options.packages.find]
+where = src
+[options.extras_require]
+test = pytest
+"""
+SETUP_PY = """
+from setuptools import setup, find_packages
+REQUIRES = ["attrs>=20"]
+setup(name="demo", version="1.0", py_modules=["tools"], packages=find_packages("src", exclude=["*.extra"]),
+      package_dir={"": "src"}, install_requires=REQUIRES + ["six"], extras_require={"test": ["pytest"]})
+"""
+EGG_INFO = {
+    "demo.egg-info/PKG-INFO": "Metadata-Version: 1.1\nName: demo\nVersion: 1.0\n",
+    "demo.egg-info/requires.txt": "attrs>=20\n\n[test]\npytest\n\n[:python_version < '3']\nsix\n",
+    "demo.egg-info/top_level.txt": "demo\ntools\n",
+    "demo.egg-info/SOURCES.txt": "setup.py\ntools.py\nsrc/demo/__init__.py\n",
+}
+INSTALLED = {
+    "demo/__init__.py": "",
+    "demo/core.cpython-311-x86_64-linux-gnu.so": "",
+    "demo/old.abi3.so": "",
+    "demo/windows.cp311-win_amd64.pyd": "",
+    "demo/typed.pyi": "",
+    "demo-stubs/__init__.pyi": "",
+    "space/inner/part.py": "",
+    "not-a-name/part.py": "",
+    "demo/2to3.py": "",
+    "demo-1.0.data/purelib/pure.py": "",
+    "demo-1.0.data/platlib/plat/__init__.py": "",
+    "demo-1.0.data/scripts/demo-run": "",
+    "demo-1.0.data/headers/demo.h": "",
+}
+HEADERS = [
+    ("Dynamic", "Requires-Dist"),
+    ("Import-Name", "demo ; private"),
+    ("Import-Namespace", "space"),
+    ("Requires-Dist", "lxml (>=3.3.4)"),
+    ("Requires-Dist", "not a requirement !"),
+    ("Requires-Python", ">=3.6"),
+    ("Summary", "One\n        and another line"),
+]
+
+
+def built(folder: Path) -> Iterator[Path]:
+    """Distributions of many sorts; they only ever grow in number together with the version."""
+    entry_points = "[console_scripts]\ndemo = demo:main [cli]\n[broken\nx\n"
+    yield make_wheel(
+        folder,
+        "demo",
+        "1.0",
+        files=INSTALLED,
+        extra_headers=HEADERS,
+        entry_points=entry_points,
+        top_level=["demo", "space"],
+        provides_extra=["cli"],
+    )
+    yield make_wheel(folder, "demo", "1.1", metadata=b"\xff\xfenothing")
+    yield make_wheel(folder, "demo", "1.2", metadata="Name: other\nVersion: 3\nRequires-Dist: a\0b\n\nBody: x\n")
+    yield make_egg(
+        folder,
+        "demo",
+        "1.0",
+        files={"demo/__init__.py": "", "demo/gone.pyc": ""},
+        requires=EGG_INFO["demo.egg-info/requires.txt"],
+        entry_points=entry_points,
+        top_level=["demo"],
+    )
+    for name, toml in BACKENDS.items():
+        pyproject = "\n".join(line.strip() for line in (toml if name == "poetry" else toml + PROJECT).splitlines())
+        yield make_sdist(folder, f"demo-{name}", "1.0", files=SOURCES | {"pyproject.toml": pyproject}, pkg_info=False)
+    yield make_sdist(folder, "demo-static", "1.0", files=SOURCES, metadata_version="2.2", requires_dist=["attrs"])
+    yield make_sdist(folder, "demo-cfg", "1.0", files=SOURCES | {"setup.cfg": SETUP_CFG, "setup.py": "setup()"})
+    yield make_sdist(folder, "demo-py", "1.0", files=SOURCES | {"setup.py": SETUP_PY}, format="tar.bz2")
+    yield make_sdist(folder, "demo-egg", "1.0", files=SOURCES | EGG_INFO | {"setup.py": "exec(x)"}, format="zip")
+    yield make_sdist(folder, "demo-bare", "1.0", files={"demo_bare/__init__.py": "", "test/x.py": ""}, pkg_info=False)
+    for name in ("broken-1.0.tar.gz", "broken-1.0-py3-none-any.whl", "broken-1.0.win32.exe", "no name"):
+        path = folder / name
+        path.write_bytes(b"no archive")
+        yield path
+
+
+def told(record: DistributionRecord) -> dict[str, object]:
+    """All that a record says, beside what the compression of the file decides."""
+    return record_to_json(record) | {
+        "sha256": None,
+        "size": None,
+        "metadata_version": record.metadata_version,
+        "summary": record.summary,
+    }
+
+
+def test_records_change_only_with_the_version(tmp_path: Path) -> None:
+    records = [told(read_path(path)) for path in built(tmp_path)]
+    digest = hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
+    assert digest == DIGESTS.get(EXTRACTOR_VERSION), (
+        "The records of the same bytes are others than before: raise EXTRACTOR_VERSION in distributions/models.py, so"
+        f" that a reprocess finds what is stored, and add the new digest here: {EXTRACTOR_VERSION + 1}: {digest!r}"
+    )
+
+
+def test_a_stored_extract_leads_to_the_very_record_that_was_read(tmp_path: Path) -> None:
+    for path in built(tmp_path):
+        with path.open("rb") as file:
+            reading = read_distribution(file, path.name, project="demo", hash_content=False)
+        again = make_record(decode_extract(encode_extract(reading.extract)), path.name, project="demo")
+        assert told(again) == told(reading.record)
