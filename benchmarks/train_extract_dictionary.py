@@ -3,10 +3,10 @@
     python -m benchmarks.train_extract_dictionary ID [FOLDER]
 
 Writes pypi_assets/distributions/dictionaries/ID.zdict. A dictionary that extracts have been stored with is needed for
-ever: a better one gets the next ID, and DICTIONARY_ID in extracts.py is set to it. Lines with a person's address or the
-index's host are not trained on: neither has a place in this repository. Prints how large the extracts of each kind are
-without a dictionary, with this one, and with one trained on the other half of the projects, which is what can be
-expected of distributions that it has never seen.
+ever: a better one gets the next ID, and DICTIONARY_ID in extracts.py is set to it. What people wrote, who they are,
+programs and addresses are not trained on: none of it has a place in this repository. Prints how large the extracts of
+each kind are without a dictionary, with this one, and with one trained on the other half of the projects, which is what
+can be expected of distributions that it has never seen.
 """
 
 import argparse
@@ -28,7 +28,11 @@ from pypi_assets.distributions.reader import read_distribution
 
 DICTIONARY_BYTES = 112 * 1024
 SAMPLE_BYTES = 64 * 1024
-UNWANTED = re.compile(rb"@|\bpypi\.|" + re.escape(str(urlsplit(PYPI_SIMPLE_ENDPOINT).hostname).encode()))
+UNWANTED = re.compile(rb"@|://|\bpypi\.|" + re.escape(str(urlsplit(PYPI_SIMPLE_ENDPOINT).hostname).encode()))
+WRITTEN_BY_PEOPLE = re.compile(
+    rb"^((?:Summary|Author|Maintainer|Keywords|License|Description|Home-page|Download-URL|Project-URL)[\w-]*: ?).*"
+)
+PROGRAMS = ("setup.py", "meson.build", "CMakeLists.txt", "Cargo.toml")
 
 
 def read_extracts(paths: Iterable[Path]) -> dict[Path, Extract]:
@@ -42,8 +46,13 @@ def read_extracts(paths: Iterable[Path]) -> dict[Path, Extract]:
 def sample(extract: Extract) -> bytes:
     """What one extract teaches."""
     files = {
-        name: b"".join(line for line in content.splitlines(keepends=True) if not UNWANTED.search(line))
+        name: b"".join(
+            WRITTEN_BY_PEOPLE.sub(rb"\1", line)
+            for line in content.splitlines(keepends=True)
+            if not UNWANTED.search(line) and not line.startswith((b" ", b"\t"))
+        )
         for name, content in extract.files.items()
+        if not name.endswith(PROGRAMS)
     }
     return extracts.pack(Extract(extract.members, files))[:SAMPLE_BYTES]
 

