@@ -8,6 +8,7 @@ local file, and unless the server has seen the very requests that the client cou
 """
 
 import argparse
+import math
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from pypi_assets.devindex.server import running
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.models import FetchedBytes, IndexFile, ProjectPage
+from pypi_assets.index.rate import RateLimit
 
 KIB = 1024
 SIZE_CLASSES = (32 * KIB, 256 * KIB, 1024 * KIB, 4096 * KIB, 16384 * KIB)
@@ -78,7 +80,7 @@ def read_all(wheels: Sequence[Path], folder: Path) -> list[Read]:
     with (
         running(folder, faults=requests) as url,
         IndexClient(
-            url, changelog_url=url.removesuffix("simple/") + "pypi", requests_per_second=1e6, attempts=1
+            url, changelog_url=url.removesuffix("simple/") + "pypi", rate=RateLimit(math.inf), attempts=1
         ) as client,
     ):
         for project in client.listing().projects:

@@ -1,5 +1,6 @@
 """Puts the parts together as the settings say, for the command line and for Dagster. It decides nothing else."""
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,23 +12,25 @@ from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
+from pypi_assets.index.rate import RateLimit
 from pypi_assets.settings import Settings, is_loopback
 from pypi_assets.storage.store import Storage, open_storage
 
-_CHANGELOG_PAUSE_S = 1.0  # what PyPI asks for between two calls
+_CHANGELOG_CALLS_PER_SECOND = 1.0  # what PyPI asks for
 
 
 def index_from(settings: Settings) -> IndexClient:
     """A client of the index. Raises SettingsError where the index is not on this machine and no contact is set."""
     settings.require_contact()
     changelog_url = settings.resolved_changelog_url
+    is_own_index = is_loopback(urlsplit(changelog_url).hostname)
     return IndexClient(
         settings.index_url,
         changelog_url=changelog_url,
         contact=settings.contact,
         max_connections=settings.max_connections,
-        requests_per_second=settings.requests_per_second,
-        changelog_pause_s=0.0 if is_loopback(urlsplit(changelog_url).hostname) else _CHANGELOG_PAUSE_S,
+        rate=RateLimit(settings.requests_per_second),
+        changelog_rate=RateLimit(math.inf if is_own_index else _CHANGELOG_CALLS_PER_SECOND, burst_s=0),
         allowed_file_hosts=settings.allowed_file_hosts,
         connect_timeout_s=settings.connect_timeout_s,
         read_timeout_s=settings.read_timeout_s,

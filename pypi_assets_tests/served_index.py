@@ -1,6 +1,7 @@
 """A package index over real small files, served on loopback, and a crawler that follows it into a catalog."""
 
 import atexit
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from pypi_assets.devindex.server import running
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
+from pypi_assets.index.rate import RateLimit
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.builders import make_sdist, make_wheel
 
@@ -78,8 +80,8 @@ class ServedIndex:
         """A client without pauses, so that tests need not wait."""
         settings: dict[str, object] = {
             "changelog_url": self.url.replace("/simple/", "/pypi"),
-            "requests_per_second": 100_000,
-            "changelog_pause_s": 0,
+            "rate": RateLimit(math.inf),
+            "changelog_rate": RateLimit(math.inf),
             "attempts": 1,
         }
         return IndexClient(self.url, **(settings | options))  # type: ignore[arg-type]

@@ -29,8 +29,8 @@ from pypi_assets.index.models import (
     ProjectPage,
 )
 from pypi_assets.index.pages import read_project_page
-from pypi_assets.index.rate import RateLimit
-from pypi_assets.index.transport import CHUNK_BYTES, IndexSession, Transport, user_agent
+from pypi_assets.index.rate import Rate, RateLimit
+from pypi_assets.index.transport import CHUNK_BYTES, LONGEST_PAUSE_S, IndexSession, Transport, user_agent
 from pypi_assets.index.urls import host_rule, origin, split_credentials
 
 JSON_ACCEPT = "application/vnd.pypi.simple.v1+json"
@@ -45,7 +45,8 @@ class IndexClient:
     """A client of one index, shared by the threads of a process.
 
     At most `max_connections` requests are under way at once, each on a session of its own, and together they keep to
-    `requests_per_second`. The changelog is asked at most once in `changelog_pause_s`, as PyPI wishes. Methods raise
+    `rate` (by default 20 a second); calls of the changelog to `changelog_rate` as well (by default one a second, as
+    PyPI wishes). Where the index names a time after which it may be asked again, the rate is held. Methods raise
     TransientError after `attempts` tries, GoneError for a 404 or 410, RefusedError for what asking again won't help.
     Credentials in the index's URLs are sent to their origin only and shown nowhere.
     """
@@ -57,8 +58,8 @@ class IndexClient:
         changelog_url: str,
         contact: str | None = None,
         max_connections: int = 10,
-        requests_per_second: float = 20.0,
-        changelog_pause_s: float = 1.0,
+        rate: Rate | None = None,
+        changelog_rate: Rate | None = None,
         allowed_file_hosts: Iterable[str] = (),
         connect_timeout_s: float = 10.0,
         read_timeout_s: float = 60.0,
@@ -79,7 +80,7 @@ class IndexClient:
             },
             agent=user_agent(contact),
             max_connections=max_connections,
-            requests_per_second=requests_per_second,
+            rate=rate or RateLimit(20.0, clock=clock, sleep=sleep),
             connect_timeout_s=connect_timeout_s,
             read_timeout_s=read_timeout_s,
             attempts=attempts,
@@ -88,9 +89,7 @@ class IndexClient:
             sleep=sleep,
             clock=clock,
         )
-        self._changelog_rate = (
-            RateLimit(1 / changelog_pause_s, burst_s=0, clock=clock, sleep=sleep) if changelog_pause_s else None
-        )
+        self._changelog_rate = changelog_rate or RateLimit(1.0, burst_s=0, clock=clock, sleep=sleep)
 
     def __enter__(self) -> "IndexClient":
         return self
@@ -203,14 +202,17 @@ class IndexClient:
     def _call_once(self, method: str, params: tuple[int, ...]) -> object:
         url = self.changelog_url
         headers = {"Content-Type": "text/xml", "Accept": "text/xml"}
-        if self._changelog_rate:
-            self._changelog_rate.wait()
+        self._changelog_rate.wait()
         try:
             with self._transport.exchange("POST", url, headers, body=call_body(method, *params)) as response:
                 _require_media_type(response, "xml", url)
                 return read_answer(self._transport.chunks(response, MAX_ANSWER_BYTES, url), url)
         except GoneError as error:
             raise RefusedError("no changelog is served here; set the changelog's URL", url) from error
+        except TransientError as error:
+            if error.retry_after_s:
+                self._changelog_rate.hold(min(error.retry_after_s, LONGEST_PAUSE_S))
+            raise
 
     def _fetch_listing(self, body: BinaryIO) -> int | None:
         url = self.index_url

@@ -1,12 +1,25 @@
-"""One rate of requests shared by all threads of a process."""
+"""Rates of requests: what a rate is to those who send, and one that the threads of a process share."""
 
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
+
+
+class Rate(Protocol):
+    """How fast requests may follow each other, whoever shares it: threads, or processes too."""
+
+    def wait(self) -> None:
+        """Returns when the caller may send one request."""
+
+    def hold(self, seconds: float) -> None:
+        """Grants nothing to anyone for `seconds` from now, beyond what is already granted."""
 
 
 class RateLimit:
     """Grants at most `per_second` requests a second on average, `burst_s` seconds' worth at once after a rest.
+
+    A rate of `math.inf` is one that can only be held.
 
     It keeps only the time at which the next request is due: each caller takes that time, moves it on by one interval
     and sleeps until its own has come. A lock guards the time and is never held while sleeping.

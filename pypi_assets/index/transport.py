@@ -19,7 +19,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.wait import wait_exponential, wait_random
 
 from pypi_assets.index.errors import GoneError, RefusedError, TooLargeError, TransientError
-from pypi_assets.index.rate import RateLimit
+from pypi_assets.index.rate import Rate
 from pypi_assets.index.urls import HostRule, origin, redact, split_credentials
 
 MAX_REDIRECTS = 5
@@ -44,7 +44,8 @@ class IndexSession(requests.Session):
 class Transport:
     """Sends requests for the threads of a process, at most `max_connections` at once, each on a session of its own.
 
-    Together they keep to `requests_per_second`. `credentials` are sent to the origin that they stand for only.
+    Together they keep to `rate`, which a 429 with a Retry-After holds. `credentials` are sent to the origin that they
+    stand for only.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Transport:
         *,
         agent: str,
         max_connections: int,
-        requests_per_second: float,
+        rate: Rate,
         connect_timeout_s: float,
         read_timeout_s: float,
         attempts: int,
@@ -68,7 +69,7 @@ class Transport:
         self._credentials = credentials
         self._timeout_s = (connect_timeout_s, read_timeout_s)
         self._sleep = sleep
-        self._rate = RateLimit(requests_per_second, clock=clock, sleep=sleep)
+        self._rate = rate
         self._attempts = attempts
         self._backoff = wait_exponential(multiplier=retry_pause_s, max=LONGEST_PAUSE_S) + wait_random(0, retry_pause_s)
         self._sessions = [_prepare_session(session_factory(), agent) for _ in range(max_connections)]

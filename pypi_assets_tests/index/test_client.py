@@ -2,6 +2,7 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import threading
 import tracemalloc
 import xmlrpc.client
@@ -16,7 +17,8 @@ import pytest
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import ContentError, GoneError, RefusedError, TooLargeError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
-from pypi_assets.index.transport import IndexSession, retry_after_s, user_agent
+from pypi_assets.index.rate import RateLimit
+from pypi_assets.index.transport import LONGEST_PAUSE_S, IndexSession, retry_after_s, user_agent
 from pypi_assets_tests.index.loopback import Answer, Loopback, Request, answering, serving
 from pypi_assets_tests.index.recording import load_recording, replay
 
@@ -45,10 +47,15 @@ class Clock:
         self.now += seconds
 
 
+def rate_of(clock: Clock, per_second: float) -> RateLimit:
+    return RateLimit(per_second, clock=clock, sleep=clock.sleep)
+
+
 @contextmanager
 def client_of(loopback: Loopback, clock: Clock | None = None, **options: Any) -> Iterator[IndexClient]:
     clock = clock or Clock()
-    settings = {"requests_per_second": 1000.0, "changelog_pause_s": 0, "changelog_url": f"{loopback.url}/pypi"}
+    unhurried = rate_of(clock, math.inf)
+    settings = {"rate": unhurried, "changelog_rate": unhurried, "changelog_url": f"{loopback.url}/pypi"}
     url = options.pop("index_url", f"{loopback.url}/simple/")
     with IndexClient(url, **(settings | {"sleep": clock.sleep, "clock": clock} | options)) as client:
         yield client
@@ -186,7 +193,7 @@ def test_threads_share_the_connections_and_keep_them() -> None:
 
 def test_all_requests_keep_to_one_rate() -> None:
     clock = Clock()
-    with answering(PAGE) as loopback, client_of(loopback, clock, requests_per_second=10.0) as client:
+    with answering(PAGE) as loopback, client_of(loopback, clock, rate=rate_of(clock, 10.0)) as client:
         for _ in range(31):
             client.project_page("demo")
     assert clock.now - 1000 == pytest.approx(3, abs=0.2)
@@ -194,7 +201,7 @@ def test_all_requests_keep_to_one_rate() -> None:
 
 def test_the_changelog_is_asked_with_pauses() -> None:
     clock = Clock()
-    with answering(events(7)) as loopback, client_of(loopback, clock, changelog_pause_s=1.0) as client:
+    with answering(events(7)) as loopback, client_of(loopback, clock, changelog_rate=None) as client:
         for _ in range(4):
             client.last_serial()
     assert clock.slept == [1.0, 1.0, 1.0]
@@ -255,6 +262,38 @@ def test_one_429_stops_all_threads() -> None:
             client.project_page("demo")
         client.project_page("demo")
     assert clock.slept == [pytest.approx(30, abs=0.1)]
+
+
+class Holds:
+    """A rate that others share, and what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[float | None] = []
+
+    def wait(self) -> None:
+        self.heard.append(None)
+
+    def hold(self, seconds: float) -> None:
+        self.heard.append(seconds)
+
+
+def test_who_shares_a_rate_hears_of_limits_exceeded() -> None:
+    pages, changelog = Holds(), Holds()
+    troubles = [
+        Answer(429, headers={"Retry-After": "7"}),
+        Answer(429, headers={"Retry-After": "7200"}),
+        fault(-32500, "HTTPTooManyRequests: ... Limit may reset in 42 seconds."),
+        fault(-32500, "HTTPTooManyRequests: ... Limit may reset in 3000 seconds."),
+    ]
+    with (
+        answering(*troubles) as loopback,
+        client_of(loopback, rate=pages, changelog_rate=changelog, attempts=1) as client,
+    ):
+        for ask in (client.listing, client.listing, client.last_serial, client.last_serial):
+            with pytest.raises(TransientError):
+                ask()
+    assert pages.heard == [None, 7.0, None, LONGEST_PAUSE_S, None, None]
+    assert changelog.heard == [None, 42.0, None, LONGEST_PAUSE_S]
 
 
 def test_retry_after_is_seconds_or_a_date() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import math
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from pypi_assets.index.actions import Action, file_change
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import GoneError
 from pypi_assets.index.models import NotModified, ProjectPage
+from pypi_assets.index.rate import RateLimit
 from pypi_assets_tests.builders import make_sdist, make_wheel
 
 
@@ -28,8 +30,8 @@ def client_of(folder: Path, *, faults: Faults | None = None, page_rows: int = 50
         IndexClient(
             url,
             changelog_url=url.removesuffix("simple/") + "pypi",
-            requests_per_second=10_000,
-            changelog_pause_s=0,
+            rate=RateLimit(math.inf),
+            changelog_rate=RateLimit(math.inf),
             retry_pause_s=0.001,
         ) as client,
     ):

@@ -1,3 +1,4 @@
+import math
 import threading
 
 from hypothesis import given, settings
@@ -72,6 +73,14 @@ def test_a_rest_is_worth_one_second_and_not_more() -> None:
     grants = [arrivals.granted_at(limit) for _ in range(12)]
     assert grants[:10] == [3600.0] * 10
     assert grants[10] > 3600.0
+
+
+def test_a_rate_without_end_can_be_held() -> None:
+    arrivals = Arrivals()
+    limit = RateLimit(math.inf, burst_s=0, clock=arrivals.clock, sleep=arrivals.sleep)
+    assert [arrivals.granted_at(limit) for _ in range(100)] == [0.0] * 100
+    limit.hold(30)
+    assert [arrivals.granted_at(limit) for _ in range(100)] == [30.0] * 100
 
 
 def test_a_hold_stops_everyone() -> None:
