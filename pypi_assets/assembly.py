@@ -87,6 +87,7 @@ def crawler_from(
         readers=readers,
         selection=Selection(frozenset(settings.projects)),
         connections=settings.max_connections,
+        range_events=settings.range_events,
         retry_pause_s=settings.retry_pause_s,
         retry_deadline_s=settings.retry_deadline_s,
     )

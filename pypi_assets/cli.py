@@ -21,11 +21,13 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 from pypi_assets import terminal
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, limits_from, readers_from, storage_from
 from pypi_assets.catalog.answers import answerable_serial, live_files
+from pypi_assets.catalog.crawls import followed_index
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.dumps import FULL_DUMP_SHARDS
 from pypi_assets.catalog.ledger import complete_serial
 from pypi_assets.catalog.projects import find_project
 from pypi_assets.catalog.queue import list_failed_visits
+from pypi_assets.catalog.range_states import range_statuses
 from pypi_assets.catalog.ranges import RangeError
 from pypi_assets.catalog.reads import list_failures
 from pypi_assets.crawl.crawler import Crawler, Progress
@@ -57,11 +59,12 @@ from pypi_assets.leveldbs.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.readers import Answer, Reader
 from pypi_assets.settings import Settings, SettingsError, load_settings
-from pypi_assets.status import Status, read_status, status_to_json
+from pypi_assets.status import Status, ask_last_serial, read_status, status_to_json
 from pypi_assets.storage.store import Storage, StorageError
 from pypi_assets.terminal import local_time, plain, print_facts, print_json, print_json_rows, print_table, say
 
 INTERRUPTED = 130
+_SHOWN_COMPLETE_RANGES = 10
 _STOPPED = "Stopped. What was done is kept; run the same command again and it goes on from there."
 _FAILURES = (
     CatalogError,
@@ -550,6 +553,41 @@ def files_command(project: str | None, at_serial: int | None, as_json: bool) -> 
         count = _print_rows(columns, (asdict(file) for file in live_files(catalog, serial, project)), as_json)
         if known and not count:
             say(f"no distribution {f'of {project} ' if project else ''}is live at serial {serial}")
+
+
+@_command(cli, "ranges", "--all")
+@click.option("--all", "all_ranges", is_flag=True, help="Also those that have long been complete.")
+@_JSON
+def ranges_command(all_ranges: bool, as_json: bool) -> None:
+    """The serial ranges of the ledger: complete, running, failed, waiting, and what is missing up to the index."""
+    settings = load_settings()
+    with _opened_catalog(settings) as catalog:
+        with catalog.read() as connection:
+            followed = followed_index(connection)
+        index_serial, problem = ask_last_serial(settings, followed)
+        with catalog.read() as connection:
+            found = range_statuses(
+                connection, index_serial=index_serial, complete=None if all_ranges else _SHOWN_COMPLETE_RANGES
+            )
+    columns = ("range", "state", "projects", "visited", "gave_up", "asked", "completed", "error")
+    rows = [
+        {
+            "range": status.serials.key,
+            "state": status.state.value,
+            "projects": status.visits.total,
+            "visited": status.visits.done,
+            "gave_up": status.visits.gave_up,
+            "asked": local_time(status.asked_at),
+            "begun": local_time(status.begun_at),
+            "completed": local_time(status.completed_at),
+            "error": status.error_text,
+        }
+        for status in found
+    ]
+    if problem:
+        say(problem)
+    if not _print_rows(columns, rows, as_json):
+        say("there are no ranges: run `pypi-assets crawl full` first")
 
 
 @_command(failures, "list")

@@ -95,6 +95,9 @@ class Settings(BaseSettings):
     retry_deadline_s: Annotated[
         float, Field(ge=0, description="seconds after which a project or file that keeps failing is given up")
     ] = 6 * 3600.0
+    range_events: Annotated[
+        int, Field(ge=1, description="the most events of one serial range, 1 or more; a longer backlog is cut")
+    ] = 20_000
     max_file_bytes: Annotated[int, Field(ge=1, description="the largest file that is read, in bytes")] = 2 * 1024**3
     max_metadata_bytes: Annotated[int, Field(ge=1, description="the largest metadata file, in bytes")] = 8 * 1024**2
     max_members: Annotated[int, Field(ge=1, description="the most members of one archive")] = 200_000

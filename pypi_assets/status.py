@@ -90,12 +90,12 @@ def read_status(settings: Settings) -> Status:
         status, dumps = catalog_status(catalog), committed_dumps(catalog)
     finally:
         catalog.close()
-    index_serial, index_error = _ask_index(settings, status.index_url)
+    index_serial, index_error = ask_last_serial(settings, status.index_url)
     leveldbs, storage_error = _newest_versions(settings)
     return Status(status, index_serial, index_error, tuple(dumps), cover_of(dumps), leveldbs, storage_error)
 
 
-def _ask_index(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
+def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
     """The index's last serial, or why it is not known. It is asked once, and not for long."""
     hasty = settings.model_copy(
         update={

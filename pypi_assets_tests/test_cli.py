@@ -182,6 +182,29 @@ def test_what_is_done_already_is_said_and_not_done_again(commands: Commands, ind
     assert commands.json("dump", "incremental") == []
 
 
+def test_ranges_are_shown_with_what_is_missing(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    baseline = index.serial
+    index.wheel("demo", "2.0")
+    index.wheel("demo", "3.0")
+    found = commands.json("ranges")
+    assert [(row["range"], row["state"]) for row in found] == [
+        (f"0-{baseline}", "complete"),
+        (f"{baseline}-{index.serial}", "missing"),
+    ]
+    monkeypatch.setenv("PYPI_ASSETS_RANGE_EVENTS", "2")
+    commands.done("crawl", "incremental")
+    found = commands.json("ranges", "--all")
+    assert [row["range"] for row in found[1:]] == [f"{baseline}-{baseline + 2}", f"{baseline + 2}-{index.serial}"]
+    assert {row["state"] for row in found} == {"complete"}
+    assert found[1]["projects"] == found[1]["visited"] == 1
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")
+    assert "set PYPI_ASSETS_INDEX_URL back" in commands.done("ranges").stderr
+
+
 def test_dumps_that_the_catalog_has_forgotten_are_entered_again(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
@@ -435,6 +458,7 @@ def test_the_commands_are_these() -> None:
         "lookup module",
         "lookup project",
         "files",
+        "ranges",
         "failures list",
         "failures retry",
         "reprocess",

@@ -197,8 +197,13 @@ def _crawl_where(connection: Connection, condition: object) -> FullCrawl | None:
     return FullCrawl(row.id, row.serial, selection, row.opened_at, row.listed_at, row.completed_at)
 
 
+def followed_index(connection: Connection) -> str | None:
+    """The URL of the index that the catalog follows; None before the first full crawl."""
+    return connection.scalar(select(catalog_state.c.index_url))
+
+
 def _require_same_index(connection: Connection, index_url: str) -> None:
-    known = connection.scalar(select(catalog_state.c.index_url))
+    known = followed_index(connection)
     if known is not None and known != index_url:
         raise CatalogError(
             f"this catalog follows {known}, not {index_url}: set PYPI_ASSETS_INDEX_URL back, or use another"

@@ -88,6 +88,20 @@ def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple
     return [(project_id, shard, serial) for project_id, shard, serial in rows]
 
 
+def range_ends(connection: Connection, serials: SerialRange, events_each: int) -> list[int]:
+    """Where to cut `serials`, of which all events are stored, into parts of `events_each` events, the last of fewer.
+
+    The ends of the parts, in order; the last one is the end of `serials`.
+    """
+    ends = []
+    after: int | None = serials.start
+    while after is not None:
+        rest = select(events.c.serial).where(events.c.serial > after, events.c.serial < serials.end)
+        after = connection.scalar(rest.order_by(events.c.serial).offset(events_each - 1).limit(1))
+        ends.append(serials.end if after is None else after)
+    return ends
+
+
 def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
     """How many events a range holds, how many of them are unknown, how many projects they change."""
     by_kind = {

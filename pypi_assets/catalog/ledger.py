@@ -3,13 +3,14 @@
 A range is born here with a unique start, at the end of the greatest one, so ranges never overlap and leave no gap.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
 
-from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.database import CatalogError, storable
 from pypi_assets.catalog.ranges import RangeError, SerialRange
 from pypi_assets.catalog.tables import catalog_state, serial_ranges
 
@@ -25,12 +26,14 @@ class UnknownRangeError(RangeError):
 
 @dataclass(frozen=True, slots=True)
 class LedgerRange:
-    """One range of the ledger. Times are unix seconds."""
+    """One range of the ledger. Times are unix seconds. `error_text` says what ended the last worker's work on it."""
 
     serials: SerialRange
     state: RangeState
     sealed: bool
     asked_at: float
+    begun_at: float | None
+    error_text: str | None
     completed_at: float | None
 
 
@@ -73,15 +76,22 @@ def last_asked_serial(connection: Connection) -> int:
 
 def ask_range(connection: Connection, end: int, now: float) -> SerialRange | None:
     """Brings the next range into being, from the end of the last one to `end`; None where `end` is not beyond it."""
+    return next(iter(ask_ranges(connection, [end], now)), None)
+
+
+def ask_ranges(connection: Connection, ends: Iterable[int], now: float) -> list[SerialRange]:
+    """Brings the next ranges into being, from the end of the last one to each of `ends`, which ascend."""
     lock_state(connection, exclusive=True)
     start = last_asked_serial(connection)
-    if end <= start:
-        return None
-    serials = SerialRange(start, end)
-    connection.execute(
-        insert(serial_ranges).values(start=start, end=end, state=RangeState.ASKED, sealed=False, asked_at=now)
-    )
-    return serials
+    asked = []
+    for end in ends:
+        if end > start:
+            asked.append(SerialRange(start, end))
+            start = end
+    if asked:
+        rows = [{"start": serials.start, "end": serials.end} for serials in asked]
+        connection.execute(insert(serial_ranges).values(state=RangeState.ASKED, sealed=False, asked_at=now), rows)
+    return asked
 
 
 def require_range(connection: Connection, key: str) -> LedgerRange:
@@ -103,11 +113,25 @@ def ledger(connection: Connection) -> list[LedgerRange]:
     return [_ledger_range(row._mapping) for row in rows]
 
 
+def begin_range(connection: Connection, serials: SerialRange, now: float) -> None:
+    """A worker begins on the range: what ended another one's work is forgotten."""
+    connection.execute(
+        update(serial_ranges).where(serial_ranges.c.start == serials.start).values(begun_at=now, error_text=None)
+    )
+
+
+def fail_range(connection: Connection, serials: SerialRange, error_text: str) -> None:
+    """A worker's work on the range has ended in an error, which is shown until somebody begins again."""
+    connection.execute(
+        update(serial_ranges).where(serial_ranges.c.start == serials.start).values(error_text=storable(error_text))
+    )
+
+
 def complete_range(connection: Connection, serials: SerialRange, now: float) -> None:
     connection.execute(
         update(serial_ranges)
         .where(serial_ranges.c.start == serials.start, serial_ranges.c.state != RangeState.COMPLETE)
-        .values(state=RangeState.COMPLETE, completed_at=now)
+        .values(state=RangeState.COMPLETE, completed_at=now, error_text=None)
     )
 
 
@@ -146,5 +170,7 @@ def _ledger_range(row: RowMapping) -> LedgerRange:
         state=RangeState(row["state"]),
         sealed=row["sealed"],
         asked_at=row["asked_at"],
+        begun_at=row["begun_at"],
+        error_text=row["error_text"],
         completed_at=row["completed_at"],
     )

@@ -231,6 +231,8 @@ serial_ranges = Table(
     Column("state", Short, nullable=False, comment="asked or complete"),
     Column("sealed", Boolean, nullable=False, server_default=false()),
     Column("asked_at", Time, nullable=False),
+    Column("begun_at", Time, comment="when a worker last began on it"),
+    Column("error_text", Text, comment="what ended the last one's work; null: nothing did, or nobody knows"),
     Column("completed_at", Time),
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
     Index(None, "state", "start"),

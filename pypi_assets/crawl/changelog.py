@@ -5,14 +5,16 @@ from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.index.errors import StaleError
 
 
-def catch_up(crawler: Crawler, until: int) -> int:
+def catch_up(crawler: Crawler, until: int, pages: int | None = None) -> int:
     """Stores all events up to `until`, and returns the serial up to which they are stored now.
 
+    With `pages` it stops after so many pages of the changelog (PyPI's have 50,000 events), however far that is.
     Raises StaleError where the changelog does not reach `until` yet.
     """
     with crawler.catalog.read() as connection:
         through = start = events_through(connection)
     reached = False
+    stored = 0
     while through < until:
         before = through
         for page in crawler.index.changelog(through, until):
@@ -20,6 +22,9 @@ def catch_up(crawler: Crawler, until: int) -> int:
             store_events(crawler.catalog, page, through, last, crawler.selection)
             through = last
             crawler.report(Progress("changelog", min(through, until) - start, until - start))
+            stored += 1
+            if stored == pages:
+                return through
         if reached and through == before:  # it reaches `until`, and the last serials have no event of their own
             store_events(crawler.catalog, [], through, until, crawler.selection)
             return until

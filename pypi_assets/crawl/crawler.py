@@ -42,6 +42,7 @@ class Crawler:
     readers: ReaderPool
     selection: Selection = field(default_factory=Selection)
     connections: int = 10
+    range_events: int = 20_000
     retry_pause_s: float = 1.0
     retry_deadline_s: float = 6 * 3600.0
     report: Callable[[Progress], None] = _unheard

@@ -1,7 +1,8 @@
 """Sensors: they follow the index in serial ranges, dump what a first full crawl found, and ask for LevelDB versions.
 
 The catalog's ledger and the storage tell what is to be done, so a tick that was lost, or a run that failed, is made
-good by a later tick. Each tick makes one cheap call to the index at most.
+good by a later tick. A tick asks the index for its last serial, and for a few pages of the
+changelog where that is new.
 """
 
 import dagster as dg
@@ -13,7 +14,7 @@ from pypi_assets.catalog.dumps import require_exact
 from pypi_assets.catalog.ledger import RangeState, last_asked_serial, ledger
 from pypi_assets.catalog.leveldbs import ask_version, asked_versions
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.incremental import ask_next_range, open_ranges
+from pypi_assets.crawl.incremental import ask_next_ranges, open_ranges
 from pypi_assets.defs.attempts import attempts
 from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.jobs import full_dump_job, incremental_crawl_job, update_leveldbs_job
@@ -27,6 +28,8 @@ from pypi_assets.leveldbs.layout import version_name
 from pypi_assets.storage.store import Storage
 
 RUNS_A_TICK = 20
+CHANGELOG_PAGES_A_TICK = 5
+"""Events are stored before their ranges are asked for; a longer backlog is taken up by the ticks that follow."""
 KEYS_A_TICK = 20_000  # Dagster takes 25,000
 
 
@@ -36,7 +39,7 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
         job=incremental_crawl_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Asks for the serial range up to the index's last serial, and again for those that failed.",
+        description="Asks for the serial ranges up to the index's last serial, and again for those that failed.",
     )
     def new_serial_range(
         context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
@@ -45,7 +48,7 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
             if reason := _not_followable(parts.catalog):
                 return dg.SkipReason(reason)
             crawler = parts.crawler()
-            ask_next_range(crawler)
+            ask_next_ranges(crawler, CHANGELOG_PAGES_A_TICK)
             unfinished = _unfinished(parts.catalog, open_ranges(crawler))
             followed = _followed(parts.catalog)
             requests, waiting = _requests(

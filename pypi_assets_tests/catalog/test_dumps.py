@@ -28,7 +28,7 @@ from pypi_assets.catalog.ledger import UnknownRangeError
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.reads import retry_failures
 from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import ask_next_range, crawl_incremental
+from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental
 from pypi_assets.crawl.reading import read_scope
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
@@ -135,8 +135,7 @@ def test_dumps_are_refused_where_nothing_is_complete(index: ServedIndex, catalog
     crawler = index.crawler(catalog)
     crawl_full(crawler)
     index.wheel("one", "2.0")
-    serials = ask_next_range(crawler)
-    assert serials is not None
+    [serials] = ask_next_ranges(crawler)
     with pytest.raises(DumpError, match="not complete"):
         open_range_dump(catalog, serials)
     with pytest.raises(UnknownRangeError):

@@ -22,7 +22,7 @@ from pypi_assets.catalog.ledger import RangeState, ledger
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import ask_next_range, crawl_range, open_ranges
+from pypi_assets.crawl.incremental import ask_next_ranges, crawl_range, open_ranges
 from pypi_assets.crawl.retry import retry
 from pypi_assets_tests.crawl.test_exactness import changes, do
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
@@ -64,7 +64,7 @@ class Following:
         if kind == "change":
             do(self.index, *choice)  # type: ignore[misc]
         elif kind == "ask":
-            ask_next_range(self.crawler)
+            ask_next_ranges(self.crawler)
         elif kind == "crawl" and (ranges := open_ranges(self.crawler)):
             crawl_range(self.crawler, ranges[int(str(choice)) % len(ranges)])
         elif kind == "dump" and (ranges := self.undumped()):
@@ -99,7 +99,7 @@ class Following:
         """All is well again: whatever is left is crawled and dumped."""
         self.index.faults = None
         self.index.wheel("last", f"1.{self.index.serial}")
-        ask_next_range(self.crawler)
+        ask_next_ranges(self.crawler)
         for serials in open_ranges(self.crawler):
             crawl_range(self.crawler, serials)
         for _ in self.undumped():

@@ -15,7 +15,7 @@ from pypi_assets.catalog.projects import Selection
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.changelog import catch_up
 from pypi_assets.crawl.full import crawl_full, list_index, visit_shards
-from pypi_assets.crawl.incremental import ask_next_range, crawl_incremental, read_range, store_changelog, visit_range
+from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental, read_range, store_changelog, visit_range
 from pypi_assets.index.errors import StaleError
 from pypi_assets_tests.served_index import ServedIndex, live
 
@@ -26,8 +26,7 @@ def test_a_range_is_not_complete_before_its_projects_are_visited(index: ServedIn
     crawl_full(crawler)
     before = index.serial
     index.wheel("one", "2.0")
-    serials = ask_next_range(crawler)
-    assert serials is not None
+    [serials] = ask_next_ranges(crawler)
     with pytest.raises(CatalogError, match="not been visited"):
         read_range(crawler, serials)
     store_changelog(crawler, serials)
@@ -47,8 +46,7 @@ def test_a_range_can_be_visited_by_itself(index: ServedIndex, catalog: Catalog):
     crawler = index.crawler(catalog)
     crawl_full(crawler)
     index.wheel("one", "2.0")
-    serials = ask_next_range(crawler)
-    assert serials is not None
+    [serials] = ask_next_ranges(crawler)
     assert visit_range(crawler, serials).done == 1
 
 

@@ -122,6 +122,13 @@ def upgrade() -> None:
         sa.Column("state", Short, nullable=False, comment="asked or complete"),
         sa.Column("sealed", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("asked_at", sa.Float(), nullable=False),
+        sa.Column("begun_at", sa.Float(), nullable=True, comment="when a worker last began on it"),
+        sa.Column(
+            "error_text",
+            Text,
+            nullable=True,
+            comment="what ended the last one's work; null: nothing did, or nobody knows",
+        ),
         sa.Column("completed_at", sa.Float(), nullable=True),
         sa.CheckConstraint('start >= 0 AND "end" > start', name=op.f("ck_serial_ranges_not_empty")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_serial_ranges")),

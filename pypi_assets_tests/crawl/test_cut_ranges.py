@@ -1,0 +1,110 @@
+"""A backlog is cut into ranges by its events; they are worked on in any order, at once, and again after a failure."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from starlette.responses import Response
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.events import count_events
+from pypi_assets.catalog.ledger import complete_serial
+from pypi_assets.catalog.range_states import ShownState, range_statuses
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import ask_next_ranges, crawl_range, store_changelog
+from pypi_assets.devindex.server import running
+from pypi_assets.index.errors import TransientError
+from pypi_assets_tests.served_index import ServedIndex, live
+
+
+def shown_states(catalog: Catalog, index_serial: int | None = None) -> list[ShownState]:
+    with catalog.read() as connection:
+        return [status.state for status in range_statuses(connection, index_serial=index_serial)]
+
+
+def test_a_backlog_is_cut_by_its_events_and_done_in_any_order(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = replace(index.crawler(catalog), range_events=7)
+    crawl_full(crawler)
+    baseline = index.serial
+    shown = {baseline: index.shown()}
+    for version in range(2, 9):
+        index.wheel("one", f"{version}.0")
+        shown[index.serial] = index.shown()
+        index.sdist(f"new-{version}", "1.0")
+        shown[index.serial] = index.shown()
+    index.history.remove_release("one", "2.0")
+    shown[index.serial] = index.shown()
+
+    ranges = ask_next_ranges(crawler)
+    assert ranges[0].start == baseline
+    assert ranges[-1].end == index.serial
+    assert all(before.end == after.start for before, after in pairwise(ranges))
+    with catalog.read() as connection:
+        counts = [count_events(connection, serials).events for serials in ranges]
+    assert counts[:-1] == [7] * (len(ranges) - 1)
+    assert 0 < counts[-1] <= 7
+    assert ask_next_ranges(crawler) == []
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda serials: crawl_range(crawler, serials), reversed(ranges)))
+    with catalog.read() as connection:
+        assert complete_serial(connection) == index.serial
+    for serial, expected in shown.items():
+        assert live(catalog, serial) == expected
+
+
+def test_a_backlog_can_be_taken_up_a_few_pages_at_a_time(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawl_full(index.crawler(catalog))
+    baseline = index.serial
+    for version in range(2, 8):
+        index.wheel("one", f"{version}.0")
+    with running(index.folder / "index", page_rows=5) as url:
+        client = index.client(changelog_url=url.replace("/simple/", "/pypi"))
+        crawler = replace(index.crawler(catalog), index=client)
+        assert ask_next_ranges(crawler, changelog_pages=1) == [SerialRange(baseline, baseline + 5)]
+        assert ask_next_ranges(crawler, changelog_pages=5) == [SerialRange(baseline + 5, index.serial)]
+
+
+def test_a_range_that_failed_is_shown_with_its_error_and_can_be_run_again(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.wheel("one", "2.0")
+    [serials] = ask_next_ranges(crawler)
+    assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.WAITING]
+
+    def fail(*_: object) -> None:
+        raise TransientError("HTTP 503", "https://index.example.org/pypi")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pypi_assets.crawl.incremental.catch_up", fail)
+        with pytest.raises(TransientError):
+            crawl_range(crawler, serials)
+    assert shown_states(catalog, index.serial + 3) == [ShownState.COMPLETE, ShownState.FAILED, ShownState.MISSING]
+    with catalog.read() as connection:
+        assert "HTTP 503" in (range_statuses(connection)[1].error_text or "")
+
+    store_changelog(crawler, serials)  # whoever begins again, takes the error away; and then goes no further
+    assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.INTERRUPTED]
+    crawl_range(crawler, serials)
+    assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.COMPLETE]
+    with catalog.read() as connection:
+        assert [status.serials for status in range_statuses(connection, complete=1)] == [serials]
+
+
+def test_an_index_that_went_backwards_brings_no_range_into_being(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    behind = (
+        '<?xml version="1.0"?><methodResponse><params><param><value>'
+        f"<int>{index.serial - 1}</int></value></param></params></methodResponse>"
+    )
+    index.faults = lambda request: Response(behind, media_type="text/xml") if request.url.path == "/pypi" else None
+    with pytest.raises(Exception, match="gone backwards"):
+        ask_next_ranges(crawler)
+    assert shown_states(catalog) == [ShownState.COMPLETE]
