@@ -268,6 +268,14 @@ visit_queue = Table(
     Index("ix_visit_queue_due", "scope", "state", "due_at", "project_id"),
 )
 
+rates = Table(
+    "rates",
+    metadata,
+    Column("name", Short, primary_key=True),
+    Column("due_at", Time, nullable=False, comment="when the next request may be sent, by the database's clock"),
+    comment="The limits that all workers share.",
+)
+
 dumps = Table(
     "dumps",
     metadata,

@@ -115,6 +115,15 @@ def upgrade() -> None:
     op.create_index(op.f("ix_projects_bucket_projects_normalized"), "projects", ["bucket", "normalized"], unique=False)
     op.create_index(op.f("ix_projects_shard_projects_id"), "projects", ["shard", "id"], unique=False)
     op.create_table(
+        "rates",
+        sa.Column("name", Short, nullable=False),
+        sa.Column(
+            "due_at", sa.Float(), nullable=False, comment="when the next request may be sent, by the database's clock"
+        ),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_rates")),
+        comment="The limits that all workers share.",
+    )
+    op.create_table(
         "serial_ranges",
         sa.Column("id", Key, nullable=False),
         sa.Column("start", sa.BigInteger(), nullable=False),
@@ -413,6 +422,7 @@ def downgrade() -> None:
     op.drop_table("dump_files")
     op.drop_table("snapshots")
     op.drop_table("serial_ranges")
+    op.drop_table("rates")
     op.drop_table("projects")
     op.drop_table("name_lists")
     op.drop_table("extract_packs")

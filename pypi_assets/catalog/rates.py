@@ -1,0 +1,109 @@
+"""A rate of requests that all workers of an instance share, kept in the catalog.
+
+A worker takes the next few slots of the rate in one short statement, and sends one request in each; so nobody sends in
+a slot of somebody else's, and a pause that the index asks for holds all of them.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable
+
+from sqlalchemy import ColumnElement, Double, case, cast, extract, func, literal, select, update
+
+from pypi_assets.catalog.database import Catalog, insert_missing
+from pypi_assets.catalog.tables import rates
+
+_MOST_AT_ONCE = 1_000
+
+
+class SharedRate:
+    """Grants at most `per_second` requests a second on average, `burst_s` seconds' worth at once after a rest.
+
+    It takes as many slots at once as it has use for in `block_s` seconds. Those that it does not use in time lapse.
+    Slots are told by the clock of the database on PostgreSQL, and by that of the machine on SQLite. A rate of
+    `math.inf` is one that can only be held.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        name: str,
+        per_second: float,
+        *,
+        block_s: float = 0.25,
+        burst_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._catalog = catalog
+        self._name = name
+        self._interval_s = 1 / per_second
+        self._slack_s = max(0.0, burst_s - self._interval_s)
+        self._block_s = block_s
+        self._most = max(1, int(min(per_second * block_s, _MOST_AT_ONCE)))
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._at_once = 1
+        self._left = 0
+        self._next = 0.0
+        self._taken_at = -math.inf
+        self._lapses_at = -math.inf
+        with catalog.write() as connection:
+            insert_missing(connection, rates, [{"name": name, "due_at": connection.scalar(select(self._now()))}])
+
+    def wait(self) -> None:
+        """Returns when the caller may send one request."""
+        with self._lock:
+            now = self._clock()
+            if not self._left or now > self._lapses_at:
+                self._take_slots(now)
+                now = self._clock()
+            due = self._next
+            self._next += self._interval_s
+            self._left -= 1
+        if due > now:
+            self._sleep(due - now)
+
+    def hold(self, seconds: float) -> None:
+        """Grants nothing to anyone for `seconds` from now, beyond what is already granted."""
+        with self._lock:
+            self._left = 0
+            self._move(lambda now: case((rates.c.due_at > now + seconds, rates.c.due_at), else_=now + seconds))
+
+    def _take_slots(self, now: float) -> None:
+        """Takes twice as many slots as the last time where those were soon used up, half as many where they were not.
+
+        Who uses few would otherwise take them from others, and who uses many would ask too often.
+        """
+        lasted = now - self._taken_at
+        if lasted < self._block_s:
+            self._at_once = min(self._at_once * 2, self._most)
+        elif lasted > 2 * self._block_s:
+            self._at_once = max(self._at_once // 2, 1)
+        span = self._at_once * self._interval_s
+        slack = self._slack_s
+        starts_in = self._move(
+            lambda now: case((rates.c.due_at > now - slack, rates.c.due_at), else_=now - slack) + span,
+            lambda now: rates.c.due_at - span - now,
+        )
+        self._taken_at = self._clock()
+        self._left, self._next = self._at_once, self._taken_at + starts_in
+        self._lapses_at = max(self._next + span, self._taken_at) + self._block_s
+
+    def _move(
+        self,
+        due_at: Callable[[ColumnElement[float]], ColumnElement[float]],
+        told: Callable[[ColumnElement[float]], ColumnElement[float]] = lambda now: now,
+    ) -> float:
+        """Moves the rate on to `due_at`, and returns what is `told` of it then."""
+        now = self._now()
+        moved = update(rates).where(rates.c.name == self._name).values(due_at=due_at(now)).returning(told(now))
+        with self._catalog.write() as connection:
+            return float(connection.execute(moved).scalar_one())
+
+    def _now(self) -> ColumnElement[float]:
+        if self._catalog.is_sqlite:
+            return literal(time.time(), Double)
+        return cast(extract("epoch", func.clock_timestamp()), Double)
