@@ -72,9 +72,9 @@ def main() -> None:
             settings = load_settings(
                 home=folder / "home", index_url=url, requests_per_second=10_000, max_connections=options.connections
             )
-            client = index_from(settings)
-            before, files, fetched = bare_loop(client, options.connections)
             catalog = catalog_from(settings)
+            client = index_from(settings, catalog)
+            before, files, fetched = bare_loop(client, options.connections)
             started = time.monotonic()
             with readers_from(settings) as readers:
                 crawl_full(crawler_from(settings, client, catalog, storage_from(settings), readers))

@@ -8,29 +8,42 @@ from urllib.parse import urlsplit
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.projects import Selection
+from pypi_assets.catalog.rates import SharedRate
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.rate import RateLimit
+from pypi_assets.index.rate import Rate, RateLimit
 from pypi_assets.settings import Settings, is_loopback
 from pypi_assets.storage.store import Storage, open_storage
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # what PyPI asks for
 
 
-def index_from(settings: Settings) -> IndexClient:
-    """A client of the index. Raises SettingsError where the index is not on this machine and no contact is set."""
+def index_from(settings: Settings, catalog: Catalog | None = None) -> IndexClient:
+    """A client of the index, which shares its rates with all that work on `catalog`, if one is given.
+
+    Raises SettingsError where the index is not on this machine and no contact is set.
+    """
     settings.require_contact()
     changelog_url = settings.resolved_changelog_url
     is_own_index = is_loopback(urlsplit(changelog_url).hostname)
+    calls_per_second = math.inf if is_own_index else _CHANGELOG_CALLS_PER_SECOND
+    rates: tuple[Rate, Rate]
+    if catalog is None:
+        rates = RateLimit(settings.requests_per_second), RateLimit(calls_per_second, burst_s=0)
+    else:
+        rates = (
+            SharedRate(catalog, "requests", settings.requests_per_second),
+            SharedRate(catalog, "changelog", calls_per_second, burst_s=0),
+        )
     return IndexClient(
         settings.index_url,
         changelog_url=changelog_url,
         contact=settings.contact,
         max_connections=settings.max_connections,
-        rate=RateLimit(settings.requests_per_second),
-        changelog_rate=RateLimit(math.inf if is_own_index else _CHANGELOG_CALLS_PER_SECOND, burst_s=0),
+        rate=rates[0],
+        changelog_rate=rates[1],
         allowed_file_hosts=settings.allowed_file_hosts,
         connect_timeout_s=settings.connect_timeout_s,
         read_timeout_s=settings.read_timeout_s,

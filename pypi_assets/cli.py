@@ -182,9 +182,10 @@ def _opened_catalog(settings: Settings) -> Iterator[Catalog]:
 @contextmanager
 def _opened_crawler() -> Iterator[Crawler]:
     settings = load_settings()
+    settings.require_contact()
     with (
-        index_from(settings) as index,
         _opened_catalog(settings) as catalog,
+        index_from(settings, catalog) as index,
         readers_from(settings) as readers,
         terminal.progress_shown() as report,
     ):

@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     ] = ()
     max_connections: Annotated[int, Field(ge=1, le=64, description="connections to the index at once, 1 to 64")] = 10
     requests_per_second: Annotated[
-        float, Field(gt=0, le=10_000, description="requests to the index a second, above 0, over all threads")
+        float, Field(gt=0, le=10_000, description="requests to the index a second, above 0, of all processes")
     ] = 20.0
     allowed_file_hosts: Annotated[
         tuple[str, ...],

@@ -72,7 +72,7 @@ class Parts:
 
     @cached_property
     def _index(self) -> IndexClient:
-        return self._given[0] or index_from(self.settings)
+        return self._given[0] or index_from(self.settings, self._catalog)
 
     @cached_property
     def _catalog(self) -> Catalog:

@@ -30,7 +30,7 @@ settings = load_settings(
 )
 catalog = catalog_from(settings)
 {"full": crawl_full, "incremental": crawl_incremental}[work](
-    crawler_from(settings, index_from(settings), catalog, storage_from(settings), readers_from(settings))
+    crawler_from(settings, index_from(settings, catalog), catalog, storage_from(settings), readers_from(settings))
 )
 """
 
