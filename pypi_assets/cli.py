@@ -30,6 +30,7 @@ from pypi_assets.catalog.queue import list_failed_visits
 from pypi_assets.catalog.range_states import range_statuses
 from pypi_assets.catalog.ranges import RangeError
 from pypi_assets.catalog.reads import list_failures
+from pypi_assets.catalog.rows import project_rows_at, providing_releases
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
@@ -46,7 +47,7 @@ from pypi_assets.distributions.workers import ReaderStartError
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.manifest import Manifest
 from pypi_assets.dumps.restore import restore_index
-from pypi_assets.dumps.rows import DumpDamagedError
+from pypi_assets.dumps.rows import DumpDamagedError, as_dumped
 from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.index.urls import redact
@@ -57,7 +58,7 @@ from pypi_assets.leveldbs.publish import BuildResult, build_version
 from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.verify import verify
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.readers import Answer, Reader
+from pypi_assets.lookup.readers import Answer, Reader, module_answer, project_answer
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.status import Status, ask_last_serial, read_status, status_to_json
 from pypi_assets.storage.store import Storage, StorageError
@@ -138,7 +139,7 @@ def leveldb() -> None:
 
 @cli.group()
 def lookup() -> None:
-    """Ask the newest LevelDB versions."""
+    """Ask the newest LevelDB versions; of an earlier serial, the catalog."""
 
 
 @cli.group()
@@ -154,6 +155,9 @@ def extracts() -> None:
 cli.add_command(devindex)
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_AT_SERIAL = click.option(
+    "--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published."
+)
 _DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="Only this dataset; default: each.")
 
 
@@ -496,33 +500,47 @@ def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool,
 
 @_command(lookup, "module", "yaml")
 @click.argument("name")
+@_AT_SERIAL
 @_JSON
-def lookup_module_command(name: str, as_json: bool) -> None:
+def lookup_module_command(name: str, at_serial: int | None, as_json: bool) -> None:
     """Which projects provide the module NAME, and in which versions."""
     if not name.strip():
         raise click.BadParameter("a module has a name, like google.auth", param_hint="NAME")
     settings = load_settings()
-    storage = storage_from(settings, read_only=True)
-    with open_latest("modules", storage, _private_folder(settings), check_hashes=False) as reader:
-        answer = reader.module(name)
-    _print_answer(reader, answer, f"no project provides the module {name}", ("project", "versions"), as_json)
+    if at_serial is not None:
+        with _opened_catalog(settings) as catalog:
+            serial = answerable_serial(catalog, at_serial)
+            answer = module_answer(serial, providing_releases(catalog, serial, name))
+    else:
+        storage = storage_from(settings, read_only=True)
+        with open_latest("modules", storage, _private_folder(settings), check_hashes=False) as reader:
+            _tell_skipped(reader)
+            answer = reader.module(name)
+    _print_answer(answer, f"no project provides the module {name}", ("project", "versions"), as_json)
 
 
 @_command(lookup, "project", "requests==2.32.3")
 @click.argument("requirement", metavar="NAME[==VERSION]")
+@_AT_SERIAL
 @_JSON
-def lookup_project_command(requirement: str, as_json: bool) -> None:
+def lookup_project_command(requirement: str, at_serial: int | None, as_json: bool) -> None:
     """What the distributions of a project, or of one version of it, require."""
     match = _REQUIREMENT.fullmatch(requirement)
     if match is None:
         raise click.BadParameter(f"{requirement!r} is neither a project's NAME nor NAME==VERSION")
     settings = load_settings()
-    storage = storage_from(settings, read_only=True)
-    with open_latest("depgraph", storage, _private_folder(settings), check_hashes=False) as reader:
-        answer = reader.project(match[1], match[2])
+    if at_serial is not None:
+        with _opened_catalog(settings) as catalog:
+            serial = answerable_serial(catalog, at_serial)
+            answer = project_answer(serial, map(as_dumped, project_rows_at(catalog, serial, match[1])), match[2])
+    else:
+        storage = storage_from(settings, read_only=True)
+        with open_latest("depgraph", storage, _private_folder(settings), check_hashes=False) as reader:
+            _tell_skipped(reader)
+            answer = reader.project(match[1], match[2])
     nothing = f"no distribution of {match[1]}{f' in version {match[2]}' if match[2] else ''} is known"
     columns = ("filename", "version", "requires_python", "yanked", "requires_dist")
-    _print_answer(reader, answer, nothing, columns, as_json)
+    _print_answer(answer, nothing, columns, as_json)
 
 
 def _private_folder(settings: Settings) -> Path:
@@ -530,11 +548,16 @@ def _private_folder(settings: Settings) -> Path:
     return settings.resolved_home / "leveldbs"
 
 
-def _print_answer(reader: Reader, answer: Answer, nothing: str, columns: Sequence[str], as_json: bool) -> None:
+def _tell_skipped(reader: Reader) -> None:
     for skipped in reader.skipped:
         say(f"not used: {skipped}")
+
+
+def _print_answer(answer: Answer, nothing: str, columns: Sequence[str], as_json: bool) -> None:
     if not answer.results:
         say(f"{nothing} as of serial {answer.serial}")
+    elif answer.version is None:
+        say(f"as of serial {answer.serial}, from the catalog")
     _print_rows(columns, answer.results, as_json)
 
 

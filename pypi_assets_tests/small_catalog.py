@@ -89,7 +89,11 @@ class SmallCatalog:
                     requires_python=requires_python,
                 )
             )
-            lists = store_lists(connection, [names for names in (modules, requires_dist) if names is not None])
+            lists = store_lists(
+                connection,
+                [] if requires_dist is None else [requires_dist],
+                [] if modules is None else [modules],
+            )
             connection.execute(
                 insert(distribution_data).values(
                     distribution_id=file_id,

@@ -82,6 +82,31 @@ def index(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         yield served
 
 
+def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"])
+    first = index.serial
+    commands.done("crawl", "full")
+    index.wheel("demo", "2.0")
+    index.wheel("other", "1.0", files={"demo_module/__init__.py": ""})
+    index.history.remove_release("demo", "1.0")
+    commands.done("crawl", "incremental")
+    commands.done("dump", "full", "--shards", "1")
+    commands.done("leveldb", "update")
+    for question in (("module", "demo_module"), ("project", "demo"), ("project", "demo==1.0"), ("project", "other")):
+        newest = commands.json("lookup", *question)
+        assert commands.json("lookup", *question, "--at-serial", index.serial) == newest
+    at_first = commands.done("lookup", "module", "demo_module", "--at-serial", first, "--json")
+    assert json.loads(at_first.stdout) == [{"project": "demo", "versions": ["1.0"]}]
+    assert at_first.stderr == f"as of serial {first}, from the catalog\n"
+    [then] = commands.json("lookup", "project", "Demo", "--at-serial", first)
+    assert (then["filename"], then["requires_dist"]) == ("demo-1.0-py3-none-any.whl", ["other-pkg>=2"])
+    nothing = commands.done("lookup", "project", "other", "--at-serial", first)
+    assert (nothing.stdout, nothing.stderr) == ("", f"no distribution of other is known as of serial {first}\n")
+    for serial in (0, index.serial + 1):
+        message = commands.refused("lookup", "module", "demo_module", "--at-serial", serial)
+        assert f"nothing can be told of serial {serial}, only of serials {first} to {index.serial}" in message
+
+
 def every_command(
     group: click.Group = cli, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:

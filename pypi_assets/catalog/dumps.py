@@ -9,37 +9,30 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Select,
-    and_,
     func,
     insert,
-    or_,
     select,
     update,
 )
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger import RangeState, complete_serial, lock_state, require_range, seal
-from pypi_assets.catalog.lists import StoredLists
 from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.rows import rows_at, stream_rows
 from pypi_assets.catalog.tables import (
     catalog_state,
     changes,
-    distribution_data,
     distributions,
     dump_files,
     dumps,
     live_intervals,
     projects,
-    releases,
-    yanked_intervals,
 )
 
 FULL_DUMP_SHARDS = (1, 16, 256)
 FILE_NAME = "python_distribution_data{shard:04d}{suffix}.json.gz"
-_ROWS_AT_A_TIME = 1_000
 
 
 class DumpKind(StrEnum):
@@ -312,16 +305,16 @@ def restore_dump(
 def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[str, object]]:
     """The rows of one shard of a full dump: what is live at its end, by project, version and filename."""
     width = 65_536 // dump.shards
-    query = _rows_at(dump.serials.end).where(
+    query = rows_at(dump.serials.end).where(
         projects.c.bucket.between(shard * width, (shard + 1) * width - 1),
         live_intervals.c.start.is_not(None),
     )
-    yield from _stream(catalog, query)
+    yield from stream_rows(catalog, query)
 
 
 def range_dump_rows(catalog: Catalog, dump: Dump) -> Iterator[dict[str, object]]:
     """For each distribution changed in the dump's range: its row if it is live at the end, else a tombstone."""
-    yield from _stream(catalog, _rows_at(dump.serials.end).where(distributions.c.id.in_(_changed(dump.serials))))
+    yield from stream_rows(catalog, rows_at(dump.serials.end).where(distributions.c.id.in_(_changed(dump.serials))))
 
 
 def count_changed(connection: Connection, serials: SerialRange) -> int:
@@ -335,88 +328,6 @@ def _changed(serials: SerialRange) -> Select[tuple[int]]:
         .where(changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end)
         .distinct()
     )
-
-
-def _covers(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
-    return and_(start <= serial, or_(end.is_(None), end > serial))
-
-
-def _rows_at(serial: int) -> Select[tuple[object, ...]]:
-    live, yanked, data = live_intervals, yanked_intervals, distribution_data
-    return (
-        select(
-            projects.c.name,
-            projects.c.normalized,
-            releases.c.version,
-            distributions,
-            live.c.start.label("live_since"),
-            yanked.c.start.label("yanked_since"),
-            data.c.outcome,
-            data.c.error_kind,
-            data.c.extractor_version,
-            data.c.metadata_version,
-            data.c.requires_python.label("metadata_requires_python"),
-            data.c.requires_dist_id,
-            data.c.modules_id,
-            data.c.details,
-        )
-        .select_from(distributions)
-        .join(projects, projects.c.id == distributions.c.project_id)
-        .join(releases, releases.c.id == distributions.c.release_id)
-        .join(data, data.c.distribution_id == distributions.c.id)
-        .outerjoin(live, and_(live.c.distribution_id == distributions.c.id, _covers(live.c.start, live.c.end, serial)))
-        .outerjoin(
-            yanked, and_(yanked.c.distribution_id == distributions.c.id, _covers(yanked.c.start, yanked.c.end, serial))
-        )
-        .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
-    )
-
-
-def _stream(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator[dict[str, object]]:
-    with catalog.read() as connection:
-        stored = StoredLists(connection)
-        result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
-        for rows in result.mappings().partitions():
-            lists = stored.load(row[column] for row in rows for column in ("requires_dist_id", "modules_id"))
-            for row in rows:
-                yield _row(dict(row), lists)
-
-
-def _row(row: dict[str, object], lists: dict[int, list[str]]) -> dict[str, object]:
-    head: dict[str, object] = {
-        "project": row["name"],
-        "normalized": row["normalized"],
-        "version": row["version"],
-        "filename": row["filename"],
-        "tombstone": row["live_since"] is None,
-    }
-    if head["tombstone"]:
-        return head
-    details = json.loads(str(row["details"] or "{}"))
-    requires_dist, modules = (row["requires_dist_id"], row["modules_id"])
-    return head | {
-        "kind": row["kind"],
-        "url": row["url"],
-        "sha256": row["sha256"],
-        "size": row["size"],
-        "uploaded_at": row["uploaded_at"],
-        "requires_python": row["requires_python"] or row["metadata_requires_python"],
-        "yanked": row["yanked_since"] is not None,
-        "yanked_reason": row["yanked_reason"] if row["yanked_since"] is not None else None,
-        "core_metadata_sha256": row["core_metadata_sha256"],
-        "live_since": row["live_since"],
-        "outcome": row["outcome"],
-        "error_kind": row["error_kind"],
-        "extractor_version": row["extractor_version"],
-        "metadata_version": row["metadata_version"],
-        "requires_dist": lists[requires_dist] if isinstance(requires_dist, int) else None,
-        "provides_extra": details.get("provides_extra", []),
-        "modules": lists[modules] if isinstance(modules, int) else None,
-        "modules_by": details.get("modules_by"),
-        "requires_by": details.get("requires_by"),
-        "stubs": details.get("stubs", []),
-        "left_out": details.get("left_out", 0),
-    }
 
 
 def _dump(row: object) -> Dump:

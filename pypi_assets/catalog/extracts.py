@@ -213,7 +213,8 @@ def store_reprocessed(
     stored = [(old, new) for old, new in changed if old.place.distribution_id in unmoved]
     lists = store_lists(
         connection,
-        [names for _, record in stored for names in (record.requires_dist, record.modules) if names is not None],
+        [record.requires_dist for _, record in stored if record.requires_dist is not None],
+        [record.modules for _, record in stored if record.modules is not None],
     )
     rows = [
         {"changed_id": old.place.distribution_id, "extractor_version": EXTRACTOR_VERSION}

@@ -1,44 +1,90 @@
-"""Lists of names (modules, requirements), each stored once by the hash of its content."""
+"""Lists of names (modules, requirements), each stored once by the hash of its content.
+
+Of each list of modules the top-level names are stored as well, so that the lists that hold a module are found.
+"""
 
 import hashlib
 import json
 import zlib
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import orjson
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
-from pypi_assets.catalog.database import insert_missing
-from pypi_assets.catalog.tables import name_lists
+from pypi_assets.catalog.database import insert_missing, storable
+from pypi_assets.catalog.tables import module_roots, name_lists
+from pypi_assets.index.models import LONGEST_NAME
 
 _CACHED_LISTS = 4_096
+_AT_A_TIME = 1_000
+
+_T = TypeVar("_T")
 
 
-def store_lists(connection: Connection, lists: Iterable[Sequence[str]]) -> dict[tuple[str, ...], int]:
-    """Stores those of `lists` that are not there yet; returns the id of each."""
-    contents = {tuple(names): to_json(names) for names in lists}
+def store_lists(
+    connection: Connection, requirements: Iterable[Sequence[str]], modules: Iterable[Sequence[str]] = ()
+) -> dict[tuple[str, ...], int]:
+    """Stores those of the lists that are not there yet; returns the id of each.
+
+    The lists of `modules` can be found by their top-level names afterwards.
+    """
+    of_modules = {tuple(names) for names in modules}
+    contents = {names: to_json(names) for names in {*map(tuple, requirements), *of_modules}}
     digests = {names: _digest(content) for names, content in contents.items()}
     found = _find_lists(connection, set(digests.values()))
     rows = [
-        {"sha256": digests[names], "length": len(names), "content": zlib.compress(content)}
+        {
+            "sha256": digests[names],
+            "length": len(names),
+            "content": zlib.compress(content),
+            "has_roots": names in of_modules,
+        }
         for names, content in contents.items()
         if digests[names] not in found
     ]
     insert_missing(connection, name_lists, sorted(rows, key=lambda row: str(row["sha256"])))
+    rootless = {names for names in of_modules if not found.get(digests[names], (0, False))[1]}
     found |= _find_lists(connection, {str(row["sha256"]) for row in rows})
-    return {names: found[digest] for names, digest in digests.items()}
+    ids = {names: found[digest][0] for names, digest in digests.items()}
+    _store_roots(connection, {ids[names]: names for names in rootless})
+    _mark_rooted(connection, [ids[names] for names in rootless if not found[digests[names]][1]])
+    return ids
 
 
-def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    wanted = sorted(digests)
-    for start in range(0, len(wanted), 1_000):
-        query = select(name_lists.c.sha256, name_lists.c.id).where(
-            name_lists.c.sha256.in_(wanted[start : start + 1_000])
+def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, tuple[int, bool]]:
+    """Of each list that is there, its id and whether its top-level names are stored."""
+    found: dict[str, tuple[int, bool]] = {}
+    for wanted in _chunks(sorted(digests)):
+        query = select(name_lists.c.sha256, name_lists.c.id, name_lists.c.has_roots).where(
+            name_lists.c.sha256.in_(wanted)
         )
-        found.update((sha256, list_id) for sha256, list_id in connection.execute(query))
+        found.update((row.sha256, (row.id, row.has_roots)) for row in connection.execute(query))
     return found
+
+
+def _store_roots(connection: Connection, lists: Mapping[int, Sequence[str]]) -> None:
+    rows = [{"name": root, "list_id": id_} for id_ in sorted(lists) for root in sorted({*map(_root, lists[id_])})]
+    insert_missing(connection, module_roots, rows)
+
+
+def _mark_rooted(connection: Connection, ids: Sequence[int]) -> None:
+    """Of lists that were stored as requirements first."""
+    for some in _chunks(sorted(ids)):
+        connection.execute(update(name_lists).where(name_lists.c.id.in_(some)).values(has_roots=True))
+
+
+def _root(module: str) -> str:
+    return storable(module.partition(".")[0][:LONGEST_NAME])
+
+
+def lists_with_module(connection: Connection, module: str) -> Iterator[int]:
+    """The ids of the lists that hold `module`."""
+    of_root = connection.scalars(select(module_roots.c.list_id).where(module_roots.c.name == _root(module))).all()
+    for ids in _chunks(of_root):
+        lists = StoredLists(connection).load(ids)
+        yield from (list_id for list_id in ids if module in lists[list_id])
 
 
 class StoredLists:
@@ -52,16 +98,17 @@ class StoredLists:
         """The lists with these ids; None is left out."""
         wanted = {list_id for list_id in ids if list_id is not None}
         loaded = {list_id: self._cache[list_id] for list_id in wanted if list_id in self._cache}
-        missing = sorted(wanted - loaded.keys())
-        for start in range(0, len(missing), 1_000):
-            query = select(name_lists.c.id, name_lists.c.content).where(
-                name_lists.c.id.in_(missing[start : start + 1_000])
-            )
+        for missing in _chunks(sorted(wanted - loaded.keys())):
+            query = select(name_lists.c.id, name_lists.c.content).where(name_lists.c.id.in_(missing))
             for list_id, content in self._connection.execute(query):
                 loaded[list_id] = self._cache[list_id] = json.loads(zlib.decompress(content))
         while len(self._cache) > _CACHED_LISTS:
             self._cache.popitem(last=False)
         return loaded
+
+
+def _chunks(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    return (items[start : start + _AT_A_TIME] for start in range(0, len(items), _AT_A_TIME))
 
 
 def list_digest(names: Sequence[str]) -> str:

@@ -228,7 +228,8 @@ def store_reads(
     records = [read.record for read in finished if read.record is not None]
     lists = store_lists(
         connection,
-        [names for record in records for names in (record.requires_dist, record.modules) if names is not None],
+        [record.requires_dist for record in records if record.requires_dist is not None],
+        [record.modules for record in records if record.modules is not None],
     )
     for is_waiting in (True, False):
         for has_record in (True, False):

@@ -138,6 +138,12 @@ changes = Table(
     ),
     UniqueConstraint("distribution_id", "serial", "cause", "logged_serial"),
     Index(None, "logged_serial"),
+    Index(
+        "ix_changes_unexplained",
+        "logged_serial",
+        sqlite_where=text("cause = 'unexplained'"),
+        postgresql_where=text("cause = 'unexplained'"),
+    ),
 )
 
 name_lists = Table(
@@ -147,7 +153,17 @@ name_lists = Table(
     Column("sha256", Short, nullable=False, unique=True),
     Column("length", Integer, nullable=False),
     Column("content", LargeBinary, nullable=False, comment="a JSON array of strings, zlib-compressed"),
+    Column("has_roots", Boolean, nullable=False, server_default=false(), comment="true: module_roots knows it"),
     comment="Lists of modules and of requirements, each stored once.",
+)
+
+module_roots = Table(
+    "module_roots",
+    metadata,
+    Column("name", Text, primary_key=True, comment="the part before the first dot, cut short where it is very long"),
+    Column("list_id", ForeignKey("name_lists.id"), primary_key=True),
+    sqlite_with_rowid=False,
+    comment="Which lists of modules hold a module of that top-level name.",
 )
 
 extract_packs = Table(
@@ -175,7 +191,7 @@ distribution_data = Table(
     Column("metadata_version", Text),
     Column("requires_python", Text),
     Column("requires_dist_id", ForeignKey("name_lists.id")),
-    Column("modules_id", ForeignKey("name_lists.id")),
+    Column("modules_id", ForeignKey("name_lists.id"), index=True),
     Column("details", Text, comment="JSON: what else the record says, see docs/formats.md"),
     Column("pack_id", ForeignKey("extract_packs.id"), comment="where the extract lies; null: nothing was extracted"),
     Column("pack_offset", BigInteger),

@@ -128,6 +128,12 @@ def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
     raise DumpDamagedError(f"{name} ends after row {count} without the end of its array")
 
 
+def as_dumped(row: Row) -> Row:
+    """The row as it comes back from a dump."""
+    dumped: Row = orjson.loads(_encode(row))
+    return dumped
+
+
 def _encode(row: Row) -> bytes:
     try:
         return orjson.dumps(row)

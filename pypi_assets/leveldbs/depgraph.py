@@ -62,6 +62,11 @@ def decode_distribution(record_key: bytes, value: bytes) -> dict[str, object]:
     }
 
 
+def told(row: Row) -> dict[str, object]:
+    """What is told of a row of a dump once it is here."""
+    return decode_distribution(_distribution_key(row["normalized"], row), _value(row))
+
+
 def version_of(record_key: bytes) -> str:
     """The version that a distribution's key names."""
     return record_key.decode().split("\0", 3)[2]

@@ -1,23 +1,52 @@
 """Answers from one version of a dataset: which distributions provide a module, and what a project requires."""
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import plyvel
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from pypi_assets.leveldbs import depgraph, modules
-from pypi_assets.leveldbs.records import damage_told, scan
-from pypi_assets.leveldbs.version_order import version_key
+from pypi_assets.leveldbs.records import Row, damage_told, scan
+from pypi_assets.leveldbs.version_order import VersionKey, version_key
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found, in the LevelDB `version` that shows the index as it was at `serial`. Nothing is an answer too."""
+    """What was found, as the index was at `serial`: in the LevelDB `version`, or elsewhere where that is None.
 
-    version: int
+    Nothing is an answer too.
+    """
+
+    version: int | None
     serial: int
     results: tuple[dict[str, object], ...]
+
+
+def module_answer(serial: int, releases: Iterable[tuple[str, str, str]]) -> Answer:
+    """What `ModulesReader.module` answers where `releases` provide it: (normalized name, project, version) each."""
+    names: dict[str, str] = {}
+    versions: defaultdict[str, set[str]] = defaultdict(set)
+    for normalized, project, version in releases:
+        names[normalized] = project
+        versions[normalized].add(version)
+    found = ((names[one], sorted(versions[one], key=version_key)) for one in sorted(names))
+    return Answer(None, serial, tuple({"project": project, "versions": known} for project, known in found))
+
+
+def project_answer(serial: int, rows: Iterable[Row], version: str | None = None) -> Answer:
+    """What `DepgraphReader.project` answers of the rows of a project's live distributions, as dumps give them."""
+    found = [depgraph.told(row) for row in rows if _is_wanted(row["version"], version)]
+    return Answer(None, serial, tuple(sorted(found, key=_by_version)))
+
+
+def _is_wanted(version: str, wanted: str | None) -> bool:
+    return wanted is None or canonicalize_version(version) == canonicalize_version(wanted)
+
+
+def _by_version(result: dict[str, object]) -> tuple[VersionKey, str]:
+    return version_key(str(result["version"])), str(result["filename"])
 
 
 class Reader:
@@ -70,11 +99,10 @@ class DepgraphReader(Reader):
         Names are compared normalized and versions canonically. The results' fields are those of docs/formats.md:
         `requires_dist` None means unknown. Raises LeveldbDamagedError.
         """
-        wanted = None if version is None else canonicalize_version(version)
         with damage_told(self._name):
             found = [
                 depgraph.decode_distribution(key, value)
                 for key, value in scan(self._db, depgraph.project_prefix(canonicalize_name(name)))
-                if wanted is None or canonicalize_version(depgraph.version_of(key)) == wanted
+                if _is_wanted(depgraph.version_of(key), version)
             ]
-        return self._answer(sorted(found, key=lambda row: (version_key(str(row["version"])), str(row["filename"]))))
+        return self._answer(sorted(found, key=_by_version))

@@ -11,6 +11,7 @@ from sqlalchemy import event, text
 from pypi_assets.catalog.answers import live_files
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import open_full_dump, open_range_dump, range_dump_rows
+from pypi_assets.catalog.rows import project_rows_at, providing_releases
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.crawl.packs import clean_packs
@@ -71,6 +72,8 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
             [result] = crawl_incremental(crawler)
             list(range_dump_rows(catalog, open_range_dump(catalog, result.serials)))
             list(live_files(catalog, project="project1"))
+            assert list(providing_releases(catalog, index.serial, "project1_module"))
+            assert list(project_rows_at(catalog, index.serial, "project1"))
             change_extractor_version(catalog)
             reprocess(catalog, index.storage, crawler.readers, project="project1")
             change_extractor_version(catalog)

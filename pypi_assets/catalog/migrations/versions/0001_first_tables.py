@@ -95,9 +95,27 @@ def upgrade() -> None:
         sa.Column("sha256", Short, nullable=False),
         sa.Column("length", sa.Integer(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False, comment="a JSON array of strings, zlib-compressed"),
+        sa.Column(
+            "has_roots",
+            sa.Boolean(),
+            server_default=sa.false(),
+            nullable=False,
+            comment="true: module_roots knows it",
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_name_lists")),
         sa.UniqueConstraint("sha256", name=op.f("uq_name_lists_sha256")),
         comment="Lists of modules and of requirements, each stored once.",
+    )
+    op.create_table(
+        "module_roots",
+        sa.Column(
+            "name", Text, nullable=False, comment="the part before the first dot, cut short where it is very long"
+        ),
+        sa.Column("list_id", Key, nullable=False),
+        sa.ForeignKeyConstraint(["list_id"], ["name_lists.id"], name=op.f("fk_module_roots_list_id_name_lists")),
+        sa.PrimaryKeyConstraint("name", "list_id", name=op.f("pk_module_roots")),
+        sqlite_with_rowid=False,
+        comment="Which lists of modules hold a module of that top-level name.",
     )
     op.create_table(
         "projects",
@@ -326,6 +344,14 @@ def upgrade() -> None:
         ),
     )
     op.create_index(op.f("ix_changes_logged_serial"), "changes", ["logged_serial"], unique=False)
+    op.create_index(
+        "ix_changes_unexplained",
+        "changes",
+        ["logged_serial"],
+        unique=False,
+        sqlite_where=sa.text("cause = 'unexplained'"),
+        postgresql_where=sa.text("cause = 'unexplained'"),
+    )
     op.create_table(
         "distribution_data",
         sa.Column("distribution_id", Key, nullable=False),
@@ -366,6 +392,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("distribution_id", name=op.f("pk_distribution_data")),
         comment="What was read from each distribution, or why nothing was.",
     )
+    op.create_index(op.f("ix_distribution_data_modules_id"), "distribution_data", ["modules_id"], unique=False)
     op.create_index(op.f("ix_distribution_data_outcome"), "distribution_data", ["outcome"], unique=False)
     op.create_index(
         op.f("ix_distribution_data_pack_id_distribution_data_pack_offset"),
@@ -424,6 +451,7 @@ def downgrade() -> None:
     op.drop_table("serial_ranges")
     op.drop_table("rates")
     op.drop_table("projects")
+    op.drop_table("module_roots")
     op.drop_table("name_lists")
     op.drop_table("extract_packs")
     op.drop_table("leveldb_versions")

@@ -1,0 +1,120 @@
+"""Of any serial, the catalog answers what the LevelDB versions of that serial answered when they were the newest."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.rows import project_rows_at, providing_releases
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.rows import as_dumped
+from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.readers import module_answer, project_answer
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+PROJECTS = ("Demo.Pkg", "other", "third")
+VERSIONS = ("1.0", "1.0.0", "2", "10", "no version")
+MODULES = ("demo", "demo.a", "demo.a.b", "other", "tests", "größe", "requests>=2")
+QUESTIONS = (*MODULES, "demo.b", "dem", "demo.", ".demo", "", "unknown", "m" * 600, "half \udc80", "nul\0")
+
+files = st.fixed_dictionaries(
+    {
+        "project": st.sampled_from(PROJECTS),
+        "version": st.sampled_from(VERSIONS),
+        "suffix": st.sampled_from([".tar.gz", "-py3-none-any.whl", "-cp311-cp311-win_amd64.whl"]),
+        "modules": st.none() | st.lists(st.sampled_from([*MODULES, "m" * 600]), max_size=4).map(tuple),
+        "requires_dist": st.none() | st.lists(st.sampled_from(["requests>=2", "demo"]), max_size=2).map(tuple),
+        "requires_python": st.sampled_from([None, ">=3.8"]),
+    }
+)
+batches = st.lists(
+    st.lists(st.tuples(files, st.sampled_from(["add", "remove", "yank"])), min_size=1, max_size=6),
+    min_size=1,
+    max_size=3,
+)
+
+
+def published_answers(storage: Storage) -> dict[object, object]:
+    with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
+        return {
+            question: modules.module(question.encode(errors="replace").decode()).results for question in QUESTIONS
+        } | {
+            (project, version): depgraph.project(project, version).results
+            for project in (*PROJECTS, "demo_pkg", "unknown")
+            for version in (None, *VERSIONS, "v1")
+        }
+
+
+def answers_at(small: SmallCatalog, serial: int) -> dict[object, object]:
+    catalog = small.catalog
+    return {
+        question: module_answer(serial, providing_releases(catalog, serial, question)).results for question in QUESTIONS
+    } | {
+        (project, version): project_answer(
+            serial, map(as_dumped, project_rows_at(catalog, serial, project)), version
+        ).results
+        for project in (*PROJECTS, "demo_pkg", "unknown")
+        for version in (None, *VERSIONS, "v1")
+    }
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(batches=batches)
+def test_answers_equal_those_of_the_leveldbs_of_that_serial(batches):
+    with tempfile.TemporaryDirectory() as folder:
+        small = small_catalog(Path(folder))
+        storage = open_storage((Path(folder) / "storage").as_uri())
+        serial, state, published = 0, dict[str, str](), {}
+        for batch in batches:
+            for file, action in batch:
+                serial += 1
+                filename = f"{file['project']}-{file['version']}{file['suffix']}"
+                if filename not in state:
+                    small.add(serial, filename=filename, **{k: v for k, v in file.items() if k != "suffix"})
+                    state[filename] = "live"
+                elif action == "remove" and state[filename] != "removed":
+                    small.remove(serial, filename)
+                    state[filename] = "removed"
+                elif action == "yank" and state[filename] == "live":
+                    small.yank(serial, filename)
+                    state[filename] = "yanked"
+            small.complete(serial)
+            full_dump(small.catalog, storage, 1)
+            for dataset in ("modules", "depgraph"):
+                build_version(dataset, storage=storage, catalog=small.catalog)
+            published[serial] = published_answers(storage)
+        for at, expected in published.items():
+            assert answers_at(small, at) == expected
+        small.catalog.close()
+
+
+def test_a_module_is_found_by_its_root_and_told_apart_from_its_siblings(tmp_path: Path):
+    small = small_catalog(tmp_path)
+    small.add(1, "Demo", "1", "demo-1.zip", modules=("space.one",), requires_dist=("two",))
+    small.add(2, "Demo", "2", "demo-2.zip", modules=("space.one", "two"))
+    small.add(3, "other", "1", "other-1.zip", modules=("two",), requires_dist=("space.one",))
+    small.remove(4, "demo-2.zip")
+
+    def provided(module: str, serial: int) -> object:
+        return module_answer(serial, providing_releases(small.catalog, serial, module)).results
+
+    assert provided("space.one", 3) == ({"project": "Demo", "versions": ["1", "2"]},)
+    assert provided("space", 3) == ()
+    assert provided("two", 2) == ({"project": "Demo", "versions": ["2"]},)
+    assert provided("two", 4) == ({"project": "other", "versions": ["1"]},)
+    small.catalog.close()
+
+
+@pytest.mark.parametrize("length", [511, 512, 513, 5_000])
+def test_module_names_of_any_length(tmp_path: Path, length: int):
+    small = small_catalog(tmp_path)
+    name = "größe" * length
+    small.add(1, "demo", "1", "demo-1.zip", modules=(name[:length], name[:length] + ".x"))
+    for module in (name[:length], name[:length] + ".x"):
+        assert list(providing_releases(small.catalog, 1, module)) == [("demo", "demo", "1")]
+    assert list(providing_releases(small.catalog, 1, name[: length + 1])) == []
+    small.catalog.close()
