@@ -32,6 +32,7 @@ MAX_MESSAGE_BYTES = 256 * MIB
 _LENGTH_BYTES = 4
 
 Received = TypeVar("Received")
+Result = TypeVar("Result")
 Size = Annotated[int, msgspec.Meta(ge=0, le=MAX_MESSAGE_BYTES)]
 
 
@@ -68,9 +69,13 @@ class ReadJob(Message, frozen=True):
 
 
 class JudgeJob(Message, frozen=True):
-    """To the reader: make the records of these extracts, and send each one once it is made."""
+    """To the reader: make the records of these extracts, and send those that take `together_s` seconds together.
+
+    Each is sent alone where that is 0.
+    """
 
     extracts: list[StoredExtract]
+    together_s: float
 
 
 class Data(Message, frozen=True):
@@ -124,8 +129,10 @@ class Failed(Message, frozen=True):
     is_last: bool
 
 
-class Unchanged(Message, frozen=True):
-    """From the reader: the record of an extract is the one that its digest tells."""
+class Judged(Message, frozen=True):
+    """From the reader: what came of the next extracts of a JudgeJob; None where the record is the one of the digest."""
+
+    results: Annotated[list[DistributionRecord | Failed | None], msgspec.Meta(min_length=1)]
 
 
 class Mismatch(Message, frozen=True):
@@ -153,7 +160,7 @@ FromReader = (
     | Sidecar
     | Extracted
     | Finished
-    | Unchanged
+    | Judged
     | Failed
     | Mismatch
     | MachineFailure
@@ -266,25 +273,45 @@ def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished 
     return Finished(make_record(extract, job.filename, project=job.project))
 
 
-def _judge(stored: StoredExtract) -> Finished | Unchanged:
+def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> None:
+    failed = _attempt(lambda: channel.send(_read(channel, job, limits)))
+    if failed is not None:
+        channel.send(failed)
+        if failed.is_last:
+            raise SystemExit
+
+
+def _serve_judge(channel: Channel[ToReader], job: JudgeJob, processor_seconds: float) -> None:
+    results: list[DistributionRecord | Failed | None] = []
+    for number, stored in enumerate(job.extracts, 1):
+        if not results:
+            _limit_processor_time(processor_seconds)
+            sent_at = time.monotonic()
+        result = _attempt(partial(_judge, stored))
+        results.append(result)
+        is_last = isinstance(result, Failed) and result.is_last
+        if is_last or number == len(job.extracts) or time.monotonic() - sent_at >= job.together_s:
+            channel.send(Judged(results))
+            results = []
+        if is_last:
+            raise SystemExit
+
+
+def _judge(stored: StoredExtract) -> DistributionRecord | None:
     record = make_record(decode_extract(stored.content), stored.filename, project=stored.project)
-    return Unchanged() if record_digest(record) == stored.digest else Finished(record)
+    return None if record_digest(record) == stored.digest else record
 
 
-def _send_result(channel: Channel[ToReader], work: Callable[[], Message]) -> None:
-    """Does `work` and sends what came of it, whatever that is."""
+def _attempt(work: Callable[[], Result]) -> Result | Failed:
+    """What comes of `work`, whatever that is."""
     try:
-        channel.send(work())
-        return
+        return work()
     except MemoryError:
         kind, text = ErrorKind.LIMIT_EXCEEDED, "reading takes too much memory"
     except Exception as error:  # noqa: BLE001 - whatever a file makes of the reader costs that file alone
         kind, text = ErrorKind.READER_FAILURE, f"the reader failed: {type(error).__name__}: {error}"
     # Only here has the error let go of what filled the memory. What is left of it would be the next file's burden.
-    is_last = kind == ErrorKind.LIMIT_EXCEEDED
-    channel.send(Failed(kind, printable(text), is_last))
-    if is_last:
-        raise SystemExit
+    return Failed(kind, printable(text), is_last=kind == ErrorKind.LIMIT_EXCEEDED)
 
 
 def _limit(what: int, soft: int) -> None:
@@ -316,11 +343,9 @@ def _serve(channel: Channel[ToReader]) -> None:
         match channel.receive():
             case ReadJob() as job:
                 _limit_processor_time(setup.processor_seconds)
-                _send_result(channel, partial(_read, channel, job, setup.limits))
-            case JudgeJob(extracts=extracts):
-                for stored in extracts:
-                    _limit_processor_time(setup.processor_seconds)
-                    _send_result(channel, partial(_judge, stored))
+                _serve_read(channel, job, setup.limits)
+            case JudgeJob() as job:
+                _serve_judge(channel, job, setup.processor_seconds)
             case message:
                 raise TypeError(f"{message!r:.100} instead of a job")
 

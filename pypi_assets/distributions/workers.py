@@ -36,6 +36,7 @@ from pypi_assets.distributions.worker_process import (
     Failed,
     Finished,
     FromReader,
+    Judged,
     JudgeJob,
     MachineFailure,
     Message,
@@ -46,7 +47,6 @@ from pypi_assets.distributions.worker_process import (
     Setup,
     Sidecar,
     StoredExtract,
-    Unchanged,
 )
 
 __all__ = ["FinishedReading", "ReaderFailure", "ReaderPool", "ReaderStartError", "StoredExtract"]
@@ -58,6 +58,8 @@ GRACE_S = 5.0
 """How long a reader may be silent beyond twice its processor time, since machines are busy."""
 START_S = 60.0
 """How long a reader may take to start."""
+TOGETHER_S = 0.1
+"""How long a reader may make records before it sends them together."""
 _INHERITED = ("DYLD_", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TEMP", "TMP")
 
 
@@ -163,29 +165,31 @@ class ReaderPool:
         """The record of each extract, in their order, as `make_record` makes it; None where its digest tells the same.
 
         An extract that makes its reader die, hang or fail has a ReaderFailure instead; the others have their records.
-        Raises ReaderStartError.
+        Records are sent some at a time. So where the reader dies, those that it kept back are made again, each sent
+        alone, and the one that is missing when a reader dies again was its death. Raises ReaderStartError.
         """
         records: list[DistributionRecord | ReaderFailure | None] = []
+        together_s = TOGETHER_S
         while len(records) < len(extracts):
             with self._borrowed() as worker:
                 try:
-                    worker.start_job(JudgeJob(list(extracts[len(records) :])))
-                    while len(records) < len(extracts) and worker.has_job:
+                    worker.start_job(JudgeJob(list(extracts[len(records) :]), together_s))
+                    while worker.has_job:
                         message = worker.receive()
-                        is_last = False
-                        match message:
-                            case Finished(record=record):
-                                records.append(record)
-                            case Unchanged():
-                                records.append(None)
-                            case Failed(kind=kind, text=text, is_last=is_last):
-                                records.append(ReaderFailure(kind, text))
-                            case _:
-                                raise worker.misbehaved(message)
+                        if not isinstance(message, Judged) or len(records) + len(message.results) > len(extracts):
+                            raise worker.misbehaved(message)
+                        records += [
+                            ReaderFailure(result.kind, result.text) if isinstance(result, Failed) else result
+                            for result in message.results
+                        ]
+                        last = message.results[-1]
+                        is_last = isinstance(last, Failed) and last.is_last
                         if is_last or len(records) == len(extracts):
                             worker.finish_job(is_last=is_last)
-                except _ReaderDiedError as died:  # records are sent as they are made: the next one was its death
-                    records.append(ReaderFailure(died.kind, died.text))
+                except _ReaderDiedError as died:
+                    if together_s == 0:
+                        records.append(ReaderFailure(died.kind, died.text))
+                    together_s = TOGETHER_S if together_s == 0 else 0
         return records
 
     def close(self) -> None:

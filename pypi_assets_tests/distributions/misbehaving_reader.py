@@ -12,6 +12,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pypi_assets.distributions import worker_process
 
 make_record = worker_process.make_record
@@ -42,6 +44,9 @@ def misbehave(filename: str) -> None:
             b"x" * 2**33
         case "babble":
             os.write(0, b"\0\0\0\3abc")
+        case "excess":
+            content = msgspec.msgpack.encode(worker_process.Judged([None] * 99))
+            os.write(0, len(content).to_bytes(4) + content)
 
 
 def misbehaving_record(extract: Any, filename: str, **options: Any) -> Any:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from pypi_assets.distributions.extracts import decode_extract, encode_extract
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.reader import make_record, read_distribution
+from pypi_assets.distributions.records import record_digest
 from pypi_assets.distributions.sources import FileSource, MismatchError
 from pypi_assets.distributions.workers import ReaderFailure, ReaderPool, ReaderStartError, StoredExtract
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, zip_bytes
@@ -184,6 +185,7 @@ def test_a_stream_is_read_no_further_than_needed(tmp_path: Path, pool: ReaderPoo
         ("exit", ErrorKind.READER_FAILURE, "the reader died: exit status 3"),
         ("raise", ErrorKind.READER_FAILURE, "the reader failed: ZeroDivisionError: no\ufffdnumber"),
         ("babble", ErrorKind.READER_FAILURE, "the reader sent what was not asked for: "),
+        ("excess", ErrorKind.READER_FAILURE, "the reader sent what was not asked for: Judged(results=[None, "),
         ("stop", ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds"),
         pytest.param("fill", ErrorKind.LIMIT_EXCEEDED, "reading takes too much memory", marks=linux_only),
     ],
@@ -211,6 +213,27 @@ def test_a_misbehaving_reader_costs_one_record(
     for name, record in zip([names[0], *names[2:]], records, strict=True):
         assert isinstance(record, DistributionRecord)
         assert (record.filename, record.error) == (name, None)
+
+
+def test_of_many_extracts_only_those_that_kill_have_no_record(tmp_path: Path, faulty: ReaderPool) -> None:
+    projects = ["exit", "exit", "demo", "raise", "demo", "excess", "demo", "demo", "exit"]
+    content = finished_extract(tmp_path)
+    records = faulty.judge([StoredExtract(f"{name}-{at}.tar.gz", None, content) for at, name in enumerate(projects)])
+    filenames = [record.filename for record in records if isinstance(record, DistributionRecord)]
+    assert filenames == [f"demo-{at}.tar.gz" for at in (2, 4, 6, 7)]
+    kinds = [record.kind for record in records if isinstance(record, ReaderFailure)]
+    assert kinds == [ErrorKind.READER_FAILURE] * 5
+
+
+def test_a_reader_that_dies_and_then_not_costs_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    names = ["demo-1.0.tar.gz", "once-1.0.tar.gz", "demo-1.1.tar.gz"]
+    content = finished_extract(tmp_path)
+    records = faulty.judge([StoredExtract(name, None, content) for name in names])
+    assert [record.filename for record in records if isinstance(record, DistributionRecord)] == names
+    assert len(started) == 2
 
 
 @pytest.mark.parametrize("fault", ["crash", "raise", "stop", pytest.param("fill", marks=linux_only)])
@@ -354,7 +377,11 @@ def test_a_reader_is_limited_by_the_kernel(
     assert 1024**3 < limits[resource.RLIMIT_AS] < 2 * 1024**3
 
 
-def test_extracts_are_judged_in_their_order(tmp_path: Path, pool: ReaderPool) -> None:
+@pytest.mark.parametrize("together_s", [0, 60])
+def test_extracts_are_judged_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: ReaderPool, together_s: float
+) -> None:
+    monkeypatch.setattr(workers, "TOGETHER_S", together_s)
     paths = distributions(tmp_path)
     stored = []
     for path in paths:
@@ -365,6 +392,8 @@ def test_extracts_are_judged_in_their_order(tmp_path: Path, pool: ReaderPool) ->
     records = pool.judge(stored)
     assert records.pop(3) == ReaderFailure(ErrorKind.READER_FAILURE, failure_of(b"no extract"))
     assert records == [direct(path) for path in paths]
+    same = [replace(each, digest=record_digest(direct(path))) for each, path in zip(stored[:3], paths, strict=False)]
+    assert pool.judge([*same, *stored[3:]])[:3] == [None, None, None]
     assert pool.judge([]) == []
 
 
