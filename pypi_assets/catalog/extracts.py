@@ -42,11 +42,17 @@ class ExtractPlace:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """What is stored of a distribution with an extract. Lists are told by id and hash, None where they are unknown."""
+    """A record that was made of an extract: where that lies, the extractor's version, the record's `record_digest`."""
 
     place: ExtractPlace
     extractor_version: int
     digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordContent:
+    """What a stored record says. Lists are told by id and hash, None where they are unknown."""
+
     columns: Mapping[str, str | None]
     requires_dist: tuple[int, str] | None
     modules: tuple[int, str] | None
@@ -131,18 +137,11 @@ def _records() -> Select[Any]:
             data.pack_length,
             data.extractor_version,
             data.record_digest,
-            data.requires_dist_id,
-            _requires.c.sha256,
-            data.modules_id,
-            _modules.c.sha256,
-            *(data[name] for name in _COMPARED),
         )
         .select_from(distribution_data)
         .join(distributions, distributions.c.id == data.distribution_id)
         .join(projects, projects.c.id == distributions.c.project_id)
         .join(extract_packs, extract_packs.c.id == data.pack_id)
-        .outerjoin(_requires, _requires.c.id == data.requires_dist_id)
-        .outerjoin(_modules, _modules.c.id == data.modules_id)
     )
 
 
@@ -151,15 +150,8 @@ def _older_than(query: Select[Any], version: int) -> Select[Any]:
 
 
 def _record(row: Any) -> StoredRecord:
-    *place, version, digest, requires_dist_id, requires_dist_sha256, modules_id, modules_sha256 = row[: -len(_COMPARED)]
-    return StoredRecord(
-        place=ExtractPlace(*place),
-        extractor_version=version,
-        digest=digest,
-        columns=dict(zip(_COMPARED, row[-len(_COMPARED) :], strict=True)),
-        requires_dist=None if requires_dist_id is None else (requires_dist_id, requires_dist_sha256),
-        modules=None if modules_id is None else (modules_id, modules_sha256),
-    )
+    *place, version, digest = row
+    return StoredRecord(ExtractPlace(*place), version, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +171,7 @@ class NamesChange:
 
 
 def changed_names(
-    connection: Connection, changed: Sequence[tuple[StoredRecord, DistributionRecord]]
+    connection: Connection, changed: Sequence[tuple[RecordContent, DistributionRecord]]
 ) -> Iterator[tuple[NamesChange, NamesChange]]:
     """How modules and requirements of each of the records changed; only lists that differ are loaded."""
     stored = StoredLists(connection).load(
@@ -202,15 +194,15 @@ def store_reprocessed(
     connection: Connection,
     changed: Sequence[tuple[StoredRecord, DistributionRecord]],
     unchanged: Iterable[StoredRecord],
-) -> set[int]:
+) -> dict[int, RecordContent]:
     """Stores the records that changed, and of all of them the extractor's version.
 
-    A distribution that somebody has read anew meanwhile, or wants to, is left as it is. Returns the ids of those whose
-    change was stored.
+    A distribution that somebody has read anew meanwhile, or wants to, is left as it is. Returns what was stored of the
+    others that changed until now, by their ids.
     """
     _raise_versions(connection, unchanged)
-    unmoved = _lock_unmoved(connection, [old for old, _ in changed])
-    stored = [(old, new) for old, new in changed if old.place.distribution_id in unmoved]
+    before = _lock_unmoved(connection, [old for old, _ in changed])
+    stored = [(old, new) for old, new in changed if old.place.distribution_id in before]
     lists = store_lists(
         connection,
         [record.requires_dist for _, record in stored if record.requires_dist is not None],
@@ -229,7 +221,7 @@ def store_reprocessed(
     if rows:
         statement = update(distribution_data).where(distribution_data.c.distribution_id == bindparam("changed_id"))
         connection.execute(statement.values({name: bindparam(name) for name in rows[0] if name != "changed_id"}), rows)
-    return unmoved
+    return before
 
 
 def _raise_versions(connection: Connection, records: Iterable[StoredRecord]) -> None:
@@ -244,16 +236,41 @@ def _raise_versions(connection: Connection, records: Iterable[StoredRecord]) -> 
             )
 
 
-def _lock_unmoved(connection: Connection, records: Sequence[StoredRecord]) -> set[int]:
-    """The ids of those whose extract is still the one that was judged, locked until the transaction ends."""
+def _lock_unmoved(connection: Connection, records: Sequence[StoredRecord]) -> dict[int, RecordContent]:
+    """What is stored of those whose extract is still the one that was judged, locked until the transaction ends."""
     data = distribution_data.c
     places = {record.place.distribution_id: (record.place.pack_id, record.place.offset) for record in records}
     if not places:
-        return set()
+        return {}
     rows = connection.execute(
-        select(data.distribution_id, data.pack_id, data.pack_offset)
+        select(
+            data.distribution_id,
+            data.pack_id,
+            data.pack_offset,
+            data.requires_dist_id,
+            _requires.c.sha256,
+            data.modules_id,
+            _modules.c.sha256,
+            *(data[name] for name in _COMPARED),
+        )
+        .outerjoin(_requires, _requires.c.id == data.requires_dist_id)
+        .outerjoin(_modules, _modules.c.id == data.modules_id)
         .where(data.distribution_id.in_(places), data.outcome.in_(_MADE_OF_BYTES))
         .order_by(data.distribution_id)
-        .with_for_update()
+        .with_for_update(of=distribution_data)
     )
-    return {row.distribution_id for row in rows if places[row.distribution_id] == (row.pack_id, row.pack_offset)}
+    return {row[0]: _content(*row[3:]) for row in rows if places[row[0]] == row[1:3]}
+
+
+def _content(
+    requires_dist_id: int | None,
+    requires_dist_sha256: str,
+    modules_id: int | None,
+    modules_sha256: str,
+    *columns: str | None,
+) -> RecordContent:
+    return RecordContent(
+        columns=dict(zip(_COMPARED, columns, strict=True)),
+        requires_dist=None if requires_dist_id is None else (requires_dist_id, requires_dist_sha256),
+        modules=None if modules_id is None else (modules_id, modules_sha256),
+    )

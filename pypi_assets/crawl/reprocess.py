@@ -15,6 +15,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.extracts import (
     ExtractPlace,
     NamesChange,
+    RecordContent,
     StoredRecord,
     changed_names,
     count_older_than,
@@ -44,7 +45,8 @@ class Reprocessed:
     """What a reprocess did, counted in distributions.
 
     `changed` got another record, of which some gained or lost modules, require something else, or have another error
-    or none any more. `overtaken` changed too, but were read anew meanwhile, which counts. `unread` kept their record,
+    or none any more. `overtaken` were read anew meanwhile, which counts, beside what was made of their old extracts.
+    `unread` kept their record,
     since no new one could be made: `problems` says why of the first ones, and `broken_packs` names the packs that are
     missing or damaged. `examples` are a few changes of each sort.
     """
@@ -173,17 +175,18 @@ def _records(
 
 def _store(catalog: Catalog, judged: _Judged, result: Reprocessed, count: int) -> None:
     unchanged = [old for old, new in judged.made if new is None]
-    changed = [(old, new) for old, new in judged.made if new is not None]
+    made = [(old, new) for old, new in judged.made if new is not None]
+    before = catalog.transact(lambda connection: store_reprocessed(connection, made, unchanged))
+    changed = [
+        (old.place.filename, content, new)
+        for old, new in made
+        if (content := before.get(old.place.distribution_id)) and not content.is_like(new)  # whatever its digest said
+    ]
     with catalog.read() as connection:
-        names = list(changed_names(connection, changed))
-    stored = catalog.transact(lambda connection: store_reprocessed(connection, changed, unchanged))
-    for (old, new), (modules, requirements) in zip(changed, names, strict=True):
-        if old.is_like(new):  # whatever its digest said
-            continue
-        if old.place.distribution_id in stored:
-            _tally(result, old, new, modules, requirements)
-        else:
-            result.overtaken += 1
+        names = changed_names(connection, [(content, new) for _, content, new in changed])
+        for (filename, content, new), (modules, requirements) in zip(changed, names, strict=True):
+            _tally(result, filename, content, new, modules, requirements)
+    result.overtaken += len(made) - len(before)
     result.looked_at += count
     result.unread += count - len(judged.made)
     result.broken_packs += [pack for pack in judged.broken_packs if pack not in result.broken_packs]
@@ -191,9 +194,13 @@ def _store(catalog: Catalog, judged: _Judged, result: Reprocessed, count: int) -
 
 
 def _tally(
-    result: Reprocessed, old: StoredRecord, new: DistributionRecord, modules: NamesChange, requirements: NamesChange
+    result: Reprocessed,
+    filename: str,
+    old: RecordContent,
+    new: DistributionRecord,
+    modules: NamesChange,
+    requirements: NamesChange,
 ) -> None:
-    filename = old.place.filename
     result.changed += 1
     result.gained_modules += bool(modules.gained)
     result.lost_modules += bool(modules.lost)

@@ -2,13 +2,12 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from sqlalchemy import select, update
 from starlette.requests import Request
 
-from pypi_assets.catalog import extracts as stored_extracts
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.dumps import full_dump_rows, open_full_dump
 from pypi_assets.catalog.lists import store_lists
@@ -22,7 +21,7 @@ from pypi_assets.distributions import workers
 from pypi_assets.distributions.extracts import ExtractError
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.distributions.workers import ReaderPool, StoredExtract
 from pypi_assets_tests.served_index import ServedIndex
 
 DATA = distribution_data.c
@@ -225,13 +224,16 @@ def test_a_crawl_that_reads_a_distribution_meanwhile_wins(
     change(catalog, WHEEL, modules_id=("wrong",))
     change(catalog, NEW_WHEEL)
 
-    def overtake(*arguments: object) -> object:
+    judge = ReaderPool.judge
+
+    def overtake(readers: ReaderPool, extracts: Sequence[StoredExtract]) -> object:
+        judged = judge(readers, extracts)
         values = {"pack_id": None} if overtaken_by == "a read" else {"outcome": Outcome.PENDING}
         for filename in (WHEEL, NEW_WHEEL):
             change(catalog, filename, extractor_version=-1, **values)
-        return stored_extracts.changed_names(*arguments)  # type: ignore[arg-type]
+        return judged
 
-    monkeypatch.setattr(reprocessing, "changed_names", overtake)
+    monkeypatch.setattr(ReaderPool, "judge", overtake)
     result = run(crawled, catalog)
     assert (result.looked_at, result.changed, result.overtaken) == (2, 0, 1)
     assert [row["extractor_version"] for row in content(catalog)].count(-1) == 2
