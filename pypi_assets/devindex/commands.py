@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from pypi_assets.devindex.errors import DevIndexError
+from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import serve
 
@@ -52,12 +53,18 @@ def _do(folder: Path, done: str, operation: Callable[[History], int]) -> None:
 @_command("serve", "my-index --port 8137")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port to listen on; 0 takes a free one.")
+@click.option(
+    "--faults",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A fault plan (TOML): which requests meet which trouble.",
+)
 @click.option("--log-requests", is_flag=True, help="Write a line for each request to standard output.")
-def serve_command(folder: Path, host: str, port: int, log_requests: bool) -> None:
+def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_requests: bool) -> None:
     """Serve the index of FOLDER until interrupted; prints its URL once it answers."""
     with _refusals_told():
+        plan = None if faults is None else FaultPlan.load(faults)
         folder.mkdir(parents=True, exist_ok=True)
-        serve(folder, host, port, ready=click.echo, log_requests=log_requests)
+        serve(folder, host, port, ready=click.echo, faults=plan, log_requests=log_requests)
 
 
 @_command("add", "my-index dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")

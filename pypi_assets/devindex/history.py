@@ -9,9 +9,11 @@ import fcntl
 import os
 import shutil
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +24,9 @@ from pypi_assets.devindex.state import IndexState, Operation, OperationKind
 from pypi_assets.devindex.uploads import StoredFile, normal_version, read_upload
 
 METADATA_SUFFIX = ".metadata"
+
+_KEPT_STATES = 4
+"""How many states of the past are kept for the next that asks."""
 
 
 class History:
@@ -37,7 +42,9 @@ class History:
         self._path = self.folder / "history.jsonl"
         self._mutex = threading.RLock()
         self._state = IndexState()
-        self._inode = self._offset = self._lines = 0
+        self._earlier: dict[int, IndexState] = {}
+        self._inode = self._offset = 0
+        self._serials: list[int] = []  # after each operation
 
     def state(self) -> IndexState:
         """The state after every operation of the history; reads only what came since the last call.
@@ -56,6 +63,22 @@ class History:
             if status.st_size > self._offset:
                 self._replay()
             return self._state
+
+    def state_at(self, serial: int) -> IndexState:
+        """The state after the last operation whose serials are all at most `serial`; it must not be changed.
+
+        Raises HistoryError as `state` does.
+        """
+        with self._mutex:
+            state = self.state()
+            if serial >= (state.last_serial or 0):
+                return state
+            operations = bisect_right(self._serials, serial)
+            if operations not in self._earlier:
+                if len(self._earlier) == _KEPT_STATES:
+                    del self._earlier[next(iter(self._earlier))]
+                self._earlier[operations] = self._replay_first(operations)
+            return self._earlier[operations]
 
     def file_path(self, file: StoredFile) -> Path:
         """Where the bytes of `file` lie; a wheel's METADATA lies beside them, with METADATA_SUFFIX."""
@@ -173,25 +196,39 @@ class History:
         while rest:
             rest = rest[os.write(history, rest) :]
         os.fsync(history)
-        self._lines += 1
+        self._serials.append(self._state.last_serial or 0)
 
     def _forget(self) -> None:
         self._state = IndexState()
-        self._inode = self._offset = self._lines = 0
+        self._earlier = {}
+        self._inode = self._offset = 0
+        self._serials = []
 
     def _replay(self) -> None:
         with self._path.open("rb") as stream:
             stream.seek(self._offset)
             new = stream.read()
         for line in new[: new.rfind(b"\n") + 1].splitlines(keepends=True):
-            self._lines += 1
             try:
-                self._state.apply(Operation.from_record(orjson.loads(line)))
+                self._state.apply(_operation(line))
             except (OperationRefusedError, KeyError, TypeError, ValueError) as error:
-                text = f"{self._path}, line {self._lines}: cannot be replayed ({error}); mend the line or start anew"
+                number = len(self._serials) + 1
+                text = f"{self._path}, line {number}: cannot be replayed ({error}); mend the line or start anew"
                 self._forget()
                 raise HistoryError(text) from error
+            self._serials.append(self._state.last_serial or 0)
             self._offset += len(line)
+
+    def _replay_first(self, operations: int) -> IndexState:
+        state = IndexState()
+        with self._path.open("rb") as stream:
+            for line in islice(stream, operations):
+                state.apply(_operation(line))
+        return state
+
+
+def _operation(line: bytes) -> Operation:
+    return Operation.from_record(orjson.loads(line))
 
 
 def _isoformat(at: datetime | None) -> str:

@@ -3,6 +3,7 @@
 The server only reads: it looks for new lines of the history before each answer, whoever wrote them.
 """
 
+import asyncio
 import signal
 import socket
 import threading
@@ -14,6 +15,7 @@ from email.utils import format_datetime
 from hashlib import md5
 from pathlib import Path
 from types import FrameType, MappingProxyType
+from typing import Any
 
 import uvicorn
 from packaging.metadata import RawMetadata
@@ -22,26 +24,43 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from pypi_assets.devindex import negotiation, pages, xmlrpc_api
 from pypi_assets.devindex.history import METADATA_SUFFIX, History
+from pypi_assets.devindex.spoiling import AsOf
 from pypi_assets.devindex.state import IndexState
 from pypi_assets.devindex.uploads import parse_metadata, read_metadata
 
 Faults = Callable[[Request], Response | None]
-"""Sees each request first (a POST's body is in `request.state.body`) and may answer it instead of the index."""
+"""Sees each request first and may answer it instead of the index, or spoil the index's answer (see .spoiling).
 
+`request.state` holds a POST's `body`, the index's `own_answer` to this request, and the connection's `transport`; the
+last two are for the answer that the hook returns, since the hook itself runs in a thread of its own.
+"""
 _Handler = Callable[[Request, IndexState], Response]
+
+
+class _Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """Tells requests the transport that they came on, so that a fault can break it."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.app_state: dict[str, Any] = {**self.app_state, "transport": transport}
 
 
 def create_app(folder: Path | str, *, faults: Faults | None = None, page_rows: int = xmlrpc_api.PAGE_ROWS) -> Starlette:
     """The index of `folder` as an ASGI application; `page_rows` is the most rows of one changelog answer."""
     history = History(folder)
 
+    def past(as_of: AsOf) -> IndexState:
+        return history.state_at(as_of(history.state()))
+
     def endpoint(handle: _Handler) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             request.state.body = await request.body()
             if faults is not None:  # in a thread, so that a fault may wait without stopping the server
+                request.state.own_answer = lambda as_of: handle(request, past(as_of))
                 fault = await run_in_threadpool(faults, request)
                 if fault is not None:
                     return fault
@@ -121,6 +140,7 @@ def running(
     """
     config = uvicorn.Config(
         create_app(folder, faults=faults, page_rows=page_rows),
+        http=_Connection,
         access_log=log_requests,
         log_config=uvicorn.config.LOGGING_CONFIG if log_requests else None,
         lifespan="off",
@@ -144,6 +164,7 @@ def serve(
     port: int = 0,
     *,
     ready: Callable[[str], None],
+    faults: Faults | None = None,
     log_requests: bool = False,
 ) -> None:
     """Serves the index of `folder` until SIGINT or SIGTERM; calls `ready` with its URL once it answers.
@@ -157,7 +178,7 @@ def serve(
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with running(folder, port, host=host, log_requests=log_requests) as url:
+        with running(folder, port, host=host, faults=faults, log_requests=log_requests) as url:
             ready(url)
             stop.wait()
     finally:

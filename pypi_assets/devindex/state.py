@@ -131,6 +131,11 @@ class IndexState:
         start = max(serial, 0)
         return self.changelog[start : start + limit]
 
+    def serial_at(self, moment: float) -> int:
+        """The last serial at `moment` (unix seconds), as far as the rows' whole seconds tell; 0 before the first."""
+        rows = reversed(self.changelog)
+        return next((event.serial for event in rows if event.timestamp <= moment), 0)
+
     def project(self, name: str) -> Project | None:
         """The project with that name, normalized or not."""
         return self.projects.get(canonicalize_name(name))

@@ -106,6 +106,34 @@ def test_requests_are_logged_where_asked_for(folder: Path) -> None:
     assert '"GET /simple/ HTTP/1.1" 200' in output
 
 
+def test_serve_with_a_fault_plan(folder: Path, tmp_path: Path) -> None:
+    History(folder).add(make_wheel(tmp_path, "demo", "1.0"))
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        '[[fault]]\nkind = "status"\non = ["page"]\nrequests = [1]\n\n[[fault]]\nkind = "reset"\nevery = 3\n'
+    )
+    command = [sys.executable, "-W", "error", "-c", CODE, "serve", str(folder), "--faults", str(plan)]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+        requests.Session() as session,
+    ):
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert [session.get(f"{url}demo/", timeout=10).status_code for _ in range(2)] == [503, 200]
+        with pytest.raises(requests.ConnectionError):
+            session.get(f"{url}demo/", timeout=10)
+        process.terminate()
+        output, errors = process.communicate(timeout=20)
+    assert (process.returncode, output, errors) == (0, "", "")
+
+
+def test_serve_with_a_plan_that_is_none_is_exit_code_1(folder: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[[fault]]\nkind = "status"\nrates = 0.1\n')
+    result = run("serve", folder, "--faults", plan)
+    assert (result.exit_code, result.output) == (1, f"Error: {plan}: fault 1 (status): rates: no such key\n")
+
+
 def test_serve_on_a_folder_that_cannot_be_made_is_exit_code_1(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     result = run("serve", tmp_path / "file" / "index")

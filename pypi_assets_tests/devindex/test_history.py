@@ -15,7 +15,7 @@ import pytest
 from pypi_assets.devindex.errors import HistoryError, OperationRefusedError
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.pages import simple_project_json
-from pypi_assets.devindex.state import Operation, OperationKind
+from pypi_assets.devindex.state import IndexState, Operation, OperationKind
 from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets_tests.builders import make_sdist, make_wheel
 
@@ -39,8 +39,9 @@ def actions(history: History, after: int = 0) -> list[tuple[str, str | None, str
     return [(event.name, event.version, event.action) for event in history.state().changelog_since(after, 50_000)]
 
 
-def shown(history: History, project: str = "demo") -> list[tuple[str, bool | str]]:
-    found = history.state().project(project)
+def shown(history: History | IndexState, project: str = "demo") -> list[tuple[str, bool | str]]:
+    state = history.state() if isinstance(history, History) else history
+    found = state.project(project)
     assert found is not None
     files = orjson.loads(simple_project_json(found, "https://files.example.org"))["files"]
     return [(file["filename"], file["yanked"]) for file in files]
@@ -226,6 +227,43 @@ def test_a_history_that_was_replaced_is_read_anew(demo: History, tmp_path: Path)
     assert list(reader.state().projects) == ["another"]
     (demo.folder / "history.jsonl").unlink()
     assert reader.state().last_serial is None
+
+
+def test_the_state_as_of_an_earlier_serial(demo: History, tmp_path: Path) -> None:
+    recorded = {demo.state().last_serial or 0: shown(demo)}
+    for change in (demo.yank, demo.quarantine_release, demo.unquarantine_release, demo.unyank):
+        serial = change("demo", "1.0")
+        recorded[serial] = shown(demo)
+    demo.remove_project("demo")
+    reader = History(demo.folder)
+    for _ in range(2):
+        for serial, files in recorded.items():
+            past = reader.state_at(serial)
+            assert (past.last_serial, shown(past)) == (serial, files)
+    assert [reader.state_at(serial).last_serial for serial in (-1, 0, 3, 4, 10, 99)] == [None, None, None, 4, 10, 10]
+    assert reader.state_at(7) is reader.state_at(7)
+    other = tmp_path / "other"
+    History(other).add(make_wheel(tmp_path, "other", "1.0"))
+    demo.folder.joinpath("history.jsonl").unlink()
+    other.joinpath("history.jsonl").rename(demo.folder / "history.jsonl")
+    assert reader.state_at(3).projects == {}
+
+
+def test_an_operation_without_a_serial_belongs_to_the_serial_before_it(demo: History) -> None:
+    demo.archive("demo")
+    assert demo.state_at(5) is demo.state()
+    demo.unarchive("demo")
+    demo.yank("demo", "1.0")
+    demo.archive("demo")
+    assert [demo.state_at(serial).projects["demo"].status for serial in (5, 6)] == ["active", "archived"]
+
+
+def test_which_serial_there_was_at_a_time(history: History, tmp_path: Path) -> None:
+    start = datetime(2026, 1, 2, tzinfo=UTC)
+    history.add(make_wheel(tmp_path, "demo", "1.0"), at=start)
+    history.yank("demo", "1.0", at=start + timedelta(seconds=10))
+    moments = (-1, 0, 9.9, 10, 1000)
+    assert [history.state().serial_at(start.timestamp() + moment) for moment in moments] == [0, 4, 4, 5, 5]
 
 
 def test_a_torn_last_line_is_ignored_and_cut_off_by_the_next_writer(demo: History) -> None:

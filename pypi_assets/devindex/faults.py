@@ -1,0 +1,403 @@
+"""The fault plan: which requests meet which trouble, how often, and repeatably.
+
+A plan is a TOML file. It becomes a hook of the server, as any other; what the troubles do to an answer is in
+pypi_assets.devindex.spoiling.
+"""
+
+import time
+import tomllib
+import xmlrpc.client
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, ClassVar, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from pypi_assets.devindex import spoiling
+from pypi_assets.devindex.errors import DevIndexError
+from pypi_assets.devindex.history import METADATA_SUFFIX
+from pypi_assets.devindex.state import IndexState
+
+_TOO_MANY_REQUESTS = -32500
+_UNAVAILABLE = -32403
+_REDIRECTED = "redirected"
+_LOOPING = "looping"
+
+_Count = Annotated[int, Field(ge=1)]
+_Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Part = Annotated[float, Field(ge=0, lt=1)]
+
+
+class FaultPlanError(DevIndexError):
+    """The file is no fault plan; the text names the file, the fault and the key."""
+
+
+class Asked(StrEnum):
+    """What a request asks for."""
+
+    CHANGELOG = "changelog"
+    INDEX = "index"
+    PAGE = "page"
+    LEGACY = "legacy"
+    FILE = "file"
+    RANGE = "range"
+    SIDECAR = "sidecar"
+
+
+_PAGES = frozenset({Asked.INDEX, Asked.PAGE, Asked.LEGACY})
+_BYTES = frozenset({Asked.FILE, Asked.RANGE, Asked.SIDECAR})
+_GOT = _PAGES | _BYTES
+_ALL = frozenset(Asked)
+
+
+def asked_for(request: Request) -> Asked:
+    """What `request` asks for; unknown addresses count as pages."""
+    path = request.url.path
+    if path.startswith("/packages/"):
+        if path.endswith(METADATA_SUFFIX):
+            return Asked.SIDECAR
+        return Asked.RANGE if "range" in request.headers else Asked.FILE
+    if path.startswith("/pypi"):
+        return Asked.CHANGELOG if request.method == "POST" else Asked.LEGACY
+    return Asked.INDEX if path == "/simple/" else Asked.PAGE
+
+
+class Fault(BaseModel):
+    """One trouble, and which requests meet it: those of the kinds `on` whose path fits `url`, of which a share of
+    `rate`, or the ones numbered in `requests`, or `every` so many-th, or all.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    can_meet: ClassVar[frozenset[Asked]] = _ALL
+    by_default: ClassVar[frozenset[Asked] | None] = None
+    """What it is met on where `on` is not given: if not all that it can be met on."""
+
+    kind: str
+    on: Annotated[list[Annotated[Asked, Field(strict=False)]], Field(min_length=1)] | None = None
+    url: Annotated[str, StringConstraints(min_length=1)] | None = None
+    rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    requests: Annotated[list[_Count], Field(min_length=1)] | None = None
+    every: _Count | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = [name for name in ("rate", "requests", "every") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} cannot stand together; keep one of them")
+        if other := sorted(set(self.on or ()) - self.can_meet):
+            raise ValueError(f"on: it cannot be met on {', '.join(other)}, only on {', '.join(sorted(self.can_meet))}")
+        return self
+
+    @property
+    def met_on(self) -> Collection[Asked]:
+        """What kinds of requests it is met on."""
+        return self.on or self.by_default or self.can_meet
+
+    def concerns(self, request: Request, asked: Asked) -> bool:
+        """Whether `request` is one of those that can meet it, and are counted."""
+        return asked in self.met_on and (self.url is None or fnmatchcase(request.url.path, self.url))
+
+    def continues(self, request: Request) -> bool:  # noqa: ARG002
+        """Whether `request` comes of an earlier answer of this fault, and meets it for sure."""
+        return False
+
+    @abstractmethod
+    def answer(self, request: Request) -> Response:
+        """What the request is answered."""
+
+
+class _Status(Fault):
+    kind: Literal["status"]
+    status: Annotated[int, Field(ge=400, le=599)] = 503
+    retry_after: Annotated[int, Field(ge=0)] | None = None
+    retry_after_as: Literal["seconds", "date"] = "seconds"
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        headers = {}
+        if self.retry_after is not None:
+            due = datetime.now(UTC) + timedelta(seconds=self.retry_after)
+            as_date = self.retry_after_as == "date"
+            headers["retry-after"] = format_datetime(due, usegmt=True) if as_date else str(self.retry_after)
+        return PlainTextResponse(f"{self.status} by the fault plan", self.status, headers)
+
+
+class _XmlRpcFault(Fault):
+    can_meet: ClassVar = frozenset({Asked.CHANGELOG})
+    kind: Literal["xmlrpc-fault"]
+    code: int = _TOO_MANY_REQUESTS
+    reset: Annotated[int, Field(ge=0)] | None = None
+    text: str | None = None
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        text = self.text
+        if text is None and self.code == _TOO_MANY_REQUESTS:
+            text = "HTTPTooManyRequests: The action could not be performed because there were too many requests."
+            text += "" if self.reset is None else f" Limit may reset in {self.reset} seconds."
+        elif text is None:
+            text = "unavailable" if self.code == _UNAVAILABLE else "a fault by the fault plan"
+        body = xmlrpc.client.dumps(xmlrpc.client.Fault(self.code, text), methodresponse=True)
+        return Response(body, media_type="text/xml")
+
+
+class _Earlier(Fault):
+    """What the index would have answered earlier."""
+
+    serials: _Count | None = None
+    seconds: _Seconds | None = None
+
+    @model_validator(mode="after")
+    def _check_age(self) -> Self:
+        if (self.serials is None) == (self.seconds is None):
+            raise ValueError("serials or seconds must be given, and not both")
+        return self
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return spoiling.changed(as_of=self._serial)
+
+    def _serial(self, state: IndexState) -> int:
+        if self.serials is not None:
+            return (state.last_serial or 0) - self.serials
+        return state.serial_at(time.time() - (self.seconds or 0))
+
+
+class _Stale(_Earlier):
+    can_meet: ClassVar = _PAGES
+    kind: Literal["stale"]
+
+
+class _Backwards(_Earlier):
+    kind: Literal["backwards"]
+
+
+class _Reset(Fault):
+    kind: Literal["reset"]
+    sent: _Part | None = None
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return spoiling.reset_at_once() if self.sent is None else spoiling.cut_short(self.sent, reset=True)
+
+
+class _Truncated(Fault):
+    kind: Literal["truncated"]
+    sent: _Part = 0.5
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return spoiling.cut_short(self.sent, reset=False)
+
+
+class _Slow(Fault):
+    kind: Literal["slow"]
+    bytes_per_second: _Seconds
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return spoiling.dripping(self.bytes_per_second)
+
+
+class _Hang(Fault):
+    kind: Literal["hang"]
+    seconds: _Seconds = 3600.0
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return spoiling.hanging(self.seconds)
+
+
+class _Redirect(Fault):
+    can_meet: ClassVar = _GOT
+    kind: Literal["redirect"]
+    to: str = "same-host"
+    status: Literal[301, 302, 303, 307, 308] = 302
+
+    @model_validator(mode="after")
+    def _check_target(self) -> Self:
+        if self.to not in {"same-host", "loop"}:
+            target = urlsplit(self.to)
+            if target.scheme not in {"http", "https"} or not target.hostname:
+                raise ValueError(f'to: "same-host", "loop" or a URL like "https://files.example.org", not {self.to!r}')
+        return self
+
+    def concerns(self, request: Request, asked: Asked) -> bool:
+        return _REDIRECTED not in request.query_params and super().concerns(request, asked)
+
+    def continues(self, request: Request) -> bool:
+        return self.to == "loop" and _LOOPING in request.query_params
+
+    def answer(self, request: Request) -> Response:
+        path = request.url.path
+        match self.to:
+            case "same-host":
+                location = f"{path}?{_REDIRECTED}"
+            case "loop":
+                location = f"{path}?{_LOOPING}"
+            case elsewhere:
+                location = f"{elsewhere.rstrip('/')}{path}"
+        return Response(status_code=self.status, headers={"location": location})
+
+
+class _Html(Fault):
+    kind: Literal["html"]
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return HTMLResponse("<!DOCTYPE html>\n<html><body><h1>We'll be back soon</h1></body></html>\n")
+
+
+class _Gzip(Fault):
+    by_default: ClassVar = _PAGES | {Asked.CHANGELOG}
+    kind: Literal["gzip"]
+    broken: bool = False
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return spoiling.changed(lambda answer: spoiling.compressed(answer, broken=self.broken))
+
+
+class _NoRanges(Fault):
+    can_meet: ClassVar = frozenset({Asked.RANGE})
+    kind: Literal["no-ranges"]
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return spoiling.changed(ignoring=["range"])
+
+
+class _WrongBytes(Fault):
+    by_default: ClassVar = _BYTES
+    kind: Literal["wrong-bytes"]
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return spoiling.changed(spoiling.with_wrong_bytes)
+
+
+class _WrongSize(Fault):
+    by_default: ClassVar = frozenset({Asked.FILE, Asked.SIDECAR})
+    kind: Literal["wrong-size"]
+    more: int = 1
+
+    @model_validator(mode="after")
+    def _check_more(self) -> Self:
+        if self.more == 0:
+            raise ValueError("more: a number of bytes above or below 0")
+        return self
+
+    def answer(self, request: Request) -> Response:  # noqa: ARG002
+        return spoiling.changed(lambda answer: spoiling.with_other_size(answer, self.more))
+
+
+class Plan(BaseModel):
+    """A plan as the file has it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    seed: int = 0
+    fault: list[
+        Annotated[
+            _Status
+            | _XmlRpcFault
+            | _Stale
+            | _Backwards
+            | _Reset
+            | _Truncated
+            | _Slow
+            | _Hang
+            | _Redirect
+            | _Html
+            | _Gzip
+            | _NoRanges
+            | _WrongBytes
+            | _WrongSize,
+            Field(discriminator="kind"),
+        ]
+    ] = []
+
+
+class FaultPlan:
+    """A hook for the server that answers as planned; `seen` counts the requests, `met` the faults by kind.
+
+    Whether a request meets a fault with a rate follows from the seed, from what is asked for, and from how often that
+    was asked for before: not from the order in which requests for different things come.
+    """
+
+    def __init__(self, plan: str) -> None:
+        """The plan in a TOML text. Raises FaultPlanError where it is none."""
+        try:
+            read = Plan.model_validate(tomllib.loads(plan))
+        except tomllib.TOMLDecodeError as error:
+            raise FaultPlanError(f"not TOML: {error}") from error
+        except ValidationError as error:
+            raise FaultPlanError("; ".join(_describe(detail) for detail in error.errors())) from error
+        self._seed = read.seed
+        self._faults = read.fault
+        self._numbers = [0] * len(read.fault)
+        self._asked: Counter[bytes] = Counter()
+        self._lock = Lock()
+        self.seen = 0
+        self.met: Counter[str] = Counter()
+
+    @classmethod
+    def load(cls, path: Path) -> "FaultPlan":
+        """The plan in the file at `path`. Raises FaultPlanError, which names it, and OSError."""
+        try:
+            return cls(path.read_bytes().decode())
+        except (FaultPlanError, UnicodeDecodeError) as error:
+            raise FaultPlanError(f"{path}: {error}") from error
+
+    def __call__(self, request: Request) -> Response | None:
+        with self._lock:
+            self.seen += 1
+            fault = self._choose(request)
+            if fault is None:
+                return None
+            self.met[fault.kind] += 1
+        return fault.answer(request)
+
+    def _choose(self, request: Request) -> Fault | None:
+        """The first fault that the request meets. Each fault counts the requests that it concerns, met or not."""
+        asked, draw, floor = asked_for(request), self._draw(request), 0.0
+        chosen: Fault | None = None
+        for place, fault in enumerate(self._faults):
+            meets = fault.continues(request)
+            if fault.concerns(request, asked):
+                self._numbers[place] += 1
+                number = self._numbers[place]
+                if fault.rate is not None:
+                    meets = meets or floor <= draw < floor + fault.rate
+                    floor += fault.rate
+                elif fault.requests is not None:
+                    meets = meets or number in fault.requests
+                else:
+                    meets = meets or number % (fault.every or 1) == 0
+            if meets and chosen is None:
+                chosen = fault
+        return chosen
+
+    def _draw(self, request: Request) -> float:
+        """A number from 0 up to 1, one for all faults, so that their rates add up."""
+        what = (request.method, request.url.path, request.url.query, request.headers.get("range", ""))
+        key = "\n".join(what).encode() + b"\n" + request.state.body
+        self._asked[key] += 1
+        digest = blake2b(b"%d\n%d\n%b" % (self._seed, self._asked[key], key), digest_size=8).digest()
+        return float(int.from_bytes(digest)) / 2.0**64
+
+
+def _describe(detail: ErrorDetails) -> str:
+    """Which key of which fault is wrong, and why. The second part of a fault's place is its kind, the third its key."""
+    place = detail["loc"]
+    text = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "extra_forbidden":
+        text = "no such key"
+    if not place or place[0] != "fault" or len(place) == 1:
+        return f"{'.'.join(str(part) for part in place)}: {text}"
+    number = int(place[1]) + 1
+    if detail["type"].startswith("union_tag"):
+        return f"fault {number}: kind: {text}"
+    name = "".join(f" ({part})" for part in place[2:3])
+    keys = "".join(f": {part}" for part in place[3:4])
+    return f"fault {number}{name}{keys}: {text}"

@@ -1,0 +1,388 @@
+"""The fault plan: every trouble seen over a real connection, the requests that meet it, and plans that are refused."""
+
+import gzip
+import hashlib
+import json
+import random
+import re
+import tomllib
+import xmlrpc.client
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import get_args
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from pypi_assets.devindex.faults import Asked, Fault, FaultPlan, FaultPlanError, Plan
+from pypi_assets.devindex.history import History
+from pypi_assets.devindex.negotiation import V1_JSON
+from pypi_assets.devindex.server import running
+from pypi_assets_tests.builders import make_sdist, make_wheel
+
+WHEEL, SDIST = "demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """Serials: 1 to 4 the wheel, 5 the sdist, 6 the yank, 7 to 10 another project."""
+    history = History(tmp_path / "index")
+    history.add(make_wheel(tmp_path, "demo", "1.0", summary="A " * 2_000))
+    history.add(make_sdist(tmp_path, "demo", "1.0"))
+    history.yank("demo", "1.0")
+    history.add(make_wheel(tmp_path, "other", "1.0"))
+    return history
+
+
+class Client:
+    """Asks a served index without following redirects or trying again."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.session = requests.Session()
+
+    def get(self, path: str, timeout: float = 10, **headers: str) -> requests.Response:
+        return self.session.get(
+            f"{self.url.removesuffix('/simple/')}{path}",
+            headers={"Accept": V1_JSON, **headers},
+            allow_redirects=False,
+            timeout=timeout,
+        )
+
+    def call(self, method: str, *arguments: object) -> object:
+        with xmlrpc.client.ServerProxy(self.url.replace("/simple/", "/pypi"), allow_none=True) as proxy:
+            return getattr(proxy, method)(*arguments)
+
+
+@contextmanager
+def served(history: History, plan: str) -> Iterator[Client]:
+    with running(history.folder, faults=FaultPlan(plan)) as url:
+        client = Client(url)
+        with client.session:
+            yield client
+
+
+def fault(kind: str, **keys: object) -> str:
+    lines = [f"{key} = {json.dumps(value)}" for key, value in {"kind": kind, **keys}.items()]
+    return "\n".join(["[[fault]]", *lines, ""])
+
+
+def path_of(history: History, filename: str) -> str:
+    return next(f"/packages/{path}" for path in history.state().files if path.endswith(f"/{filename}"))
+
+
+def content_of(history: History, filename: str) -> bytes:
+    return (history.folder / "files" / path_of(history, filename).removeprefix("/packages/")).read_bytes()
+
+
+@pytest.mark.parametrize("status", [500, 503, 429, 404])
+def test_status(history: History, status: int) -> None:
+    with served(history, fault("status", status=status)) as client:
+        answer = client.get("/simple/demo/")
+    assert (answer.status_code, "Retry-After" in answer.headers) == (status, False)
+
+
+def test_status_is_503_unless_told_otherwise(history: History) -> None:
+    with served(history, fault("status")) as client:
+        assert client.get("/simple/").status_code == 503
+
+
+def test_retry_after_as_seconds_and_as_date(history: History) -> None:
+    plan = fault("status", status=429, retry_after=7, requests=[1])
+    plan += fault("status", status=503, retry_after=100, retry_after_as="date", requests=[2])
+    with served(history, plan) as client:
+        seconds, date = client.get("/simple/"), client.get("/simple/")
+    assert (seconds.status_code, seconds.headers["Retry-After"]) == (429, "7")
+    due = parsedate_to_datetime(date.headers["Retry-After"])
+    assert timedelta(seconds=80) < due - datetime.now(UTC) < timedelta(seconds=101)
+
+
+def test_xmlrpc_faults_come_with_status_200(history: History) -> None:
+    plan = fault("xmlrpc-fault", reset=42, requests=[1, 2]) + fault("xmlrpc-fault", code=-32403, requests=[3])
+    plan += fault("xmlrpc-fault", code=-32500, text="busy", requests=[4])
+    with served(history, plan) as client:
+        with pytest.raises(xmlrpc.client.Fault, match=r"HTTPTooManyRequests: .* Limit may reset in 42 seconds") as busy:
+            client.call("changelog_last_serial")
+        call = xmlrpc.client.dumps((), "changelog_last_serial")
+        raw = client.session.post(client.url.replace("simple/", "pypi"), data=call)
+        with pytest.raises(xmlrpc.client.Fault) as unavailable:
+            client.call("changelog_last_serial")
+        with pytest.raises(xmlrpc.client.Fault, match="busy"):
+            client.call("changelog_last_serial")
+        assert client.call("changelog_last_serial") == 10
+    assert (busy.value.faultCode, unavailable.value.faultCode) == (-32500, -32403)
+    assert (raw.status_code, raw.headers["Content-Type"].partition(";")[0]) == (200, "text/xml")
+
+
+def test_a_stale_page_has_its_old_content_and_serials(history: History) -> None:
+    with served(history, fault("stale", serials=5, on=["page"])) as client:  # as of serial 5: before the yank
+        page = client.get("/simple/demo/")
+        assert page.headers["X-PyPI-Last-Serial"] == "5"
+        assert page.json()["meta"]["_last-serial"] == 5
+        assert [file["yanked"] for file in page.json()["files"]] == [False, False]
+        assert client.get("/simple/other/").status_code == 404  # it had not been there: a stale 404
+        assert client.call("changelog_last_serial") == 10
+        history.unyank("demo", "1.0")  # the past moves on with the present
+        assert client.get("/simple/demo/").json()["meta"]["_last-serial"] == 6
+
+
+def test_a_stale_simple_index(history: History) -> None:
+    with served(history, fault("stale", serials=4, on=["index"])) as client:
+        listing = client.get("/simple/").json()
+        assert client.get("/simple/other/").status_code == 200
+    assert listing["meta"]["_last-serial"] == 6
+    assert [(project["name"], project["_last-serial"]) for project in listing["projects"]] == [("demo", 6)]
+
+
+def test_a_page_stays_stale_for_a_time(tmp_path: Path) -> None:
+    history = History(tmp_path / "index")
+    history.add(make_wheel(tmp_path, "demo", "1.0"), at=datetime.now(UTC) - timedelta(days=1))
+    history.yank("demo", "1.0", at=datetime.now(UTC) - timedelta(minutes=30))
+    for seconds, serial in ((3600, 4), (60, 5)):
+        with served(history, fault("stale", seconds=seconds)) as client:
+            assert client.get("/simple/demo/").json()["meta"]["_last-serial"] == serial
+    with served(history, fault("stale", seconds=3 * 86400)) as client:
+        assert client.get("/simple/demo/").status_code == 404
+
+
+def test_an_index_that_goes_backwards_does_so_everywhere(history: History) -> None:
+    with served(history, fault("backwards", serials=6)) as client:  # before the sdist came
+        assert client.call("changelog_last_serial") == 4
+        assert client.call("changelog_since_serial", 4) == []
+        assert client.get("/simple/").json()["meta"]["_last-serial"] == 4
+        assert [file["filename"] for file in client.get("/simple/demo/").json()["files"]] == [WHEEL]
+        assert client.get("/pypi/demo/json").json()["last_serial"] == 4
+        assert client.get(path_of(history, WHEEL)).status_code == 200
+        assert client.get(path_of(history, SDIST)).status_code == 404
+
+
+def test_a_connection_that_is_reset(history: History) -> None:
+    path, content = path_of(history, WHEEL), content_of(history, WHEEL)
+    with served(history, fault("reset", requests=[1]) + fault("reset", sent=0.5, requests=[2])) as client:
+        with pytest.raises(requests.ConnectionError, match="reset by peer"):
+            client.get(path)
+        answer = client.session.get(f"{client.url.removesuffix('/simple/')}{path}", stream=True, timeout=10)
+        assert (answer.status_code, answer.headers["Content-Length"]) == (200, str(len(content)))
+        with pytest.raises(requests.exceptions.RequestException, match="reset by peer"):
+            assert len(answer.content)
+        assert client.get(path).content == content
+
+
+def test_a_body_that_is_cut_short(history: History) -> None:
+    with served(history, fault("truncated", sent=0.25, requests=[1]) + fault("truncated", requests=[2])) as client:
+        for _ in range(2):
+            with pytest.raises(requests.exceptions.RequestException, match=r"IncompleteRead|broken") as caught:
+                client.get("/simple/demo/")
+        length = len(client.get("/simple/demo/").content)
+    assert f"{length // 2} bytes read" in str(caught.value)
+
+
+def test_a_slow_body_drips_and_is_whole(history: History) -> None:
+    path, content = path_of(history, WHEEL), content_of(history, WHEEL)
+    with served(history, fault("slow", bytes_per_second=len(content) * 2, on=["file"])) as client:
+        url = f"{client.url.removesuffix('/simple/')}{path}"
+        with client.session.get(url, stream=True, timeout=10) as answer:
+            first = answer.raw.read1(len(content))
+            assert 0 < len(first) < len(content)
+            assert first + answer.raw.read() == content
+
+
+def test_a_slow_body_that_nobody_waits_for_ends(history: History) -> None:
+    with served(history, fault("slow", bytes_per_second=1, requests=[1])) as client:
+        with client.session.get(f"{client.url}demo/", stream=True, timeout=10) as answer:
+            assert len(answer.raw.read1(100)) == 1
+        assert client.get("/simple/demo/").status_code == 200
+
+
+def test_a_hanging_connection(history: History) -> None:
+    with served(history, fault("hang", requests=[1]) + fault("hang", seconds=0.01, requests=[2])) as client:
+        with pytest.raises(requests.ReadTimeout):
+            client.get("/simple/demo/", timeout=0.1)
+        with pytest.raises(requests.ConnectionError, match="without response"):
+            client.get("/simple/demo/")
+        assert client.get("/simple/demo/").status_code == 200
+
+
+def test_a_redirect_to_the_same_host_leads_to_the_answer(history: History) -> None:
+    with served(history, fault("redirect", status=301)) as client:
+        answer = client.session.get(f"{client.url}demo/", headers={"Accept": V1_JSON}, timeout=10)
+    assert [one.status_code for one in answer.history] == [301]
+    assert answer.json()["name"] == "demo"
+
+
+def test_a_redirect_loop(history: History) -> None:
+    with (
+        served(history, fault("redirect", to="loop", requests=[1])) as client,
+        pytest.raises(requests.TooManyRedirects),
+    ):
+        client.session.get(f"{client.url}demo/", timeout=10)
+
+
+@pytest.mark.parametrize("to", ["https://files.example.org", "http://files.example.org/mirror/", "http://10.0.0.1:81"])
+def test_a_redirect_elsewhere(history: History, to: str) -> None:
+    with served(history, fault("redirect", to=to)) as client:
+        answer = client.get("/simple/demo/")
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"{to.rstrip('/')}/simple/demo/")
+
+
+def test_html_instead_of_json(history: History) -> None:
+    with served(history, fault("html")) as client:
+        answer = client.get("/simple/demo/")
+    assert (answer.status_code, answer.headers["Content-Type"].partition(";")[0]) == (200, "text/html")
+    assert "X-PyPI-Last-Serial" not in answer.headers
+
+
+def test_gzip_bodies(history: History) -> None:
+    with served(history, fault("gzip", requests=[1]) + fault("gzip", broken=True, requests=[2])) as client:
+        good = client.get("/simple/demo/")
+        assert good.headers["Content-Encoding"] == "gzip"
+        with pytest.raises(requests.exceptions.ContentDecodingError):
+            client.get("/simple/demo/")
+        plain = client.get("/simple/demo/")
+    assert "Content-Encoding" not in plain.headers
+    assert good.content == plain.content
+    assert int(good.headers["Content-Length"]) == len(gzip.compress(plain.content))
+
+
+def test_ranges_ignored(history: History) -> None:
+    path = path_of(history, WHEEL)
+    with served(history, fault("no-ranges", every=2)) as client:
+        partial, whole = (client.get(path, Range="bytes=0-9") for _ in range(2))
+    assert (partial.status_code, len(partial.content)) == (206, 10)
+    assert (whole.status_code, whole.content) == (200, content_of(history, WHEEL))
+
+
+def test_a_sidecar_that_is_missing_or_wrong(history: History) -> None:
+    path, page = path_of(history, WHEEL), "/simple/demo/"
+    plan = fault("status", status=404, on=["sidecar"], requests=[1]) + fault(
+        "wrong-bytes", on=["sidecar"], requests=[2]
+    )
+    with served(history, plan) as client:
+        files = {file["filename"]: file for file in client.get(page).json()["files"]}
+        missing, wrong, right = (client.get(f"{path}.metadata") for _ in range(3))
+    promised = files[WHEEL]["core-metadata"]["sha256"]
+    assert (missing.status_code, wrong.status_code) == (404, 200)
+    assert hashlib.sha256(wrong.content).hexdigest() != promised == hashlib.sha256(right.content).hexdigest()
+
+
+def test_wrong_bytes_and_wrong_sizes_of_files(history: History) -> None:
+    path, content = path_of(history, WHEEL), content_of(history, WHEEL)
+    plan = fault("wrong-bytes", requests=[1]) + fault("wrong-size", more=3, requests=[2])
+    plan += fault("wrong-size", more=-3, requests=[3])
+    with served(history, plan) as client:
+        bytes_, longer, shorter = (client.get(path).content for _ in range(3))
+        part = client.get(path, Range="bytes=0-9")
+    assert (len(bytes_), bytes_ == content) == (len(content), False)
+    assert (longer, shorter) == (content + bytes(3), content[:-3])
+    assert part.content == content[:10]
+
+
+def test_which_requests_meet_a_fault(history: History) -> None:
+    plan = fault("status", status=500, on=["page"], requests=[2, 3])
+    plan += fault("status", status=501, on=["index", "changelog"], every=2)
+    plan += fault("status", status=502, url="/simple/o*")
+    with served(history, plan) as client:
+        assert [client.get("/simple/demo/").status_code for _ in range(4)] == [200, 500, 500, 200]
+        assert [client.get("/simple/").status_code for _ in range(4)] == [200, 501, 200, 501]
+        assert client.get("/simple/other/").status_code == 502
+        client.call("changelog_last_serial")
+        with pytest.raises(xmlrpc.client.ProtocolError, match="501"):
+            client.call("changelog_last_serial")
+
+
+class Asking:
+    """A request as a plan sees it, without a server."""
+
+    def __init__(self, path: str) -> None:
+        self.method, self.headers, self.query_params = "GET", {}, {}
+        self.url = urlsplit(f"http://index.example.org{path}")
+        self.state = type("State", (), {"body": b""})
+
+
+def met(plan: str, paths: list[str]) -> tuple[list[tuple[str, int]], FaultPlan]:
+    """What each path was answered, sorted; 200 stands for no fault."""
+    faults = FaultPlan(plan)
+    answers = [(path, faults(Asking(path))) for path in paths]  # type: ignore[arg-type]
+    return sorted((path, 200 if answer is None else answer.status_code) for path, answer in answers), faults
+
+
+def test_rates_add_up_and_repeat_in_any_order() -> None:
+    plan = "seed = 7\n" + "".join(fault("status", status=status, rate=0.05) for status in (500, 502, 503, 504))
+    paths = [f"/simple/project-{number % 100}/" for number in range(2_000)]
+    first, faults = met(plan, paths)
+    assert faults.seen == 2_000
+    assert 320 < faults.met["status"] < 480
+    for status in (500, 502, 503, 504):
+        assert 60 < sum(answer == status for _, answer in first) < 140
+    random.Random(1).shuffle(paths)
+    assert met(plan, paths)[0] == first
+    assert met(plan.replace("seed = 7", "seed = 8"), paths)[0] != first
+
+
+def test_the_plan_in_the_docs_lets_a_tenth_of_all_requests_fail() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "devindex.md").read_text()
+    [plan] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    FaultPlan(plan)
+    rates = dict.fromkeys(Asked, 0.0)
+    for one in Plan.model_validate(tomllib.loads(plan)).fault:
+        for asked in one.met_on:
+            rates[asked] += one.rate or 0.0
+    assert rates == pytest.approx(dict.fromkeys(Asked, 0.1))
+
+
+def leaves(fault: type[Fault]) -> list[type[Fault]]:
+    return [leaf for one in fault.__subclasses__() for leaf in leaves(one)] or [fault]
+
+
+def test_the_docs_name_every_fault_and_every_key() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "devindex.md").read_text()
+    rows = {row[0]: row for row in re.findall(r"^\| `([\w-]+)` \|(.*)$", text, re.MULTILINE)}
+    for one in leaves(Fault):
+        [name] = get_args(one.model_fields["kind"].annotation)
+        for key in one.model_fields.keys() - Fault.model_fields.keys():
+            assert f"`{key}`" in rows[name][1], (name, key)
+    assert all(f"| `{key}` |" in text for key in Fault.model_fields.keys() - {"kind"})
+
+
+@pytest.mark.parametrize(
+    ("plan", "complaint"),
+    [
+        ("seed = 'x'", "seed: Input should be a valid integer"),
+        ("sed = 1", "sed: no such key"),
+        ("seed = ", "not TOML: Invalid value (at end of document)"),
+        ("[[fault]]\nrate = 0.1", "fault 1: kind: Unable to extract tag"),
+        (fault("html") + fault("tornado"), "fault 2: kind: Input tag 'tornado' found"),
+        (fault("html", rat=0.1), "fault 1 (html): rat: no such key"),
+        (fault("html", rate=1.5), "fault 1 (html): rate: Input should be less than or equal to 1"),
+        (fault("html", rate=0), "fault 1 (html): rate: Input should be greater than 0"),
+        (fault("html", requests=[0]), "fault 1 (html): requests: Input should be greater than or equal to 1"),
+        (fault("html", every="2"), "fault 1 (html): every: Input should be a valid integer"),
+        (fault("html", rate=0.1, every=2), "fault 1 (html): rate and every cannot stand together; keep one of them"),
+        (fault("html", on=["pages"]), "fault 1 (html): on: Input should be 'changelog', 'index', 'page'"),
+        (fault("no-ranges", on=["page"]), "fault 1 (no-ranges): on: it cannot be met on page, only on range"),
+        (fault("status", status=200), "fault 1 (status): status: Input should be greater than or equal to 400"),
+        (fault("stale"), "fault 1 (stale): serials or seconds must be given, and not both"),
+        (
+            fault("backwards", serials=1, seconds=1),
+            "fault 1 (backwards): serials or seconds must be given, and not both",
+        ),
+        (fault("redirect", to="example.org"), 'fault 1 (redirect): to: "same-host", "loop" or a URL like'),
+        (fault("wrong-size", more=0), "fault 1 (wrong-size): more: a number of bytes above or below 0"),
+        (fault("slow"), "fault 1 (slow): bytes_per_second: Field required"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused_by_its_key(plan: str, complaint: str) -> None:
+    with pytest.raises(FaultPlanError, match=re.escape(complaint)):
+        FaultPlan(plan)
+
+
+def test_a_plan_on_disk_is_named_in_its_error(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    for content in (b"sed = 1", b"\xff"):
+        path.write_bytes(content)
+        with pytest.raises(FaultPlanError, match=re.escape(f"{path}: ")):
+            FaultPlan.load(path)
