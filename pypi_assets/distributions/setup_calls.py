@@ -11,14 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 MAX_STEPS = 200_000
 """Statements, expressions and items of lists that are looked at, at most: what is longer is not told."""
 MAX_CALL_DEPTH = 8
 MAX_SETUP_CALLS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class FindPackages:
+class FindPackages(msgspec.Struct, frozen=True, array_like=True):
     """A call of find_packages(), or of find_namespace_packages() where `namespaces`; `where` "." is the top."""
 
     where: str = "."
@@ -567,6 +568,7 @@ class _Script:
                 _spoil(keywords)
             if len(self.calls) == MAX_SETUP_CALLS:
                 raise TooLongError
+            self._weigh(keywords.values())
             self.calls.append(dict(keywords))
             return UNKNOWN
         if name == "exec" and len(arguments) == 1:
@@ -582,6 +584,25 @@ class _Script:
                 if isinstance(argument, _Function):
                     self._spoil_named(argument.node.body)
         return UNKNOWN
+
+    def _weigh(self, values: Iterable[Any], depth: int = 4) -> None:
+        """Spends of the texts in what setup() gets, each as often as it is there: names and lists share them."""
+        for value in values:
+            self.spend()
+            inner: Iterable[Any] = ()
+            match value:
+                case str():
+                    self.spend(len(value) // 16 + value.count("\n"))
+                case list() | tuple():
+                    inner = value
+                case dict():
+                    inner = value.values()
+                case FindPackages():
+                    inner = (value.include, value.exclude)
+                case Extension():
+                    inner = (value.sources,)
+            if inner and depth:
+                self._weigh(inner, depth - 1)
 
     def _is_module(self, node: ast.expr) -> bool:
         """Whether `node` is a module's dotted name, such as `os.path`, as far as one can see."""

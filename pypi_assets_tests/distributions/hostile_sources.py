@@ -152,6 +152,25 @@ SETUP_SCRIPTS: dict[str, Callable[[], Content]] = {
     "lists that extend themselves": lambda: (
         SETUP + "a = ['x']\n" + "a.extend(a)\na += a\n" * 100 + "setup(packages=a)\n"
     ),
+    "a long requirement, 16,384 times": lambda: (
+        SETUP
+        + "s = 'x'\n"
+        + "s += s\n" * 16
+        + "a = [s]\n"
+        + "a += a\n" * 14
+        + "setup(name='demo', install_requires=a)\n"
+    ),
+    "a million requirements in one string": lambda: (
+        SETUP + "s = 'x\\n'\n" + "s += s\n" * 20 + "setup(name='demo', install_requires=s)\n"
+    ),
+    "find_packages with long arguments, 4,096 times": lambda: (
+        SETUP
+        + "a = ['x']\n"
+        + "a += a\n" * 14
+        + "p = find_packages(include=a)\n"
+        + "p += p\n" * 12
+        + "setup(packages=p)\n"
+    ),
     "a string that doubles by %": lambda: (
         SETUP + "s = 'x'\n" + "s = '%s%s' % (s, s)\n" * 100 + "setup(name=s, packages=[s])\n"
     ),
