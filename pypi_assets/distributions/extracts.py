@@ -32,12 +32,14 @@ class ExtractError(Exception):
 
 @dataclass(slots=True)
 class Extract:
-    """What was read from one archive. `members` are its files (no folders) without a leading `./`."""
+    """What was read from one archive. `members` are its files (no folders) without a leading `./`; `setup_arguments`
+    what an sdist's setup.py told then, as kept_arguments writes it."""
 
     members: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     error: ReadError | None = None
+    setup_arguments: bytes = b""
 
     def fail(self, kind: ErrorKind, text: str) -> None:
         """Keeps the first error: later ones mostly follow from it."""
@@ -58,6 +60,7 @@ class _Stored(msgspec.Struct, array_like=True):
     members: str | list[str]
     notes: list[str]
     error: tuple[str, str] | None
+    setup_arguments: bytes = b""
 
 
 _packer = msgspec.msgpack.Encoder()
@@ -69,7 +72,8 @@ def pack(extract: Extract) -> bytes:
     joined = _SEPARATOR.join(extract.members)
     is_plain = joined.count(_SEPARATOR) == len(extract.members) - 1  # also false where there is no member
     error = None if extract.error is None else (extract.error.kind.value, extract.error.text)
-    stored = _Stored(FORMAT_VERSION, extract.files, joined if is_plain else extract.members, extract.notes, error)
+    members = joined if is_plain else extract.members
+    stored = _Stored(FORMAT_VERSION, extract.files, members, extract.notes, error, extract.setup_arguments)
     return _packer.encode(stored)
 
 
@@ -94,7 +98,7 @@ def decode_extract(content: bytes) -> Extract:
     except (zstandard.ZstdError, msgspec.DecodeError, ValueError) as damage:
         raise ExtractError(f"a damaged extract: {damage}") from damage
     members = stored.members.split(_SEPARATOR) if isinstance(stored.members, str) else stored.members
-    return Extract(members, stored.files, stored.notes, error)
+    return Extract(members, stored.files, stored.notes, error, stored.setup_arguments)
 
 
 class _Codecs(threading.local):

@@ -11,6 +11,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.extracts import Extract, printable
+from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     decode_text,
@@ -49,13 +50,17 @@ def is_wanted(name: str) -> bool:
 
 
 def condense(extract: Extract) -> None:
-    """Keeps pyproject.toml as JSON, which is read eight times as fast. What is broken stays, with no brace in front."""
+    """Prepares what is slow to read: pyproject.toml is kept as JSON (what is broken stays, with no brace in front), and
+    beside the only setup.py there is what it tells, whether a rule of today asks for it or not."""
     for name, content in extract.files.items():
         if name.rpartition("/")[2] == "pyproject.toml":
             try:
                 extract.files[name] = msgspec.json.encode(parse_toml(content.decode()))
             except (ValueError, OverflowError, RecursionError):  # OverflowError: a number that JSON has not
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
+    scripts = [content for name, content in extract.files.items() if name.rpartition("/")[2] == "setup.py"]
+    if len(scripts) == 1:
+        extract.setup_arguments = keep_arguments(scripts[0])
 
 
 def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
@@ -70,7 +75,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     def read_script() -> SetupArguments | None:
         if "setup.py" not in files:
             return None
-        arguments = read_setup_script(files["setup.py"])
+        arguments = kept_arguments(extract.setup_arguments) or read_setup_script(files["setup.py"])
         if arguments.problem:
             notes.append(arguments.problem)
         return arguments

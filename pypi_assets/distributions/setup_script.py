@@ -3,8 +3,9 @@
 import ast
 import re
 import warnings
-from dataclasses import dataclass, fields
 from typing import Any
+
+import msgspec
 
 from pypi_assets.distributions.setup_calls import UNKNOWN, Extension, FindPackages, TooLongError, is_texts, setup_calls
 
@@ -14,8 +15,7 @@ MAX_SOURCE_BYTES = 128 * 1024
 _SETUP = re.compile(rb"\bsetup\b")
 
 
-@dataclass(frozen=True, slots=True)
-class SetupArguments:
+class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     """The arguments of setup(); None is what is not told literally, also where it is not given at all.
 
     `given` holds the names of all arguments that are given, `is_complete` says whether these are all (there is no
@@ -125,9 +125,9 @@ def _agreed(found: list[SetupArguments]) -> SetupArguments:
     if len(found) == 1:
         return first
     agreed = {
-        each.name: getattr(first, each.name)
-        for each in fields(SetupArguments)
-        if all(getattr(other, each.name) == getattr(first, each.name) for other in found)
+        name: getattr(first, name)
+        for name in SetupArguments.__struct_fields__
+        if all(getattr(other, name) == getattr(first, name) for other in found)
     }
     given = frozenset(name for each in found for name in each.given)
     return SetupArguments(**agreed | {"given": given, "is_complete": all(each.is_complete for each in found)})

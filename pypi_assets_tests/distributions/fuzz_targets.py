@@ -27,6 +27,7 @@ from packaging.specifiers import SpecifierSet
 from pypi_assets.distributions import metadata as core
 from pypi_assets.distributions.extracts import Extract, ExtractError, decode_extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.models import DistributionRecord
 from pypi_assets.distributions.reader import Reading, make_record, read_distribution
@@ -244,7 +245,9 @@ def check_requires_txt(content: bytes) -> None:
 
 def check_setup_script(content: bytes) -> None:
     """It is read, or has a problem, and so has a project that it is part of."""
-    read_setup_script(content)
+    arguments = read_setup_script(content)
+    kept = kept_arguments(keep_arguments(content))
+    assert kept is None or kept == arguments, "what is kept is what was told"
     check_tree({"setup.py": content})
 
 
@@ -276,10 +279,12 @@ def nonblank(value: str) -> list[str]:
 
 
 def check_tree(files: dict[str, bytes]) -> None:
-    """An sdist of these files beside some modules."""
+    """An sdist of these files beside some modules; what is kept of its setup.py changes nothing."""
     members = [*files, "demo.py", "demo/__init__.py", "src/demo/a.py", "lib/x/y.py", "tests/test_a.py", "demo/b.so"]
     content = {f"demo-1.0/{name}": content for name, content in files.items()}
-    check_extract(Extract([f"demo-1.0/{name}" for name in dict.fromkeys(members)], content), SDIST)
+    extract = Extract([f"demo-1.0/{name}" for name in dict.fromkeys(members)], content)
+    kept = replace(extract, setup_arguments=keep_arguments(files.get("setup.py", b"")))
+    check_extract(kept, SDIST, make_record(extract, SDIST))
 
 
 FILES = ("PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", "demo.egg-info/PKG-INFO")

@@ -29,6 +29,7 @@ EXTRACTS = st.builds(
     files=st.dictionaries(NAMES, st.binary(max_size=200), max_size=5),
     notes=st.lists(NAMES, max_size=3),
     error=st.none() | st.builds(ReadError, st.sampled_from(ErrorKind), NAMES),
+    setup_arguments=st.binary(max_size=50),
 )
 WHEEL = Extract(
     members=["demo/__init__.py", "demo-1.0.dist-info/METADATA"],

@@ -1,0 +1,43 @@
+"""What a setup.py told when it was read, kept beside its source in the extract: to follow it again takes as long as all
+the rest of making an sdist's record.
+
+It counts as long as setup.py is followed by the same rules (SETUP_SCRIPT_VERSION); after that the source is read anew.
+"""
+
+import msgspec
+
+from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
+
+SETUP_SCRIPT_VERSION = 1
+"""Raised whenever the same setup.py would tell other arguments, or they would be written otherwise."""
+_encoder = msgspec.msgpack.Encoder()
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    version: int
+    arguments: msgspec.Raw
+
+
+_kept_decoder = msgspec.msgpack.Decoder(_Kept)
+_arguments_decoder = msgspec.msgpack.Decoder(SetupArguments)
+
+
+def keep_arguments(source: bytes) -> bytes:
+    """What the setup.py `source` tells, as MessagePack: `[version, arguments]`. Empty where it is not worth keeping:
+    where it takes more room than `source`, as lists that are made by repetition do, and where there was a problem,
+    which another version of Python may not have."""
+    arguments = read_setup_script(source)
+    if arguments.problem is not None:
+        return b""
+    # Sets are written in their order, so that the same source always gives the same bytes.
+    values = [sorted(value) if isinstance(value, frozenset) else value for value in msgspec.structs.astuple(arguments)]
+    encoded = _encoder.encode((SETUP_SCRIPT_VERSION, values))
+    return encoded if len(encoded) <= len(source) else b""
+
+
+def kept_arguments(kept: bytes) -> SetupArguments | None:
+    """What `keep_arguments` kept; None where that is nothing, or not by today's rules."""
+    if not kept:
+        return None
+    found = _kept_decoder.decode(kept)
+    return _arguments_decoder.decode(found.arguments) if found.version == SETUP_SCRIPT_VERSION else None
