@@ -18,8 +18,11 @@ from pypi_assets.catalog.tables import distribution_data, distributions, extract
 from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.distributions.records import record_digest
 
-_MADE_OF_BYTES = (Outcome.DATA, Outcome.ERROR, Outcome.UNSUPPORTED)
-"""A distribution in another outcome waits to be read, maybe because its bytes are others than its extract's."""
+_NOT_MADE_OF_BYTES = (Outcome.PENDING, Outcome.VANISHED, Outcome.GAVE_UP)
+"""A distribution in such an outcome waits to be read, maybe because its bytes are others than its extract's.
+
+Named, rather than the others, since a database would look for those by their index, and sort nearly all that there is.
+"""
 _COMPARED = ("outcome", "error_kind", "error_text", "metadata_version", "requires_python", "details")
 
 _requires = name_lists.alias("requires")
@@ -146,7 +149,9 @@ def _records() -> Select[Any]:
 
 
 def _older_than(query: Select[Any], version: int) -> Select[Any]:
-    return query.where(distribution_data.c.extractor_version < version, distribution_data.c.outcome.in_(_MADE_OF_BYTES))
+    return query.where(
+        distribution_data.c.extractor_version < version, distribution_data.c.outcome.not_in(_NOT_MADE_OF_BYTES)
+    )
 
 
 def _record(row: Any) -> StoredRecord:
@@ -231,7 +236,7 @@ def _raise_versions(connection: Connection, records: Iterable[StoredRecord]) -> 
         if ids:
             connection.execute(
                 update(distribution_data)
-                .where(data.distribution_id.in_(ids), data.pack_id == pack_id, data.outcome.in_(_MADE_OF_BYTES))
+                .where(data.distribution_id.in_(ids), data.pack_id == pack_id, data.outcome.not_in(_NOT_MADE_OF_BYTES))
                 .values(extractor_version=EXTRACTOR_VERSION)
             )
 
@@ -255,7 +260,7 @@ def _lock_unmoved(connection: Connection, records: Sequence[StoredRecord]) -> di
         )
         .outerjoin(_requires, _requires.c.id == data.requires_dist_id)
         .outerjoin(_modules, _modules.c.id == data.modules_id)
-        .where(data.distribution_id.in_(places), data.outcome.in_(_MADE_OF_BYTES))
+        .where(data.distribution_id.in_(places), data.outcome.not_in(_NOT_MADE_OF_BYTES))
         .order_by(data.distribution_id)
         .with_for_update(of=distribution_data)
     )

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 from pypi_assets.catalog.database import Catalog, CatalogError
@@ -204,19 +205,19 @@ def _tally(
     result.changed += 1
     result.gained_modules += bool(modules.gained)
     result.lost_modules += bool(modules.lost)
-    told = {}
+    told: dict[str, Callable[[], str]] = {}
     if modules.before != modules.after:
-        told["modules"] = _told_names(modules)
+        told["modules"] = partial(_told_names, modules)
     if requirements.before != requirements.after:
         result.changed_requirements += 1
-        told["requirements"] = _told_names(requirements)
+        told["requirements"] = partial(_told_names, requirements)
     before, after = old.error, new.error and f"{new.error.kind}: {new.error.text}"
     if before != after:
         result.changed_errors += 1
-        told["errors"] = f"{before or 'none'} -> {after or 'none'}"
-    for sort, change in (told or {"other": old.difference(new)}).items():
+        told["errors"] = lambda: f"{before or 'none'} -> {after or 'none'}"
+    for sort, tell in (told or {"other": partial(old.difference, new)}).items():
         if len(result.examples[sort]) < _EXAMPLES:
-            result.examples[sort].append(f"{filename}: {change}")
+            result.examples[sort].append(f"{filename}: {tell()}")
 
 
 def _told_names(names: NamesChange) -> str:

@@ -9,13 +9,15 @@ from pathlib import Path
 from sqlalchemy import event, text
 
 from pypi_assets.catalog.answers import live_files
-from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.dumps import open_full_dump, open_range_dump, range_dump_rows
+from pypi_assets.catalog.extracts import records_older_than
 from pypi_assets.catalog.rows import project_rows_at, providing_releases
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.crawl.packs import clean_packs
 from pypi_assets.crawl.reprocess import reprocess, stored_records
+from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets_tests.served_index import served_index
 
 SMALL = {  # these grow with the number of crawls, dumps, ranges and versions, not with that of projects
@@ -48,13 +50,17 @@ def statements(catalog: Catalog) -> Iterator[dict[str, object]]:
 
 def scanned_tables(catalog: Catalog, statement: str, parameters: object) -> set[str]:
     """The tables that `statement` would read from one end to the other."""
+    scan = r"SCAN (\w+)" if catalog.is_sqlite else r"Seq Scan on (\w+)"
+    return set(re.findall(scan, query_plan(catalog, statement, parameters)))
+
+
+def query_plan(catalog: Catalog, statement: str, parameters: object) -> str:
     with catalog.engine.connect() as connection:
-        if catalog.is_sqlite:
-            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
-            return set(re.findall(r"SCAN (\w+)", "\n".join(row[-1] for row in rows)))
-        connection.execute(text("SET LOCAL enable_seqscan = off"))
-        rows = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters).all()
-        return set(re.findall(r"Seq Scan on (\w+)", "\n".join(row[0] for row in rows)))
+        if not catalog.is_sqlite:
+            connection.execute(text("SET LOCAL enable_seqscan = off"))
+        explain = "EXPLAIN QUERY PLAN" if catalog.is_sqlite else "EXPLAIN"
+        rows = connection.exec_driver_sql(f"{explain} {statement}", parameters).all()
+        return "\n".join(row[-1] for row in rows)
 
 
 def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_path: Path):
@@ -94,6 +100,18 @@ def change_extractor_version(catalog: Catalog) -> None:
             "/* */ UPDATE distribution_data SET extractor_version = 0, record_digest = NULL, modules_id = NULL"
             " WHERE pack_id IS NOT NULL"
         )
+
+
+def test_sqlite_finds_each_batch_of_a_reprocess_in_the_order_of_packs(tmp_path: Path):
+    """PostgreSQL sorts what is as little as here."""
+    catalog = open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}")
+    with statements(catalog) as found, catalog.read() as connection:
+        records_older_than(connection, EXTRACTOR_VERSION, None, 500)
+    [(statement, parameters)] = found.items()
+    plan = query_plan(catalog, statement, parameters)
+    assert "((pack_id,pack_offset)>(?,?))" in plan
+    assert "ORDER BY" not in plan
+    catalog.close()
 
 
 def test_a_scan_would_be_seen(catalog: Catalog):
