@@ -91,8 +91,9 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
             notes.append(f"{name}: the headers end early, at a line that is none ({defect})")
 
     def every(key: str) -> list[str]:
-        values = map(one_line, fields.get(key.lower(), ()))
-        return [value for value in values if value]
+        if (values := fields.get(key.lower())) is None:
+            return []
+        return [line for value in values if (line := one_line(value))]
 
     def first(key: str) -> str | None:
         values = every(key)
@@ -150,6 +151,8 @@ def one_line(value: str) -> str:
     value = value.strip()  # mostly a line's end alone is not printable
     if not value.isprintable():
         value = "".join(char if char.isprintable() else " " for char in value)
+    elif "  " not in value:
+        return value
     return " ".join(value.split())
 
 

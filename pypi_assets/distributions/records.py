@@ -75,7 +75,7 @@ def _name_notes(parts: FilenameParts, metadata: CoreMetadata) -> list[str]:
 
 def same_version(one: str, other: str) -> bool:
     """Whether both write the same version; filenames may have `_` for what a version has as `-` or `+`."""
-    return _comparable_version(one) == _comparable_version(other)
+    return one == other or _comparable_version(one) == _comparable_version(other)
 
 
 def _comparable_version(version: str) -> str:
