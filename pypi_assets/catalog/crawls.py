@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, exists, func, insert, select, update
 
-from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
+from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger import ask_range, complete_range, last_asked_serial, lock_state
 from pypi_assets.catalog.projects import Selection, enter_projects, project_ids
 from pypi_assets.catalog.queue import crawl_scope, next_visit_due, queue_visits, scope_progress
@@ -149,12 +149,8 @@ def _enter_listed(catalog: Catalog, crawl: FullCrawl, listed: Sequence[ListedPro
         ids = project_ids(connection, [project.normalized for project in listed])
         shards = {
             row.id: row.shard
-            for start in range(0, len(ids), 1_000)
-            for row in connection.execute(
-                select(projects.c.id, projects.c.shard).where(
-                    projects.c.id.in_(sorted(ids.values())[start : start + 1_000])
-                )
-            )
+            for chunk in at_a_time(sorted(ids.values()))
+            for row in connection.execute(select(projects.c.id, projects.c.shard).where(projects.c.id.in_(chunk)))
         }
         serials = {ids[project.normalized]: project.last_serial for project in listed}
         tasks = ((id_, shards[id_], min(serial or 0, crawl.serial)) for id_, serial in serials.items())

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,8 +26,10 @@ _MIGRATION_LOCK = 0x70797069  # any constant: the name of an advisory lock
 _SQLITE_BUSY_TIMEOUT_S = 120
 _DEADLOCK = "40P01"
 _DEADLOCK_ATTEMPTS = 5
+_PARAMETERS_AT_A_TIME = 1_000
 
 _T = TypeVar("_T")
+_V = TypeVar("_V")
 
 
 class CatalogError(Exception):
@@ -176,8 +179,17 @@ def _migrate(catalog: Catalog) -> None:
         command.upgrade(config, "head")
 
 
+def at_a_time(values: Iterable[_V]) -> Iterator[Sequence[_V]]:
+    """`values` in lists that are short enough to be the parameters of one statement."""
+    rest = iter(values)
+    while chunk := list(islice(rest, _PARAMETERS_AT_A_TIME)):
+        yield chunk
+
+
 def storable(text: str) -> str:
     """`text` without the characters that a database cannot hold: NUL, and halves of surrogate pairs."""
+    if text.isascii() and "\0" not in text:
+        return text
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 

@@ -1,12 +1,12 @@
 """The index's events, kept as they came, and how far they reach without a gap."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, func, select, update
 
-from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
+from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger import lock_state, read_state
 from pypi_assets.catalog.projects import Selection, enter_projects, project_ids
 from pypi_assets.catalog.ranges import SerialRange
@@ -42,34 +42,49 @@ def store_events(
             raise CatalogError(
                 f"events are stored up to serial {state['events_through']}, so a page after {after} leaves a gap"
             )
-        wanted = [(event, canonicalize_name(event.name)) for event in page if event.serial <= through]
-        wanted = [(event, normalized) for event, normalized in wanted if normalized in selection]
-        enter_projects(connection, ((event.name, event.serial - 1) for event, _ in wanted))
-        ids = project_ids(connection, sorted({normalized for _, normalized in wanted}))
+        normalized = {name: canonicalize_name(name) for name in {event.name for event in page}}
+        wanted = [event for event in page if event.serial <= through and normalized[event.name] in selection]
+        ids = _entered(connection, wanted, normalized)
         insert_missing(
             connection,
             events,
             [
                 {
                     "serial": event.serial,
-                    "project_id": ids[normalized],
+                    "project_id": ids[normalized[event.name]],
                     "name": event.name,
                     "version": event.version,
                     "timestamp": event.timestamp,
                     "action": event.action,
                     "kind": file_change(event).action,
                 }
-                for event, normalized in wanted
+                for event in wanted
             ],
         )
         if through > state["events_through"]:
             connection.execute(update(catalog_state).values(events_through=through))
 
 
-def project_events(connection: Connection, project_id: int) -> list[ChangelogEvent]:
-    """All stored events of a project, in order of serial."""
-    rows = connection.execute(select(events).where(events.c.project_id == project_id).order_by(events.c.serial))
-    return [ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial) for row in rows]
+def _entered(connection: Connection, page: Iterable[ChangelogEvent], normalized: Mapping[str, str]) -> dict[str, int]:
+    """The ids of the projects of `page` by normalized name; those that are new are entered at their first event."""
+    first: dict[str, ChangelogEvent] = {}
+    for event in page:
+        first.setdefault(normalized[event.name], event)
+    ids = project_ids(connection, sorted(first))
+    new = sorted(first.keys() - ids.keys())
+    enter_projects(connection, ((first[name].name, first[name].serial - 1) for name in new))
+    return ids | project_ids(connection, new)
+
+
+def events_by_project(connection: Connection, project_ids: Iterable[int]) -> dict[int, list[ChangelogEvent]]:
+    """All stored events of each of the projects, in order of serial."""
+    found: dict[int, list[ChangelogEvent]] = {project_id: [] for project_id in project_ids}
+    columns = (events.c.project_id, *(events.c[field.name] for field in fields(ChangelogEvent)))
+    for ids in at_a_time(found):
+        rows = connection.execute(select(*columns).where(events.c.project_id.in_(ids)).order_by(events.c.serial))
+        for project_id, *values in rows:
+            found[project_id].append(ChangelogEvent(*values))
+    return found
 
 
 def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple[int, int, int]]:
@@ -119,18 +134,21 @@ def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
     )
 
 
-def explains_absence(connection: Connection, project_id: int) -> int | None:
-    """The serial of the event after which a project's page may rightly be 404; None where no event explains that.
+def explained_absences(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
+    """Those of the projects whose pages may rightly be 404, each with the serial of the event that explains it.
 
     A project that was removed, or created and never uploaded to, has no page.
     """
-    row = connection.execute(
-        select(events.c.serial, events.c.kind)
-        .where(
-            events.c.project_id == project_id,
-            events.c.kind.in_([Action.CREATE_PROJECT, Action.REMOVE_PROJECT, Action.ADD_FILE]),
+    telling = events.c.kind.in_([Action.CREATE_PROJECT, Action.REMOVE_PROJECT, Action.ADD_FILE])
+    explained: dict[int, int] = {}
+    for ids in at_a_time(project_ids):
+        latest = (
+            select(func.max(events.c.serial)).where(events.c.project_id.in_(ids), telling).group_by(events.c.project_id)
         )
-        .order_by(events.c.serial.desc())
-        .limit(1)
-    ).first()
-    return None if row is None or row.kind == Action.ADD_FILE else int(row.serial)
+        rows = connection.execute(
+            select(events.c.project_id, events.c.serial).where(
+                events.c.serial.in_(latest), events.c.kind != Action.ADD_FILE
+            )
+        )
+        explained.update((project_id, serial) for project_id, serial in rows)
+    return explained

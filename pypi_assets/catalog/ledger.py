@@ -149,19 +149,34 @@ def sealed_end(connection: Connection) -> int:
     return int(connection.scalar(select(func.max(serial_ranges.c.end)).where(serial_ranges.c.sealed)) or 0)
 
 
-def logged_serials(connection: Connection, serial: int) -> list[int]:
-    """Where a change at `serial` is to be logged so that the dumps still to come tell of it.
+@dataclass(frozen=True, slots=True)
+class Seals:
+    """What dumps have sealed: all up to the serial `end`, but for the ranges `unsealed` below it."""
 
-    At `serial` itself where its range is not sealed; and after everything sealed where a later range is, since the
-    dump of that one may have told the contrary.
-    """
-    last_sealed = sealed_end(connection)
-    if serial > last_sealed:
-        return [serial]
-    own_is_sealed = connection.scalar(
-        select(serial_ranges.c.sealed).where(serial_ranges.c.start < serial, serial_ranges.c.end >= serial)
+    end: int
+    unsealed: tuple[SerialRange, ...]
+
+    def logged_serials(self, serial: int) -> list[int]:
+        """Where a change at `serial` is to be logged so that the dumps still to come tell of it.
+
+        At `serial` itself where its range is not sealed; and after everything sealed where a later range is, since the
+        dump of that one may have told the contrary.
+        """
+        if serial > self.end:
+            return [serial]
+        own_is_sealed = not any(serials.start < serial <= serials.end for serials in self.unsealed)
+        return [self.end + 1] if own_is_sealed else [serial, self.end + 1]
+
+
+def seals(connection: Connection) -> Seals:
+    """What is sealed now. Whoever goes by it holds the state's lock, shared."""
+    end = sealed_end(connection)
+    rows = connection.execute(
+        select(serial_ranges.c.start, serial_ranges.c.end).where(
+            serial_ranges.c.start < end, serial_ranges.c.sealed.is_(False)
+        )
     )
-    return [last_sealed + 1] if own_is_sealed else [serial, last_sealed + 1]
+    return Seals(end, tuple(SerialRange(start, stop) for start, stop in rows))
 
 
 def _ledger_range(row: RowMapping) -> LedgerRange:

@@ -8,19 +8,15 @@ import json
 import zlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 import orjson
 from sqlalchemy import Connection, select, update
 
-from pypi_assets.catalog.database import insert_missing, storable
+from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.tables import module_roots, name_lists
 from pypi_assets.index.models import LONGEST_NAME
 
 _CACHED_LISTS = 4_096
-_AT_A_TIME = 1_000
-
-_T = TypeVar("_T")
 
 
 def store_lists(
@@ -56,7 +52,7 @@ def store_lists(
 def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, tuple[int, bool]]:
     """Of each list that is there, its id and whether its top-level names are stored."""
     found: dict[str, tuple[int, bool]] = {}
-    for wanted in _chunks(sorted(digests)):
+    for wanted in at_a_time(sorted(digests)):
         query = select(name_lists.c.sha256, name_lists.c.id, name_lists.c.has_roots).where(
             name_lists.c.sha256.in_(wanted)
         )
@@ -71,7 +67,7 @@ def _store_roots(connection: Connection, lists: Mapping[int, Sequence[str]]) -> 
 
 def _mark_rooted(connection: Connection, ids: Sequence[int]) -> None:
     """Of lists that were stored as requirements first."""
-    for some in _chunks(sorted(ids)):
+    for some in at_a_time(sorted(ids)):
         connection.execute(update(name_lists).where(name_lists.c.id.in_(some)).values(has_roots=True))
 
 
@@ -82,7 +78,7 @@ def _root(module: str) -> str:
 def lists_with_module(connection: Connection, module: str) -> Iterator[int]:
     """The ids of the lists that hold `module`."""
     of_root = connection.scalars(select(module_roots.c.list_id).where(module_roots.c.name == _root(module))).all()
-    for ids in _chunks(of_root):
+    for ids in at_a_time(of_root):
         lists = StoredLists(connection).load(ids)
         yield from (list_id for list_id in ids if module in lists[list_id])
 
@@ -98,17 +94,13 @@ class StoredLists:
         """The lists with these ids; None is left out."""
         wanted = {list_id for list_id in ids if list_id is not None}
         loaded = {list_id: self._cache[list_id] for list_id in wanted if list_id in self._cache}
-        for missing in _chunks(sorted(wanted - loaded.keys())):
+        for missing in at_a_time(sorted(wanted - loaded.keys())):
             query = select(name_lists.c.id, name_lists.c.content).where(name_lists.c.id.in_(missing))
             for list_id, content in self._connection.execute(query):
                 loaded[list_id] = self._cache[list_id] = json.loads(zlib.decompress(content))
         while len(self._cache) > _CACHED_LISTS:
             self._cache.popitem(last=False)
         return loaded
-
-
-def _chunks(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    return (items[start : start + _AT_A_TIME] for start in range(0, len(items), _AT_A_TIME))
 
 
 def list_digest(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, select
 
-from pypi_assets.catalog.database import insert_missing
+from pypi_assets.catalog.database import at_a_time, insert_missing
 from pypi_assets.catalog.tables import projects
 
 PROJECT_SHARDS = 1_000
@@ -69,10 +69,8 @@ def enter_projects(connection: Connection, names: Iterable[tuple[str, int]]) -> 
 def project_ids(connection: Connection, normalized: Sequence[str]) -> dict[str, int]:
     """The ids of these projects, by normalized name; unknown ones are left out."""
     found: dict[str, int] = {}
-    for start in range(0, len(normalized), 1_000):
-        query = select(projects.c.normalized, projects.c.id).where(
-            projects.c.normalized.in_(normalized[start : start + 1_000])
-        )
+    for names in at_a_time(normalized):
+        query = select(projects.c.normalized, projects.c.id).where(projects.c.normalized.in_(names))
         found.update((name, project_id) for name, project_id in connection.execute(query))
     return found
 

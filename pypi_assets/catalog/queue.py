@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
 
 from pypi_assets.catalog.database import insert_missing, storable
 from pypi_assets.catalog.projects import Project
@@ -106,21 +106,23 @@ def next_visit_due(connection: Connection, scope: str, shards: Sequence[int] | N
     return due
 
 
-def finish_visit(connection: Connection, task: VisitTask, state: TaskState, error_text: str | None = None) -> None:
-    text = None if error_text is None else storable(error_text)
-    _update(connection, task, state=state, error_text=text, attempts=visit_queue.c.attempts + 1)
+def finish_visits(connection: Connection, finished: Iterable[tuple[VisitTask, TaskState, str | None]]) -> None:
+    """Each task takes its state, with the text of what went wrong, if anything did."""
+    rows = [
+        {"of_scope": task.scope, "of_project": task.project.id, "new_state": state, "text": text and storable(text)}
+        for task, state, text in finished
+    ]
+    _update(connection, rows, state=bindparam("new_state"), error_text=bindparam("text"))
 
 
-def postpone_visit(connection: Connection, task: VisitTask, now: float, due_at: float, error_text: str) -> None:
-    """Leaves the visit for `due_at`; `first_failed_at` is that of the first failure."""
-    _update(
-        connection,
-        task,
-        attempts=visit_queue.c.attempts + 1,
-        first_failed_at=func.coalesce(visit_queue.c.first_failed_at, now),
-        due_at=due_at,
-        error_text=storable(error_text),
-    )
+def postpone_visits(connection: Connection, now: float, postponed: Iterable[tuple[VisitTask, float, str]]) -> None:
+    """Leaves each visit for later (unix seconds), and says why; `first_failed_at` is that of the first failure."""
+    rows = [
+        {"of_scope": task.scope, "of_project": task.project.id, "later": due_at, "text": storable(text)}
+        for task, due_at, text in postponed
+    ]
+    first_failed_at = func.coalesce(visit_queue.c.first_failed_at, now)
+    _update(connection, rows, first_failed_at=first_failed_at, due_at=bindparam("later"), error_text=bindparam("text"))
 
 
 def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> ScopeProgress:
@@ -204,11 +206,14 @@ def retry_failed_visits(connection: Connection, normalized: str | None = None) -
     return scopes
 
 
-def _update(connection: Connection, task: VisitTask, **values: object) -> None:
+def _update(connection: Connection, rows: Sequence[Mapping[str, object]], **values: object) -> None:
+    if not rows:
+        return
     connection.execute(
         update(visit_queue)
-        .where(visit_queue.c.scope == task.scope, visit_queue.c.project_id == task.project.id)
-        .values(**values)
+        .where(visit_queue.c.scope == bindparam("of_scope"), visit_queue.c.project_id == bindparam("of_project"))
+        .values(attempts=visit_queue.c.attempts + 1, **values),
+        rows,
     )
 
 

@@ -6,6 +6,7 @@ which events and pages came in cannot matter. Nothing here touches the database.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from packaging.utils import canonicalize_version
 
@@ -281,6 +282,7 @@ _TOPICS = {
 }
 
 
+@lru_cache(maxsize=4_096)
 def _release(version: str) -> str:
     return canonicalize_version(version, strip_trailing_zero=True)
 

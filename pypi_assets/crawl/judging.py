@@ -3,18 +3,24 @@
 It knows nothing of threads, nor of what is visited when. Whatever fails is put off, and given up at the deadline.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DataError, IntegrityError
 
-from pypi_assets.catalog.events import explains_absence
-from pypi_assets.catalog.queue import TaskState, VisitTask, finish_visit, postpone_visit
-from pypi_assets.catalog.visits import VisitStatus, end_visit, record_absence, record_failure, record_page
+from pypi_assets.catalog.events import explained_absences
+from pypi_assets.catalog.queue import TaskState, VisitTask, finish_visits, postpone_visits
+from pypi_assets.catalog.visits import Verdict, VisitStatus, record_verdicts
 from pypi_assets.crawl.changelog import catch_up
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
+
+_AT_ONCE = 100
+_FAULTS_OF_DATA = (DataError, IntegrityError, ArithmeticError, LookupError, TypeError, ValueError, zlib.error)
+"""What storing a project may raise that is the project's own; a database that is out of order is nobody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,84 +32,123 @@ class Fetched:
     answer: ProjectPage | NotModified | PackageIndexError
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a visit came to; it is tried again at `due_at` (unix seconds), None where it is over."""
+
+    task: VisitTask
+    verdict: Verdict
+    due_at: float | None = None
+
+
 def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> None:
-    """Gives each visit its outcome. The events up to a page's own serial are stored before it is judged."""
-    for one in fetched:
-        _judge(crawler, one)
+    """Gives each visit its outcome, up to a hundred in one transaction; no two are of one project.
+
+    The events up to a page's own serial are stored before it is judged. A project that cannot be stored costs its own
+    visit, and nobody else's.
+    """
+    for start in range(0, len(fetched), _AT_ONCE):
+        batch = fetched[start : start + _AT_ONCE]
+        failed = _catch_up(crawler, batch)
+        gone = [one.task.project.id for one in batch if isinstance(one.answer, GoneError)]
+        with crawler.catalog.read() as connection:
+            explained = explained_absences(connection, gone)
+        _store(crawler, [_judge(crawler, one, failed.get(one.visit_id), explained) for one in batch])
 
 
-def _judge(crawler: Crawler, fetched: Fetched) -> None:
-    try:
-        match fetched.answer:
-            case GoneError() as gone:
-                _judge_absence(crawler, fetched, gone)
-            case ProjectPage() as page:
-                _judge_page(crawler, fetched, page)
-            case PackageIndexError() as error:
-                _fail(crawler, fetched, error)
-            case NotModified():  # nobody asked whether it was
-                error = TransientError("304 to an unconditional request", crawler.index.index_url)
-                _fail(crawler, fetched, error)
-    except PackageIndexError as error:  # the changelog could not be brought up to the page
-        _fail(crawler, fetched, error)
+def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, PackageIndexError]:
+    """Stores the events up to what each visit needs; the visits for which that failed, each with the reason."""
+    failed: dict[int, PackageIndexError] = {}
+    needed = [(one.answer.last_serial, one.visit_id) for one in fetched if isinstance(one.answer, ProjectPage)]
+    gone = [one.visit_id for one in fetched if isinstance(one.answer, GoneError)]
+    if gone:
+        try:
+            last = crawler.index.last_serial()
+        except PackageIndexError as error:
+            failed = dict.fromkeys(gone, error)
+        else:
+            needed += [(last, visit_id) for visit_id in gone]
+    through = -1
+    missing: PackageIndexError | None = None
+    for serial, visit_id in sorted(needed):
+        if serial > through and missing is None:
+            try:
+                through = catch_up(crawler, serial)
+            except PackageIndexError as error:
+                missing = error
+        if missing is not None:  # who needs the events up to a greater serial needs these too
+            failed[visit_id] = missing
+    return failed
 
 
-def _judge_page(crawler: Crawler, fetched: Fetched, page: ProjectPage) -> None:
-    catalog, task = crawler.catalog, fetched.task
-    catch_up(crawler, page.last_serial)
-    if page.last_serial >= task.min_serial:
-
-        def judge(connection: Connection) -> None:
-            record_page(connection, fetched.visit_id, task.project, page, catalog.clock())
-            finish_visit(connection, task, TaskState.DONE)
-
-        catalog.transact(judge)
-        return
-    stale = StaleError(
-        f"the page is of serial {page.last_serial}, older than the event at {task.min_serial}", crawler.index.index_url
-    )
-    if crawler.next_try(task.attempts, task.first_failed_at) is not None:
-        _fail(crawler, fetched, stale)
-        return
-
-    def judge_by_events(connection: Connection) -> None:  # the page is true of its own serial, and older than the rest
-        record_page(connection, fetched.visit_id, task.project, page, catalog.clock())
-        record_failure(connection, fetched.visit_id, task.project, VisitStatus.PARTIAL, str(stale), catalog.clock())
-        finish_visit(connection, task, TaskState.GAVE_UP, str(stale))
-
-    catalog.transact(judge_by_events)
+def _judge(
+    crawler: Crawler, fetched: Fetched, failed: PackageIndexError | None, explained: Mapping[int, int]
+) -> _Judged:
+    task, visit_id = fetched.task, fetched.visit_id
+    match fetched.answer if failed is None else failed:
+        case ProjectPage(last_serial=serial) as page:
+            if serial >= task.min_serial:
+                return _Judged(task, Verdict(visit_id, task.project, VisitStatus.FULL, page))
+            stale = StaleError(
+                f"the page is of serial {serial}, older than the event at {task.min_serial}", crawler.index.index_url
+            )
+            return _put_off_or_give_up(crawler, fetched, stale, page)  # it is true of its own serial all the same
+        case GoneError() as gone:
+            explained_at = explained.get(task.project.id)
+            if explained_at is None and crawler.next_try(task.attempts, task.first_failed_at) is not None:
+                return _put_off_or_give_up(crawler, fetched, gone)
+            return _Judged(task, Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, explained_at=explained_at))
+        case PackageIndexError() as error:
+            return _put_off_or_give_up(crawler, fetched, error)
+        case NotModified():  # nobody asked whether it was
+            error = TransientError("304 to an unconditional request", crawler.index.index_url)
+            return _put_off_or_give_up(crawler, fetched, error)
 
 
-def _judge_absence(crawler: Crawler, fetched: Fetched, gone: GoneError) -> None:
-    """A 404 carries no serial: it is believed where a stored event explains it, or at the deadline."""
-    catalog, task = crawler.catalog, fetched.task
-    catch_up(crawler, crawler.index.last_serial())
-    with catalog.read() as connection:
-        explained_at = explains_absence(connection, task.project.id)
-    if explained_at is None and crawler.next_try(task.attempts, task.first_failed_at) is not None:
-        _fail(crawler, fetched, gone)
-        return
-
-    def believe(connection: Connection) -> None:
-        record_absence(connection, fetched.visit_id, task.project, explained_at, catalog.clock())
-        finish_visit(connection, task, TaskState.DONE)
-
-    catalog.transact(believe)
-
-
-def _fail(crawler: Crawler, fetched: Fetched, error: PackageIndexError) -> None:
+def _put_off_or_give_up(
+    crawler: Crawler, fetched: Fetched, error: PackageIndexError, page: ProjectPage | None = None
+) -> _Judged:
     """Puts the visit off if it may work later and the deadline has not passed; else gives it up, counted and shown."""
-    catalog, task = crawler.catalog, fetched.task
+    task, project = fetched.task, fetched.task.project
     may_pass = isinstance(error, TransientError | GoneError)
-    next_try = crawler.next_try(task.attempts, task.first_failed_at) if may_pass else None
-    now = catalog.clock()
+    due_at = crawler.next_try(task.attempts, task.first_failed_at) if may_pass else None
+    if due_at is not None:
+        again = Verdict(fetched.visit_id, project, VisitStatus.FAILED, text=str(error), tells=False)
+        return _Judged(task, again, due_at)
+    status = VisitStatus.FAILED if page is None else VisitStatus.PARTIAL
+    return _Judged(task, Verdict(fetched.visit_id, project, status, page, text=str(error)))
 
-    def put_off_or_give_up(connection: Connection) -> None:
-        if next_try is not None:
-            end_visit(connection, fetched.visit_id, VisitStatus.FAILED, now, text=str(error))
-            postpone_visit(connection, task, now, next_try, str(error))
+
+def _store(crawler: Crawler, judged: Sequence[_Judged]) -> None:
+    now = crawler.catalog.clock()
+    try:
+        crawler.catalog.transact(lambda connection: _record(connection, judged, now))
+    except _FAULTS_OF_DATA as error:
+        if len(judged) > 1:
+            for one in judged:
+                _store(crawler, [one])
             return
-        record_failure(connection, fetched.visit_id, task.project, VisitStatus.FAILED, str(error), now)
-        finish_visit(connection, task, TaskState.GAVE_UP, str(error))
+        [one] = judged
+        cause = error.orig if isinstance(error, DataError | IntegrityError) else error
+        text = f"what is known of the project cannot be stored: {type(cause).__name__}: {cause}"
+        failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, tells=False)
+        given_up = replace(one, verdict=failure, due_at=None)
+        crawler.catalog.transact(lambda connection: _record(connection, [given_up], now))
 
-    catalog.transact(put_off_or_give_up)
+
+def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> None:
+    ordered = sorted(judged, key=lambda one: one.task.project.id)  # so that no two writers wait for each other
+    record_verdicts(connection, [one.verdict for one in ordered], now)
+    finish_visits(
+        connection, [(one.task, _state(one.verdict), one.verdict.text) for one in ordered if one.due_at is None]
+    )
+    postpone_visits(
+        connection,
+        now,
+        [(one.task, one.due_at, one.verdict.text or "") for one in ordered if one.due_at is not None],
+    )
+
+
+def _state(verdict: Verdict) -> TaskState:
+    seen = verdict.status in {VisitStatus.FULL, VisitStatus.NOT_FOUND}
+    return TaskState.DONE if seen else TaskState.GAVE_UP

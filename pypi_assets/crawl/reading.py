@@ -67,16 +67,17 @@ def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None
             for reads in _due_reads(catalog, scope, groups):
                 unsaved: list[tuple[PendingRead, FinishedRead]] = []
                 saved_at, unsaved_bytes = time.monotonic(), 0
-                for read, finished in in_threads(pool, lambda read: fetch_and_read(crawler, read), reads):
-                    counts[finished.outcome] += 1
-                    fetched += finished.bytes_fetched
-                    requests += finished.requests
-                    unsaved.append((read, finished))
-                    unsaved_bytes += len(finished.extract or b"")
-                    if time.monotonic() >= saved_at + _COMMIT_EVERY_S or unsaved_bytes >= _COMMIT_BYTES:
-                        _save(crawler, unsaved)
-                        unsaved = []
-                        saved_at, unsaved_bytes = time.monotonic(), 0
+                for answers in in_threads(pool, lambda read: fetch_and_read(crawler, read), reads):
+                    for read, finished in answers:
+                        counts[finished.outcome] += 1
+                        fetched += finished.bytes_fetched
+                        requests += finished.requests
+                        unsaved.append((read, finished))
+                        unsaved_bytes += len(finished.extract or b"")
+                        if time.monotonic() >= saved_at + _COMMIT_EVERY_S or unsaved_bytes >= _COMMIT_BYTES:
+                            _save(crawler, unsaved)
+                            unsaved = []
+                            saved_at, unsaved_bytes = time.monotonic(), 0
                 _save(crawler, unsaved)
                 done = sum(counts[outcome] for outcome in Outcome if outcome != Outcome.PENDING)
                 failed = counts[Outcome.ERROR] + counts[Outcome.GAVE_UP]

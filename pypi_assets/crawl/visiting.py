@@ -4,7 +4,7 @@ Pages are fetched by threads; no project keeps the others waiting.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from pypi_assets.catalog.queue import ScopeProgress, VisitTask, due_visits, next_visit_due, scope_progress
@@ -14,7 +14,8 @@ from pypi_assets.crawl.judging import Fetched, judge
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.index.models import NotModified, ProjectPage
 
-_BATCH = 200
+_BATCH = 1_000
+_GATHER_S = 0.2
 
 _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
@@ -37,20 +38,23 @@ def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] |
                 continue
             with catalog.write() as connection:
                 ids = begin_visits(connection, [task.project.id for task in tasks], kind, scope, catalog.clock())
-            for task, answer in in_threads(pool, lambda task: _fetch(crawler, task), tasks):
-                judge(crawler, [Fetched(task, ids[task.project.id], answer)])
+            for answers in in_threads(pool, lambda task: _fetch(crawler, task), tasks):
+                judge(crawler, [Fetched(task, ids[task.project.id], answer) for task, answer in answers])
 
 
 def in_threads(
     pool: ThreadPoolExecutor, work: Callable[[_Item], _Answer], items: Iterable[_Item]
-) -> Iterator[tuple[_Item, _Answer]]:
-    """Each item with what `work` made of it, as they get done. What is not begun is dropped when the caller stops."""
+) -> Iterator[list[tuple[_Item, _Answer]]]:
+    """Items with what `work` made of them, as many at a time as got done in a fraction of a second.
+
+    What is not begun is dropped when the caller stops.
+    """
     pending: dict[Future[_Answer], _Item] = {pool.submit(work, item): item for item in items}
     try:
         while pending:
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield pending.pop(future), future.result()
+            done, _ = wait(pending, timeout=_GATHER_S)
+            if done:
+                yield [(pending.pop(future), future.result()) for future in done]
     finally:
         for future in pending:
             future.cancel()

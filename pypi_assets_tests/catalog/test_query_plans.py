@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import event, text
+from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.answers import live_files
 from pypi_assets.catalog.database import Catalog, open_catalog
@@ -74,6 +75,8 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
         index.history.yank("project2", "1.0")
         index.history.remove_project("project3")
         index.raw("project4-2.0-py3-none-any.whl", b"no zip")
+        index.wheel("project0", "2.0")
+        index.faults = lambda request: PlainTextResponse("", 403) if "/simple/project0/" in request.url.path else None
         with statements(catalog) as found:
             [result] = crawl_incremental(crawler)
             list(range_dump_rows(catalog, open_range_dump(catalog, result.serials)))

@@ -18,9 +18,9 @@ from pypi_assets.catalog.ledger import (
     complete_range,
     complete_serial,
     ledger,
-    logged_serials,
     require_range,
     seal,
+    seals,
 )
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.catalog.ranges import RangeError, SerialRange
@@ -124,14 +124,14 @@ def test_nothing_is_asked_of_an_empty_catalog(catalog: Catalog):
 def test_changes_are_logged_where_a_dump_still_to_come_tells_of_them(opened: Catalog):
     with opened.write() as connection:
         ranges = [SerialRange(0, 10)] + [ask_range(connection, end, 0.0) for end in (20, 30, 40)]
-        assert logged_serials(connection, 15) == [15]
+        assert seals(connection).logged_serials(15) == [15]
         seal(connection, ranges[0])
-        assert logged_serials(connection, 7) == [11]
-        assert logged_serials(connection, 11) == [11]
+        assert seals(connection).logged_serials(7) == [11]
+        assert seals(connection).logged_serials(11) == [11]
         seal(connection, ranges[2])  # 20-30, while 10-20 is not sealed
-        assert logged_serials(connection, 25) == [31]
-        assert logged_serials(connection, 15) == [15, 31]
-        assert logged_serials(connection, 31) == [31]
+        assert seals(connection).logged_serials(25) == [31]
+        assert seals(connection).logged_serials(15) == [15, 31]
+        assert seals(connection).logged_serials(31) == [31]
         seal(connection, SerialRange(0, 40))
-        assert logged_serials(connection, 3) == [41]
-        assert logged_serials(connection, 50) == [50]
+        assert seals(connection).logged_serials(3) == [41]
+        assert seals(connection).logged_serials(50) == [50]

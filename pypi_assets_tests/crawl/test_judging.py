@@ -1,0 +1,273 @@
+"""Many visits are judged in one transaction: with the same result as one by one, and no project costs another."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import event, select
+
+from pypi_assets.catalog.crawls import open_crawl
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.events import store_events
+from pypi_assets.catalog.projects import Selection, enter_projects
+from pypi_assets.catalog.queue import VisitTask, due_visits, list_failed_visits, queue_visits, scope_progress
+from pypi_assets.catalog.tables import (
+    changes,
+    distribution_data,
+    distributions,
+    live_intervals,
+    projects,
+    releases,
+    snapshots,
+    visit_queue,
+    visit_statuses,
+    visits,
+    yanked_intervals,
+)
+from pypi_assets.catalog.visits import begin_visits
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.judging import Fetched, judge
+from pypi_assets.index.errors import GoneError, RefusedError, TransientError
+from pypi_assets.index.models import ChangelogEvent, IndexFile, NotModified, ProjectPage
+from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names
+
+URL = "https://index.example.org/simple/"
+SCOPE = "range:0-1"
+
+
+@dataclass
+class Changelog:
+    """The index as far as judging asks it: its changelog."""
+
+    events: Sequence[ChangelogEvent] = ()
+    last: int = 0
+    index_url: str = URL
+    changelog_url: str = "https://index.example.org/pypi"
+    asked: list[int] = field(default_factory=list)
+
+    def last_serial(self) -> int:
+        return self.last
+
+    def changelog(self, since: int, until: int) -> Iterator[list[ChangelogEvent]]:
+        self.asked.append(until)
+        if page := [event for event in self.events if event.serial > since]:
+            yield page
+
+
+def crawler_of(catalog: Catalog, index: Changelog, retry_deadline_s: float = 0.0) -> Crawler:
+    return Crawler(index, catalog, None, None, retry_deadline_s=retry_deadline_s)
+
+
+def file_of(filename: str, *, yanked: bool = False, size: int = 1, content: str = "") -> IndexFile:
+    url = f"https://files.example.org/{filename}"
+    return IndexFile(
+        filename, url, (filename + content).encode().hex()[:64], size, None, None, yanked, None, False, None
+    )
+
+
+def page_of(project: str, serial: int, *files: IndexFile) -> ProjectPage:
+    return ProjectPage(project, serial, "active", files)
+
+
+def begun(
+    catalog: Catalog, names: Sequence[str], min_serial: int = 0, scope: str = SCOPE
+) -> dict[str, tuple[VisitTask, int]]:
+    """Visits of the projects by normalized name, entered where they are new: what each is to do, and its id."""
+    with catalog.write() as connection:
+        enter_projects(connection, [(name, 0) for name in names])
+        rows = connection.execute(select(projects).where(projects.c.normalized.in_(names))).all()
+        queue_visits(connection, scope, [(row.id, row.shard, min_serial) for row in rows])
+        tasks = due_visits(connection, scope, None, 1e12, 1_000)
+        ids = begin_visits(connection, [task.project.id for task in tasks], "incremental", scope, 0.0)
+    return {task.project.normalized: (task, ids[task.project.id]) for task in tasks}
+
+
+def content(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
+    """All that the catalog says, without the numbers of rows and the times."""
+    files = (
+        select(
+            projects.c.normalized,
+            releases.c.version,
+            distributions.c.filename,
+            *[
+                column
+                for column in distributions.c
+                if column.name not in {"id", "project_id", "release_id", "filename"}
+            ],
+            *[distribution_data.c[name] for name in ("outcome", "attempts", "error_kind", "error_text")],
+        )
+        .join_from(distributions, releases)
+        .join(projects, projects.c.id == distributions.c.project_id)
+    )
+    queries = {
+        "files": files.join(distribution_data, distribution_data.c.distribution_id == distributions.c.id),
+        "projects": select(projects.c.normalized, projects.c.page_serial, projects.c.status),
+        "visits": select(
+            projects.c.normalized,
+            visits.c.visit,
+            visits.c.scope,
+            visit_statuses.c.status,
+            visit_statuses.c.page_serial,
+            visit_statuses.c.seen_through,
+            snapshots.c.content,
+            visit_statuses.c.text,
+        )
+        .join_from(projects, visits)
+        .join(visit_statuses)
+        .outerjoin(snapshots),
+        "queue": select(
+            projects.c.normalized,
+            visit_queue.c.scope,
+            visit_queue.c.state,
+            visit_queue.c.attempts,
+            visit_queue.c.error_text,
+        ).join_from(visit_queue, projects),
+        "changes": select(
+            projects.c.normalized, distributions.c.filename, changes.c.serial, changes.c.cause, changes.c.logged_serial
+        )
+        .join_from(changes, distributions)
+        .join(projects, projects.c.id == distributions.c.project_id),
+    }
+    for table in (live_intervals, yanked_intervals):
+        queries[table.name] = (
+            select(projects.c.normalized, distributions.c.filename, table.c.start, table.c.end)
+            .join_from(table, distributions)
+            .join(projects, projects.c.id == distributions.c.project_id)
+        )
+    with catalog.read() as connection:
+        return {what: sorted(map(tuple, connection.execute(query)), key=repr) for what, query in queries.items()}
+
+
+NUMBER = 3
+answers = st.one_of(st.integers(0, 30), st.sampled_from([GoneError, TransientError, RefusedError, NotModified]))
+"""What the index answers: the page as of that event of the project, or something else."""
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    histories=st.lists(st.lists(operation_names, max_size=12), min_size=NUMBER, max_size=NUMBER),
+    rounds=st.lists(
+        st.dictionaries(st.integers(0, NUMBER - 1), st.tuples(answers, st.booleans()), min_size=1),
+        min_size=1,
+        max_size=4,
+    ),
+    patience_s=st.sampled_from([0.0, 60.0]),
+    least=st.integers(0, 12),
+    data=st.data(),
+)
+def test_a_batch_leads_to_the_same_as_one_by_one(histories, rounds, patience_s, least, data):
+    indexes = [SimulatedIndex() for _ in histories]
+    for index, history in zip(indexes, histories, strict=True):
+        for operation in history:
+            index.do(*operation)
+
+    def serial_of(number: int, serial: int) -> int:
+        """The projects' events go by side by side."""
+        return serial * NUMBER + number
+
+    events = [
+        ChangelogEvent(f"demo-{number}", event.version, event.timestamp, event.action, serial_of(number, event.serial))
+        for number, index in enumerate(indexes)
+        for event in index.events
+    ]
+    events.sort(key=lambda event: event.serial)
+    last = max([0, *(event.serial for event in events)])
+
+    def answer_of(number: int, answer: object, changed: bool) -> object:
+        if isinstance(answer, int):
+            shown = indexes[number].shown
+            serial = min(answer, max(shown))
+            files = [file_of(name, yanked=yanked, content="2" * changed) for name, yanked in shown[serial].items()]
+            return page_of(f"demo-{number}", serial_of(number, serial) if serial else 0, *files)
+        return NotModified(None) if answer is NotModified else answer("it failed", URL)
+
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for together in (True, False):
+            catalog = open_catalog(f"sqlite:///{folder}/{together}.sqlite", clock=lambda: 1_000.0)
+            open_crawl(catalog, 0, 0, URL, Selection())
+            store_events(catalog, events, 0, last, Selection())
+            crawler = crawler_of(catalog, Changelog(events, last), patience_s)
+            for step, answered in enumerate(rounds):
+                visits_of = begun(catalog, [f"demo-{number}" for number in answered], least, f"range:0-{step + 1}")
+                fetched = [
+                    Fetched(*visits_of[f"demo-{number}"], answer_of(number, *answer))
+                    for number, answer in answered.items()
+                ]
+                for batch in [fetched] if together else [[one] for one in data.draw(st.permutations(fetched))]:
+                    judge(crawler, batch)
+            found.append(content(catalog))
+            catalog.close()
+    assert found[0] == found[1]
+
+
+POISON = 2**70
+"""The size of a file that no database can hold."""
+
+
+def test_one_project_that_cannot_be_stored_costs_only_its_own_visit(catalog: Catalog):
+    open_crawl(catalog, 0, 0, URL, Selection())
+    names = ["bad", "fine", "good"]
+    visits_of = begun(catalog, names)
+    sizes = {"bad": POISON}
+    pages = {name: page_of(name, 0, file_of(f"{name}-1.0.tar.gz", size=sizes.get(name, 1))) for name in names}
+    judge(crawler_of(catalog, Changelog()), [Fetched(*visits_of[name], pages[name]) for name in names])
+    with catalog.read() as connection:
+        assert scope_progress(connection, SCOPE).done == 2
+        [failure] = list_failed_visits(connection)
+        assert set(connection.scalars(select(distributions.c.filename))) == {"fine-1.0.tar.gz", "good-1.0.tar.gz"}
+    assert (failure.project, failure.outcome) == ("bad", "gave up")
+    assert "cannot be stored" in failure.text
+
+
+def test_a_page_beyond_the_changelog_costs_only_its_own_visit(catalog: Catalog):
+    open_crawl(catalog, 0, 0, URL, Selection())
+    visits_of = begun(catalog, ["early", "far", "late"])
+    events = [ChangelogEvent("early", None, 0, "create", 5), ChangelogEvent("late", None, 0, "create", 9)]
+    index = Changelog(events, 9)
+    serials = {"far": 10**9, "late": 9, "early": 5}
+    judge(
+        crawler_of(catalog, index, 60.0),
+        [Fetched(*visits_of[name], page_of(name, serial)) for name, serial in serials.items()],
+    )
+    with catalog.read() as connection:
+        assert scope_progress(connection, SCOPE).done == 2
+        [failure] = list_failed_visits(connection)
+    assert (failure.project, failure.outcome) == ("far", "waiting")
+    assert "the changelog ends at serial 9" in failure.text
+    assert index.asked[:2] == [5, 10**9]  # one page brought what the others need
+
+
+@pytest.mark.parametrize("before", [(), ("",)], ids=["first visits", "second visits"])
+def test_many_projects_take_no_more_statements_than_few(catalog: Catalog, before: tuple[str, ...]):
+    open_crawl(catalog, 0, 0, URL, Selection())
+    crawler = crawler_of(catalog, Changelog())
+    counts = []
+    for number in (3, 60):
+        names = [f"of{number}-{each}" for each in range(number)]
+        for step, shown in enumerate([*before, "other"]):
+            visits_of = begun(catalog, names, scope=f"range:0-{number + step}")
+            pages = [page_of(name, 0, file_of(f"{name}-1.0.tar.gz", content=shown)) for name in names]
+            fetched = [Fetched(*visits_of[page.project], page) for page in pages]
+            with counted_statements(catalog) as statements:
+                judge(crawler, fetched)
+        counts.append(len(statements))
+    assert counts[0] == counts[1] < 40
+
+
+@contextmanager
+def counted_statements(catalog: Catalog) -> Iterator[list[str]]:
+    found: list[str] = []
+
+    def note(_connection, _cursor, statement, *_):
+        found.append(statement)
+
+    event.listen(catalog.engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(catalog.engine, "before_cursor_execute", note)
