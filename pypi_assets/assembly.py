@@ -13,6 +13,7 @@ from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
+from pypi_assets.index.connections import Network
 from pypi_assets.index.rate import Rate, RateLimit
 from pypi_assets.settings import Settings, is_loopback
 from pypi_assets.storage.store import Storage, open_storage
@@ -45,6 +46,11 @@ def index_from(settings: Settings, catalog: Catalog | None = None) -> IndexClien
         rate=rates[0],
         changelog_rate=rates[1],
         allowed_file_hosts=settings.allowed_file_hosts,
+        network=Network(
+            proxy=settings.proxy,
+            ca_file=str(settings.ca_file) if settings.ca_file else None,
+            client_cert=str(settings.client_cert) if settings.client_cert else None,
+        ),
         connect_timeout_s=settings.connect_timeout_s,
         read_timeout_s=settings.read_timeout_s,
         attempts=settings.request_attempts,

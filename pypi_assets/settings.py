@@ -82,6 +82,19 @@ class Settings(BaseSettings):
         tuple[str, ...],
         Field(description='a JSON list of hosts that files may come from, like ["files.example.org"]'),
     ] = ()
+    proxy: Annotated[
+        str | None,
+        Field(
+            description="http(s)://[USER:PASSWORD@]HOST[:PORT], for all hosts; default: HTTP_PROXY, HTTPS_PROXY, ..."
+        ),
+    ] = None
+    ca_file: Annotated[
+        Path | None,
+        Field(description="a file or a folder of trusted certificates, in PEM; default: REQUESTS_CA_BUNDLE, ..."),
+    ] = None
+    client_cert: Annotated[
+        Path | None, Field(description="a file with a private key and its certificate, in PEM, to show to servers")
+    ] = None
     connect_timeout_s: Annotated[
         float, Field(gt=0, le=3600, description="seconds to wait for a connection, above 0, at most 3600")
     ] = 10.0
@@ -194,6 +207,23 @@ class Settings(BaseSettings):
         if value is not None and not (value.isascii() and value.isprintable() and ("@" in value or "://" in value)):
             raise ValueError("neither a mail address nor a URL")
         return value
+
+    @field_validator("proxy")
+    @classmethod
+    def _check_proxy(cls, value: str | None) -> str | None:
+        if value is not None and _http_path(value) not in {"", "/"}:
+            raise ValueError("has a path")
+        return value
+
+    @field_validator("ca_file", "client_cert")
+    @classmethod
+    def _check_certificates(cls, value: Path | None) -> Path | None:
+        if value is None:
+            return None
+        path = value.expanduser()
+        if not path.exists():
+            raise ValueError(f"there is no {path}")
+        return path
 
     @field_validator("allowed_file_hosts")
     @classmethod

@@ -10,13 +10,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import BinaryIO, TypeVar
 from urllib.parse import quote, urljoin
 
-import requests
 from packaging.utils import canonicalize_name
+from urllib3 import BaseHTTPResponse
 
+from pypi_assets.index.addresses import AddressRule
 from pypi_assets.index.changelog import call_body, read_answer, read_events, read_last_serial
+from pypi_assets.index.connections import Connections, Network
+from pypi_assets.index.credentials import Credentials
 from pypi_assets.index.errors import GoneError, RefusedError, TransientError
 from pypi_assets.index.files import PromisedFile, RangedFile, stream_file
 from pypi_assets.index.listing import read_listed_projects, read_listing_serial
@@ -30,25 +34,27 @@ from pypi_assets.index.models import (
 )
 from pypi_assets.index.pages import read_project_page
 from pypi_assets.index.rate import Rate, RateLimit
-from pypi_assets.index.transport import CHUNK_BYTES, LONGEST_PAUSE_S, IndexSession, Transport, user_agent
-from pypi_assets.index.urls import host_rule, origin, split_credentials
+from pypi_assets.index.transport import CHUNK_BYTES, LONGEST_PAUSE_S, Transport, user_agent
+from pypi_assets.index.urls import host_rule, redact
 
 JSON_ACCEPT = "application/vnd.pypi.simple.v1+json"
 MAX_ANSWER_BYTES = 256 * 1024**2
 """The most bytes of a project page or of an XML-RPC answer (50,000 events are about 16 MB)."""
 MAX_LISTING_BYTES = 4 * 1024**3
 
+_ENVIRONMENT = Network()
 _T = TypeVar("_T")
 
 
 class IndexClient:
     """A client of one index, shared by the threads of a process.
 
-    At most `max_connections` requests are under way at once, each on a session of its own, and together they keep to
+    At most `max_connections` requests are under way at once, and together they keep to
     `rate` (by default 20 a second); calls of the changelog to `changelog_rate` as well (by default one a second, as
     PyPI wishes). Where the index names a time after which it may be asked again, the rate is held. Methods raise
     TransientError after `attempts` tries, GoneError for a 404 or 410, RefusedError for what asking again won't help.
-    Credentials in the index's URLs are sent to their origin only and shown nowhere.
+    Credentials in the index's URLs, in netrc and in the keyring are sent to the index's own origins only and shown
+    nowhere. Other hosts than the index's own are asked at public addresses only, unless the index is not at one itself.
     """
 
     def __init__(
@@ -61,23 +67,21 @@ class IndexClient:
         rate: Rate | None = None,
         changelog_rate: Rate | None = None,
         allowed_file_hosts: Iterable[str] = (),
+        network: Network = _ENVIRONMENT,
         connect_timeout_s: float = 10.0,
         read_timeout_s: float = 60.0,
         attempts: int = 4,
         retry_pause_s: float = 1.0,
-        session_factory: Callable[[], IndexSession] = IndexSession,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         hosts = host_rule(index_url, changelog_url, allowed_file_hosts)
-        self.index_url, index_credentials = split_credentials(index_url.rstrip("/") + "/")
-        self.changelog_url, changelog_credentials = split_credentials(changelog_url)
+        index_url = index_url.rstrip("/") + "/"
+        self.index_url, self.changelog_url = redact(index_url), redact(changelog_url)
         self._transport = Transport(
             hosts,
-            {
-                origin(self.changelog_url): changelog_credentials,
-                origin(self.index_url): index_credentials or changelog_credentials,
-            },
+            Credentials(index_url, changelog_url),
+            Connections(AddressRule(index_url, changelog_url), network, kept=max_connections),
             agent=user_agent(contact),
             max_connections=max_connections,
             rate=rate or RateLimit(20.0, clock=clock, sleep=sleep),
@@ -85,7 +89,6 @@ class IndexClient:
             read_timeout_s=read_timeout_s,
             attempts=attempts,
             retry_pause_s=retry_pause_s,
-            session_factory=session_factory,
             sleep=sleep,
             clock=clock,
         )
@@ -226,19 +229,19 @@ class IndexClient:
     def _fetch_project_page(self, project: str, url: str, etag: str | None) -> ProjectPage | NotModified:
         headers = {"Accept": JSON_ACCEPT} | ({"If-None-Match": etag} if etag else {})
         with self._transport.exchange("GET", url, headers) as response:
-            if response.status_code == requests.codes.not_modified:
+            if response.status == HTTPStatus.NOT_MODIFIED:
                 return NotModified(_header_serial(response))
             _require_media_type(response, "json", url)
             return read_project_page(
                 b"".join(self._transport.chunks(response, MAX_ANSWER_BYTES, url)),
                 project=project,
-                url=response.url,
+                url=response.url or url,
                 header_serial=_header_serial(response),
                 etag=response.headers.get("ETag"),
             )
 
 
-def _require_media_type(response: requests.Response, kind: str, url: str) -> None:
+def _require_media_type(response: BaseHTTPResponse, kind: str, url: str) -> None:
     """Raises unless the answer is `kind` (json, xml); see `IndexClient.project_page` for which error."""
     media_type = response.headers.get("Content-Type", "nothing named").partition(";")[0].strip().lower()
     if media_type.endswith(kind):
@@ -249,7 +252,7 @@ def _require_media_type(response: requests.Response, kind: str, url: str) -> Non
     raise TransientError(text, url)
 
 
-def _header_serial(response: requests.Response) -> int | None:
+def _header_serial(response: BaseHTTPResponse) -> int | None:
     value = response.headers.get("X-PyPI-Last-Serial", "")
     return int(value) if re.fullmatch(r"[0-9]{1,18}", value) else None
 

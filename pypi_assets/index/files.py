@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from http import HTTPStatus
 from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 from urllib.parse import urldefrag
 
-import requests
+from urllib3 import BaseHTTPResponse
 
 from pypi_assets.index.errors import (
     ContentError,
@@ -57,12 +58,13 @@ class FileBody(io.RawIOBase):
     `failure` is what went wrong on the way: whatever a reader has made of the stream by then counts for nothing.
     """
 
-    def __init__(self, transport: Transport, response: requests.Response, promised: PromisedFile) -> None:
+    def __init__(self, transport: Transport, response: BaseHTTPResponse, promised: PromisedFile) -> None:
         self.failure: PackageIndexError | None = None
         self.received = 0
         self._promised = promised
         self._is_page = response.headers.get("Content-Type", "").strip().lower().startswith("text/html")
-        self._is_length_known = "Content-Length" in response.headers or response.raw.chunked
+        is_chunked = response.headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
+        self._is_length_known = is_chunked or "Content-Length" in response.headers
         limit = promised.max_bytes if promised.size is None else promised.size
         self._chunks = transport.chunks(response, limit, promised.url, decode=False)
         self._digest = hashlib.sha256()
@@ -246,14 +248,14 @@ class RangedFile:
         url = self._promised.url
         headers = _AS_STORED | {"Range": f"bytes={offset}-{end - 1}"}
         with self._transport.exchange("GET", url, headers, asked=self._asked) as response:
-            if response.status_code == requests.codes.ok:  # this server knows no ranges: here is the whole file
+            if response.status == HTTPStatus.OK:  # this server knows no ranges: here is the whole file
                 self._promised.check_size()
                 body = FileBody(self._transport, response, self._promised)
                 self._whole = _spooled(cast("BinaryIO", body))
                 self._bytes += body.received
                 return None
             content_range = response.headers.get("Content-Range", "").strip().lower()
-            is_partial = response.status_code == requests.codes.partial_content
+            is_partial = response.status == HTTPStatus.PARTIAL_CONTENT
             if not is_partial or content_range != f"bytes {offset}-{end - 1}/{self.size}":
                 return None
             try:

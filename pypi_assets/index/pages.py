@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import LONGEST_NAME, IndexFile, ProjectPage
+from pypi_assets.index.urls import redact
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -99,7 +100,7 @@ def _read_file(entry: dict[str, object], url: str) -> IndexFile:
     core_metadata, core_metadata_sha256 = _read_core_metadata(entry)
     return IndexFile(
         filename=filename,
-        url=urljoin(url, _read_text(entry, "url")),
+        url=redact(urljoin(url, _read_text(entry, "url"))),  # it is stored and shown
         sha256=_read_sha256(_read_object(entry.get("hashes"), "hashes")),
         size=size,
         uploaded_at=uploaded_at,

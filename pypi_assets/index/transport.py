@@ -3,55 +3,61 @@
 What is asked for and what the answers mean is said elsewhere.
 """
 
+import re
+import ssl
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from importlib.metadata import version
-from queue import LifoQueue
 from typing import TypeVar
 from urllib.parse import urljoin
 
-import requests
-import urllib3
-from requests.adapters import HTTPAdapter
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.wait import wait_exponential, wait_random
+from urllib3 import BaseHTTPResponse, Retry, Timeout
+from urllib3.exceptions import HTTPError, LocationValueError, NameResolutionError
 
-from pypi_assets.index.errors import GoneError, RefusedError, TooLargeError, TransientError
+from pypi_assets.index.addresses import ForbiddenAddressError
+from pypi_assets.index.connections import Connections
+from pypi_assets.index.credentials import Credentials, Login, basic_authorization
+from pypi_assets.index.errors import GoneError, PackageIndexError, RefusedError, TooLargeError, TransientError
 from pypi_assets.index.rate import Rate
-from pypi_assets.index.urls import HostRule, origin, redact, split_credentials
+from pypi_assets.index.urls import HostRule, redact, split_credentials
 
 MAX_REDIRECTS = 5
 LONGEST_PAUSE_S = 120.0
 """The longest pause before a retry; an index that asks for a longer one is left alone, and the error says how long."""
 SLOWEST_BYTES_PER_S = 1024
 CHUNK_BYTES = 256 * 1024
+MAX_EXPANSION_RATIO = 200
+"""The most bytes that one compressed byte of a body may become; JSON and XML of an index stay below 30."""
 
+_FREELY_EXPANDED_BYTES = 1024**2
+_SMALL_REST_BYTES = 64 * 1024
+"""What is left of a body that nobody reads is received, up to so much, rather than its connection closed."""
+_NO_RETRIES = Retry(total=False, redirect=False)
+_TUNNEL_REFUSAL = re.compile(r"Tunnel connection failed: (?P<status>[0-9]{3})")
+_PROXY_LOGIN_WANTED = "HTTP 407: the proxy demands credentials, or other ones; give them in the proxy's URL"
 _GOOD_IF_ASKED = {206: "Range", 304: "If-None-Match", 416: "Range"}
 """Answers that are good where the request has that header."""
 _T = TypeVar("_T")
 
 
-class IndexSession(requests.Session):
-    """A session that leaves redirects to the client, which checks each hop before it asks."""
-
-    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002
-        """None: requests would otherwise read a redirect's whole body, however long, and parse its target."""
-        return None
-
-
 class Transport:
-    """Sends requests for the threads of a process, at most `max_connections` at once, each on a session of its own.
+    """Sends requests for the threads of a process, at most `max_connections` at once.
 
-    Together they keep to `rate`, which a 429 with a Retry-After holds. `credentials` are sent to the origin that they
-    stand for only.
+    Together they keep to `rate`, which a 429 with a Retry-After holds. `credentials` are those of the index's own
+    origins, and sent nowhere else.
     """
 
     def __init__(
         self,
         hosts: HostRule,
-        credentials: Mapping[str, tuple[str, str] | None],
+        credentials: Credentials,
+        connections: Connections,
         *,
         agent: str,
         max_connections: int,
@@ -60,27 +66,25 @@ class Transport:
         read_timeout_s: float,
         attempts: int,
         retry_pause_s: float,
-        session_factory: Callable[[], IndexSession],
         sleep: Callable[[float], None],
         clock: Callable[[], float],
     ) -> None:
         self.clock = clock
         self._hosts = hosts
         self._credentials = credentials
-        self._timeout_s = (connect_timeout_s, read_timeout_s)
+        self._connections = connections
+        self._headers = {"User-Agent": agent, "Accept": "*/*", "Accept-Encoding": "gzip"}
+        self._timeout = Timeout(connect=connect_timeout_s, read=read_timeout_s)
+        self._read_timeout_s = read_timeout_s
         self._sleep = sleep
         self._rate = rate
         self._attempts = attempts
         self._backoff = wait_exponential(multiplier=retry_pause_s, max=LONGEST_PAUSE_S) + wait_random(0, retry_pause_s)
-        self._sessions = [_prepare_session(session_factory(), agent) for _ in range(max_connections)]
-        self._idle: LifoQueue[IndexSession] = LifoQueue()
-        for session in self._sessions:
-            self._idle.put(session)
+        self._slots = threading.Semaphore(max_connections)
 
     def close(self) -> None:
         """Closes all connections; call it when no thread uses them any more."""
-        for session in self._sessions:
-            session.close()
+        self._connections.close()
 
     def retry(self, attempt: Callable[[], _T]) -> _T:
         """What `attempt` returns, tried again after growing pauses while it raises TransientError."""
@@ -102,46 +106,88 @@ class Transport:
         *,
         body: bytes | None = None,
         asked: list[str] | None = None,
-    ) -> Iterator[requests.Response]:
-        """One good answer, its body unread; each URL asked for is appended to `asked`.
+    ) -> Iterator[BaseHTTPResponse]:
+        """One good answer, its body unread and its `url` the one that gave it; each URL asked for goes into `asked`.
 
         Good are 200, 304 to a conditional request, and 206 and 416 to one for a range. Anything else is raised as a
         typed error.
         """
-        session = self._idle.get()
-        try:
+        with self._slots:
             for _ in range(MAX_REDIRECTS + 1):
                 self._hosts.check(url)
-                url, credentials = split_credentials(url)
-                self._rate.wait()
-                if asked is not None:
-                    asked.append(url)
-                with _typed_errors(url):
-                    response = session.request(
-                        method,
-                        url,
-                        headers=headers,
-                        data=body,
-                        auth=credentials or self._credentials.get(origin(url)),
-                        timeout=self._timeout_s,
-                        stream=True,
-                        allow_redirects=False,
-                    )
-                with response:
+                url, login = split_credentials(url)
+                response = self._answer(method, url, headers, body, login, asked)
+                try:
                     target = _redirect_target(response, url) if method == "GET" else None
                     if target is None:
-                        self._check_status(response, url)
+                        self._check_status(response, headers, url)
                         yield response
                         return
+                finally:
+                    self._release(response, url)
                 url = target
             raise RefusedError(f"more than {MAX_REDIRECTS} redirects", url)
-        finally:
-            self._idle.put(session)
 
-    def chunks(self, response: requests.Response, limit: int, url: str, *, decode: bool = True) -> Iterator[bytes]:
+    def _answer(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        login: Login | None,
+        asked: list[str] | None,
+    ) -> BaseHTTPResponse:
+        """The answer to `login`, or else to the first login that the origin does not answer with 401."""
+        login = login or self._credentials.login(url)
+        tried: list[Login] = []
+        while True:
+            response = self._send(method, url, headers, body, login, asked)
+            if response.status != HTTPStatus.UNAUTHORIZED:
+                return response
+            self._release(response, url)
+            tried += [login] if login else []
+            login = self._credentials.other_login(url, tried)
+            if login is None:
+                wrong = "does not accept the credentials that are known" if tried else "demands credentials"
+                raise RefusedError(
+                    f"HTTP 401: it {wrong}; for the index itself, give them in its URL, in netrc or in the keyring", url
+                )
+
+    def _send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        login: Login | None,
+        asked: list[str] | None,
+    ) -> BaseHTTPResponse:
+        authorization = {"Authorization": basic_authorization(login)} if login else {}
+        with _typed_errors(url):
+            route = self._connections.route(url)
+            self._rate.wait()
+            if asked is not None:
+                asked.append(url)
+            response = route.pool.urlopen(
+                method,
+                route.target(url),
+                body=body,
+                headers={**self._headers, **headers, **authorization},
+                retries=_NO_RETRIES,
+                redirect=False,
+                assert_same_host=False,
+                timeout=self._timeout,
+                preload_content=False,
+                decode_content=False,
+            )
+        response.url = url
+        return response
+
+    def chunks(self, response: BaseHTTPResponse, limit: int, url: str, *, decode: bool = True) -> Iterator[bytes]:
         """The body, at most `limit` bytes of it, and never waited for at less than SLOWEST_BYTES_PER_S for long.
 
-        Raises TooLargeError beyond `limit`, TransientError where the body does not come whole or in time.
+        Raises TooLargeError beyond `limit`, and for what was compressed beyond all measure; TransientError where the
+        body does not come whole or in time.
         """
         waited_s = 0.0
         received = 0
@@ -149,30 +195,41 @@ class Transport:
             asked_at = self.clock()
             with _typed_errors(url):
                 # read1 returns what has come: read would wait for a whole chunk, however slowly it drips.
-                chunk = response.raw.read1(CHUNK_BYTES, decode_content=decode)
+                chunk = response.read1(CHUNK_BYTES, decode_content=decode)
             waited_s += self.clock() - asked_at
             if not chunk:
                 return
             received += len(chunk)
             if received > limit:
                 raise TooLargeError(f"more than {limit} bytes", redact(url))
-            if waited_s > self._timeout_s[1] + received / SLOWEST_BYTES_PER_S:
+            if decode and received > _FREELY_EXPANDED_BYTES + MAX_EXPANSION_RATIO * response.tell():
+                raise TooLargeError(f"a compressed body of more than {MAX_EXPANSION_RATIO} times its size", redact(url))
+            if waited_s > self._read_timeout_s + received / SLOWEST_BYTES_PER_S:
                 raise TransientError(f"comes slower than {SLOWEST_BYTES_PER_S} bytes a second", redact(url))
             yield chunk
 
-    def _check_status(self, response: requests.Response, url: str) -> None:
-        status = response.status_code
-        if status == requests.codes.ok or _GOOD_IF_ASKED.get(status, "") in response.request.headers:
+    def _release(self, response: BaseHTTPResponse, url: str) -> None:
+        """Keeps the connection for the next request where the body was read or little of it is left, else closes it."""
+        if response.tell() == 0 and (response.length_remaining or 0) <= _SMALL_REST_BYTES:
+            with suppress(PackageIndexError):
+                for _ in self.chunks(response, _SMALL_REST_BYTES, url, decode=False):
+                    pass
+        response.close()
+        response.release_conn()
+
+    def _check_status(self, response: BaseHTTPResponse, headers: Mapping[str, str], url: str) -> None:
+        status = response.status
+        if status == HTTPStatus.OK or _GOOD_IF_ASKED.get(status) in headers:
             return
         text = f"HTTP {status}"
         if status in {404, 410}:
             raise GoneError(text, url)
         if status >= 500 or status in {408, 425, 429}:
             pause_s = retry_after_s(response.headers.get("Retry-After"), datetime.now(UTC))
-            if status == requests.codes.too_many_requests and pause_s:
+            if status == HTTPStatus.TOO_MANY_REQUESTS and pause_s:
                 self._rate.hold(min(pause_s, LONGEST_PAUSE_S))  # it counts us as one client, whichever thread asked
             raise TransientError(text, url, pause_s)
-        raise RefusedError(text, url)
+        raise RefusedError(_PROXY_LOGIN_WANTED if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED else text, url)
 
 
 def user_agent(contact: str | None) -> str:
@@ -200,31 +257,24 @@ def _asked_pause_s(state: RetryCallState) -> float:
     return (error.retry_after_s or 0.0) if isinstance(error, TransientError) else 0.0
 
 
-def _prepare_session(session: IndexSession, agent: str) -> IndexSession:
-    session.headers["User-Agent"] = agent
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(pool_maxsize=1))  # one request at a time, a connection kept for each host
-    return session
-
-
 @contextmanager
 def _typed_errors(url: str) -> Iterator[None]:
     """Turns what goes wrong on the way to `url` and back into our errors."""
     try:
         yield
-    except (
-        requests.ConnectionError,
-        requests.Timeout,
-        requests.exceptions.ChunkedEncodingError,
-        urllib3.exceptions.HTTPError,
-    ) as error:
-        raise TransientError(_describe_failure(error), redact(url)) from error
-    except requests.RequestException as error:
+    except ForbiddenAddressError as error:
+        raise RefusedError(str(error), redact(url)) from error
+    except LocationValueError as error:
         raise RefusedError(f"cannot be asked for: {type(error).__name__}", redact(url)) from error
+    except HTTPError as error:
+        text = _describe_failure(error)
+        if text == _PROXY_LOGIN_WANTED:
+            raise RefusedError(text, redact(url)) from error
+        raise TransientError(text, redact(url)) from error
 
 
-def _redirect_target(response: requests.Response, url: str) -> str | None:
-    location = response.headers.get("Location") if response.status_code in {301, 302, 303, 307, 308} else None
+def _redirect_target(response: BaseHTTPResponse, url: str) -> str | None:
+    location = response.headers.get("Location") if response.status in {301, 302, 303, 307, 308} else None
     try:
         return None if location is None else urljoin(url, location.encode("latin-1").decode())
     except ValueError as error:
@@ -235,13 +285,20 @@ def _describe_failure(error: BaseException) -> str:
     """Why no (whole) answer came, without the library's own text, which can hold a proxy's password."""
     cause: BaseException | None = error
     while cause is not None:
-        reason = cause.args[0] if cause.args else None
-        inner = getattr(reason, "reason", None) or (reason if isinstance(reason, BaseException) else None)
-        if isinstance(cause, urllib3.exceptions.NameResolutionError):
+        if isinstance(cause, NameResolutionError):
             return "the host's name cannot be resolved; check the network and the URL"
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return (
+                f"the server's certificate is not trusted ({cause.verify_message}); if an authority of your own signed"
+                " it, name its file in PYPI_ASSETS_CA_FILE"
+            )
         if isinstance(cause, TimeoutError):
             return "timed out"
         if isinstance(cause, OSError) and cause.strerror:
             return f"no whole answer: {cause.strerror}"
-        cause = inner or getattr(cause, "reason", None) or cause.__cause__ or cause.__context__
+        if isinstance(cause, OSError) and (refusal := _TUNNEL_REFUSAL.match(str(cause))):
+            is_login_wanted = refusal["status"] == str(HTTPStatus.PROXY_AUTHENTICATION_REQUIRED.value)
+            return _PROXY_LOGIN_WANTED if is_login_wanted else f"the proxy answers HTTP {refusal['status']}"
+        inner = next((part for part in cause.args if isinstance(part, BaseException)), None)
+        cause = inner or cause.__cause__ or cause.__context__
     return f"no whole answer: {type(error).__name__}"

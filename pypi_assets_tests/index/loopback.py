@@ -1,5 +1,6 @@
 """A real HTTP server on this machine that answers as a test tells it to, and remembers what it was asked."""
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,39 +30,58 @@ class Answer:
 class Loopback:
     port: int
     asked: list[Request]
+    scheme: str = "http"
+    connections: int = 0
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     @property
     def other_url(self) -> str:
         """The same server under another host's name."""
-        return f"http://localhost:{self.port}"
+        return f"{self.scheme}://localhost:{self.port}"
 
 
-class _Server(ThreadingHTTPServer):
+class Server(ThreadingHTTPServer):
+    """Listens on a port of its own; `is_running` serves until its block is left."""
+
     daemon_threads = True
     request_queue_size = 64
+
+    @contextmanager
+    def is_running(self) -> Iterator[int]:
+        with self:
+            thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
+            thread.start()
+            try:
+                yield self.server_address[1]
+            finally:
+                self.shutdown()
+                thread.join()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that hang up in the middle are part of the tests."""
 
 
 @contextmanager
-def serving(answer: Callable[[Request], Answer]) -> Iterator[Loopback]:
-    asked: list[Request] = []
+def serving(answer: Callable[[Request], Answer], tls: ssl.SSLContext | None = None) -> Iterator[Loopback]:
+    loopback = Loopback(0, [], "https" if tls else "http")
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
         timeout = 10
 
+        def setup(self) -> None:
+            loopback.connections += 1
+            super().setup()
+
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
             request = Request(self.command, self.path, headers, body)
-            asked.append(request)
+            loopback.asked.append(request)
             reply = answer(request)
             self.send_response(reply.status)
             lengths = {} if "Transfer-Encoding" in reply.headers else {"Content-Length": str(len(reply.body))}
@@ -77,14 +97,12 @@ def serving(answer: Callable[[Request], Answer]) -> Iterator[Loopback]:
         def log_message(self, *args: object) -> None:
             """Tests look at `asked` instead."""
 
-    with _Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield Loopback(server.server_address[1], asked)
-        finally:
-            server.shutdown()
-            thread.join()
+    server = Server(("127.0.0.1", 0), Handler)
+    if tls:  # the handshake is the handler's, in a thread of its own
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    with server.is_running() as port:
+        loopback.port = port
+        yield loopback
 
 
 @contextmanager

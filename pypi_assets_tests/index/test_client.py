@@ -3,12 +3,14 @@ import hashlib
 import io
 import json
 import math
+import socket
+import struct
 import threading
 import tracemalloc
 import xmlrpc.client
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,18 +20,16 @@ from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import ContentError, GoneError, RefusedError, TooLargeError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
 from pypi_assets.index.rate import RateLimit
-from pypi_assets.index.transport import LONGEST_PAUSE_S, IndexSession, retry_after_s, user_agent
+from pypi_assets.index.transport import LONGEST_PAUSE_S, retry_after_s, user_agent
+from pypi_assets_tests.index.clients import JSON, META, PAGE
 from pypi_assets_tests.index.loopback import Answer, Loopback, Request, answering, serving
 from pypi_assets_tests.index.recording import load_recording, replay
 
 RECORDING = load_recording()
 STEPS = RECORDING["steps"]
-JSON = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
 XML = {"Content-Type": "text/xml"}
 DATA = b"not a real wheel" * 100
 SHA256 = hashlib.sha256(DATA).hexdigest()
-META = {"api-version": "1.4", "_last-serial": 7}
-PAGE = Answer(200, json.dumps({"meta": META, "name": "demo", "files": []}).encode(), JSON)
 
 
 class Clock:
@@ -189,6 +189,17 @@ def test_threads_share_the_connections_and_keep_them() -> None:
     ):
         assert len(list(pool.map(client.project_page, ["demo"] * 60))) == 60
     assert max(at_once) == 3
+
+
+def test_answers_without_use_cost_no_connection() -> None:
+    answers = [Answer(301, b"away", {"Location": "/simple/demo/"}), PAGE, Answer(304, headers={"Content-Length": ""})]
+    with answering(*answers, Answer(404, b"x" * 10_000)) as loopback, client_of(loopback) as client:
+        client.project_page("demo")
+        client.project_page("demo", etag='"e"')
+        for _ in range(3):
+            with pytest.raises(GoneError):
+                client.project_page("demo")
+        assert (len(loopback.asked), loopback.connections) == (6, 1)
 
 
 def test_all_requests_keep_to_one_rate() -> None:
@@ -393,6 +404,36 @@ def test_pages_follow_redirects_and_gzip() -> None:
         assert isinstance(client.project_page("demo"), ProjectPage)
 
 
+@pytest.mark.parametrize("layers", [1, 3])
+def test_a_bomb_for_a_page_is_not_inflated(layers: int) -> None:
+    bomb = b'{"x":"' + b"y" * 40_000_000
+    for _ in range(layers):
+        bomb = gzip.compress(bomb)
+    answer = Answer(200, bomb, JSON | {"Content-Encoding": ", ".join(["gzip"] * layers)})
+    with answering(answer) as loopback, client_of(loopback) as client:
+        tracemalloc.start()
+        try:
+            with pytest.raises(TooLargeError, match="200 times"):
+                client.project_page("demo")
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert len(loopback.asked) == 1
+    assert peak < 10_000_000
+
+
+def test_a_page_that_compresses_well_is_no_bomb() -> None:
+    file = {"filename": "demo-1.tar.gz", "url": "https://files.example.org/demo-1.tar.gz", "hashes": {}}
+    files = [file | {"filename": f"demo-{number}.tar.gz"} for number in range(50_000)]
+    body = json.dumps({"meta": META, "name": "demo", "files": files}).encode()
+    packed = Answer(200, gzip.compress(body), JSON | {"Content-Encoding": "gzip"})
+    assert len(body) > 20 * len(packed.body)
+    with answering(packed) as loopback, client_of(loopback) as client:
+        page = client.project_page("demo")
+    assert isinstance(page, ProjectPage)
+    assert len(page.files) == 50_000
+
+
 def test_a_304_that_nobody_asked_for_is_refused() -> None:
     with answering(Answer(304, headers={"Content-Length": ""})) as loopback, client_of(loopback) as client:
         assert client.project_page("demo", etag='"e"') == NotModified(None)
@@ -560,6 +601,38 @@ def test_who_reads_slowly_does_not_make_the_body_slow() -> None:
 # What goes wrong before any answer, and what errors must not tell
 
 
+@contextmanager
+def resetting() -> Iterator[str]:
+    """The URL of a server that resets every connection as soon as anything is asked."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def reset() -> None:
+            with suppress(OSError):
+                while True:
+                    with server.accept()[0] as connection:
+                        connection.recv(1)
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+        thread = threading.Thread(target=reset)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def test_connections_that_are_reset_are_tried_again() -> None:
+    with answering(PAGE) as loopback, resetting() as url:
+        clock = Clock()
+        with (
+            client_of(loopback, clock, index_url=f"{url}/simple/", attempts=3) as client,
+            pytest.raises(TransientError, match="no whole answer"),
+        ):
+            client.project_page("demo")
+    assert len(clock.slept) == 2
+
+
 def test_a_dead_server_is_named() -> None:
     with answering(PAGE) as loopback:
         pass
@@ -568,17 +641,11 @@ def test_a_dead_server_is_named() -> None:
     assert f"{loopback.url}/simple/demo/" in str(caught.value)
 
 
-def test_an_unknown_host_is_named() -> None:
-    def without_proxies() -> IndexSession:
-        session = IndexSession()
-        session.trust_env = False
-        return session
-
+def test_an_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
     url = "http://index.invalid"
     with (
-        IndexClient(
-            f"{url}/simple/", changelog_url=f"{url}/pypi", attempts=1, session_factory=without_proxies
-        ) as client,
+        IndexClient(f"{url}/simple/", changelog_url=f"{url}/pypi", attempts=1) as client,
         pytest.raises(TransientError, match="cannot be resolved") as caught,
     ):
         client.project_page("demo")

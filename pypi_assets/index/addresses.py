@@ -1,0 +1,79 @@
+"""Which network addresses may be connected to, so that no page and no redirect leads into a private network."""
+
+import ipaddress
+import socket
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+class ForbiddenAddressError(Exception):
+    """A host is at an address that must not be asked."""
+
+
+def is_public(address: str) -> bool:
+    """Whether `address` is of the public internet: not loopback, private, shared, link-local, multicast or reserved.
+
+    An IPv6 address that stands for an IPv4 address (mapped, 6to4, NAT64) is what that one is.
+    """
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address):
+        embedded = parsed.ipv4_mapped or parsed.sixtofour
+        if parsed in _NAT64:
+            embedded = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
+        if embedded is None:
+            return parsed.is_global and not (parsed.is_multicast or parsed.is_reserved or parsed.is_site_local)
+        parsed = embedded
+    return parsed.is_global and not (parsed.is_multicast or parsed.is_reserved)
+
+
+class AddressRule:
+    """The index's own hosts may be anywhere; all others at public addresses only, unless the index's is not public."""
+
+    def __init__(self, index_url: str, changelog_url: str) -> None:
+        self._index_host = _host(index_url)
+        self._own_hosts = {self._index_host, _host(changelog_url)}
+        self._is_index_private: bool | None = None
+
+    def check(self, host: str, address: str) -> None:
+        """Raises ForbiddenAddressError where `host`, which is at `address`, must not be asked."""
+        if host in self._own_hosts or is_public(address) or self._index_is_private():
+            return
+        raise ForbiddenAddressError(
+            f"{host} is at {address}, which is no public address: only an index that is itself at such an address may"
+            " have its files there; check what the host's name stands for"
+        )
+
+    def check_before(self, host: str) -> None:
+        """The same for every address that `host` has now, so that no other is connected to. What it has later counts
+        too: `check` the address that was connected to."""
+        if host not in self._own_hosts:
+            for address in _addresses(host):
+                self.check(host, address)
+
+    def check_behind_proxy(self, host: str) -> None:
+        """The same for a host that a proxy connects to: only the proxy knows the address, unless it is the host."""
+        if host == "localhost" or host.endswith(".localhost"):
+            self.check(host, "127.0.0.1")
+        for address in _addresses(host, socket.AI_NUMERICHOST):
+            self.check(host, address)
+
+    def _index_is_private(self) -> bool:
+        if self._is_index_private is None:
+            addresses = _addresses(self._index_host)
+            if not addresses:
+                return False
+            self._is_index_private = not all(is_public(address) for address in addresses)
+        return self._is_index_private
+
+
+def _host(url: str) -> str:
+    return (urlsplit(url).hostname or "").rstrip(".")
+
+
+def _addresses(host: str, flags: int = 0) -> list[str]:
+    """The addresses of `host`, none where its name cannot be resolved; `AI_NUMERICHOST` asks nobody."""
+    with suppress(OSError, UnicodeError):
+        return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)]
+    return []

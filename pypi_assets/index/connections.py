@@ -1,0 +1,152 @@
+"""Connections to an index and its file hosts: straight or through a proxy, with TLS, to checked addresses only.
+
+The environment is heard as pip hears it: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY; REQUESTS_CA_BUNDLE,
+CURL_CA_BUNDLE, SSL_CERT_FILE.
+"""
+
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_environ_proxies, select_proxy
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.util import create_urllib3_context
+
+from pypi_assets.index.addresses import AddressRule
+from pypi_assets.index.credentials import basic_authorization
+from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.urls import origin, redact
+
+_CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+_MOST_ORIGINS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How to get out: what pip calls --proxy, --cert and --client-cert. Where one is None, the environment says it.
+
+    `proxy` is an http(s) URL, maybe with credentials, and stands for every host; `ca_file` a file of certificates, or a
+    folder of them as OpenSSL's rehash makes it; `client_cert` one file with the key and its certificate, in PEM.
+    """
+
+    proxy: str | None = None
+    ca_file: str | None = None
+    client_cert: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way to one origin; where it `is_forwarded` by a proxy, that is asked for the whole URL."""
+
+    pool: HTTPConnectionPool
+    is_forwarded: bool
+
+    def target(self, url: str) -> str:
+        """What is asked for on the request line."""
+        if self.is_forwarded:
+            return url
+        parts = urlsplit(url)
+        return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+
+
+class Connections:
+    """Keeps up to `kept` connections to each origin, for all threads of a process."""
+
+    def __init__(self, addresses: AddressRule, network: Network, *, kept: int) -> None:
+        self._addresses = addresses
+        self._network = network
+        self._kept = kept
+        self._routes: dict[str, Route] = {}
+
+    def route(self, url: str) -> Route:
+        """The way to `url`. Raises RefusedError where there is none, ForbiddenAddressError where none may be taken."""
+        key = origin(url)
+        route = self._routes.get(key)
+        if route is None:
+            if len(self._routes) >= _MOST_ORIGINS:
+                self._routes = {}
+            route = self._routes.setdefault(key, self._find(url, key))
+        return route
+
+    def close(self) -> None:
+        """Closes what is kept; call it when no thread uses it any more."""
+        for route in self._routes.values():
+            route.pool.close()
+        self._routes = {}
+
+    def _find(self, url: str, key: str) -> Route:
+        proxy = self._network.proxy or select_proxy(url, get_environ_proxies(url))
+        is_tls = key.startswith("https:")
+        context = self._context(url) if is_tls or (proxy or "").startswith("https:") else None
+        if not proxy:
+            manager = PoolManager(maxsize=self._kept, ssl_context=context)
+            manager.pool_classes_by_scheme = _checked_pools(self._addresses)
+            return Route(manager.connection_from_url(key), is_forwarded=False)
+        self._addresses.check_behind_proxy((urlsplit(url).hostname or "").rstrip("."))
+        proxy = proxy if "://" in proxy else f"http://{proxy}"
+        parts = urlsplit(proxy)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise RefusedError("the proxy is no http(s) URL; see PYPI_ASSETS_PROXY and HTTPS_PROXY", redact(url))
+        login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+        manager = ProxyManager(
+            redact(proxy),
+            proxy_headers={"Proxy-Authorization": basic_authorization(login)} if login else {},
+            proxy_ssl_context=context,
+            maxsize=self._kept,
+            ssl_context=context,
+        )
+        return Route(manager.connection_from_url(key), is_forwarded=not is_tls)
+
+    def _context(self, url: str) -> ssl.SSLContext:
+        try:
+            return self._tls
+        except OSError as error:  # ssl's own errors are such, too
+            raise RefusedError(
+                f"TLS cannot be set up: {error.strerror or type(error).__name__}; see PYPI_ASSETS_CA_FILE,"
+                f" PYPI_ASSETS_CLIENT_CERT and {', '.join(_CA_VARIABLES)}",
+                redact(url),
+            ) from error
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        context = create_urllib3_context()
+        named = (self._network.ca_file, *(os.environ.get(name) for name in _CA_VARIABLES))
+        authorities = next((name for name in named if name), None) or DEFAULT_CA_BUNDLE_PATH
+        if Path(authorities).is_dir():
+            context.load_verify_locations(capath=authorities)
+        else:
+            context.load_verify_locations(cafile=authorities)
+        if self._network.client_cert:
+            context.load_cert_chain(self._network.client_cert, password="")
+        return context
+
+
+def _checked_pools(addresses: AddressRule) -> dict[str, type[HTTPConnectionPool]]:
+    """Pools whose connections look where they lead before anything is sent."""
+
+    class CheckedConnection(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            addresses.check_before(self.host)
+            connected = super()._new_conn()
+            try:
+                addresses.check(self.host, connected.getpeername()[0])
+            except BaseException:
+                connected.close()
+                raise
+            return connected
+
+    class CheckedTlsConnection(CheckedConnection, HTTPSConnection):
+        pass
+
+    class CheckedPool(HTTPConnectionPool):
+        ConnectionCls = CheckedConnection
+
+    class CheckedTlsPool(HTTPSConnectionPool):
+        ConnectionCls = CheckedTlsConnection
+
+    return {"http": CheckedPool, "https": CheckedTlsPool}

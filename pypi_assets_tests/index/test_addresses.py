@@ -1,0 +1,136 @@
+"""No page and no redirect leads into a private network."""
+
+import io
+import ipaddress
+import socket
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.index.addresses import is_public
+from pypi_assets.index.client import IndexClient
+from pypi_assets.index.errors import RefusedError
+from pypi_assets_tests.index.clients import unhurried_client
+from pypi_assets_tests.index.loopback import Answer, answering
+
+PUBLIC_INDEX = {"index_url": "http://index.invalid/simple/", "changelog_url": "http://index.invalid/pypi"}
+NOT_PUBLIC = [
+    "0.0.0.0",
+    "10.1.2.3",
+    "100.64.0.1",
+    "127.0.0.1",
+    "127.8.9.1",
+    "169.254.169.254",
+    "172.16.0.1",
+    "192.168.1.1",
+    "198.18.0.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fec0::1",
+    "ff02::1",
+    "2001:db8::1",
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+def fetch(client: IndexClient, url: str) -> None:
+    client.fetch_file(url, io.BytesIO(), sha256=None, size=None, max_bytes=100)
+
+
+def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[object]:
+    """Every name stands for the first of `answers`, then the second, ... and for the last one for ever."""
+    real, left, asked = socket.getaddrinfo, list(answers), []
+
+    def resolve(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+        if not str(host).endswith(".example.org"):
+            return real(host, port, *args, **options)
+        asked.append(host)
+        return real(left.pop(0) if len(left) > 1 else left[0], port, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    return asked
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_addresses_that_are_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "2a04:4e42::223", "::ffff:1.1.1.1", "2002:101:101::1", "64:ff9b::101:101"]
+)
+def test_public_addresses(address: str) -> None:
+    assert is_public(address)
+
+
+@given(st.ip_addresses(v=4))
+def test_an_ipv4_address_in_another_dress_is_the_same(address: ipaddress.IPv4Address) -> None:
+    number = int(address)
+    dresses = [0xFFFF << 32 | number, 0x2002 << 112 | number << 80, 0x64FF9B << 96 | number]
+    assert {is_public(str(ipaddress.IPv6Address(dress))) for dress in dresses} == {is_public(str(address))}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1"])
+def test_an_index_elsewhere_cannot_name_a_host_in_here(host: str) -> None:
+    with (
+        answering(Answer(200, b"secret")) as loopback,
+        unhurried_client("", allowed_file_hosts=[host], **PUBLIC_INDEX) as client,
+    ):
+        with pytest.raises(RefusedError, match=r"is at 127\.0\.0\.1, which is no public address"):
+            fetch(client, f"http://{host}:{loopback.port}/f")
+        assert loopback.connections == 0
+
+
+def test_a_redirect_cannot_lead_in_here() -> None:
+    with answering(Answer(200, b"secret")) as inside:
+        away = Answer(302, headers={"Location": f"{inside.other_url}/f"})
+        hosts = PUBLIC_INDEX | {"allowed_file_hosts": ["localhost"]}
+        with answering(away) as door, unhurried_client("", **(hosts | {"changelog_url": f"{door.url}/pypi"})) as client:
+            with pytest.raises(RefusedError, match="localhost is at"):
+                fetch(client, f"{door.url}/f")
+            assert (len(door.asked), inside.connections) == (1, 0)
+
+
+def test_a_name_that_changes_its_address_is_caught_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        answering(Answer(200, b"secret")) as loopback,
+        unhurried_client("", allowed_file_hosts=["files.example.org"], **PUBLIC_INDEX) as client,
+    ):
+        asked = resolving(monkeypatch, "1.1.1.1", "127.0.0.1")
+        with pytest.raises(RefusedError, match=r"files\.example\.org is at 127\.0\.0\.1"):
+            fetch(client, f"http://files.example.org:{loopback.port}/f")
+        assert len(asked) == 2
+        assert loopback.asked == []
+
+
+def test_an_index_in_here_may_have_its_files_in_here() -> None:
+    with (
+        answering(Answer(200, b"file")) as loopback,
+        unhurried_client(loopback.url, allowed_file_hosts=["localhost"]) as client,
+    ):
+        fetch(client, f"{loopback.other_url}/f")
+        fetch(client, f"{loopback.url}/f")
+        assert len(loopback.asked) == 2
+
+
+def test_an_index_whose_name_leads_in_here_may_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering(Answer(200, b"file")) as loopback:
+        resolving(monkeypatch, "127.0.0.1")
+        url = f"http://index.example.org:{loopback.port}"
+        with unhurried_client(url, allowed_file_hosts=["files.example.org"]) as client:
+            fetch(client, f"{url}/f")
+            fetch(client, f"http://files.example.org:{loopback.port}/f")
+        assert len(loopback.asked) == 2

@@ -1,0 +1,191 @@
+"""Ways out: TLS with an authority of one's own, client certificates, proxies; and what errors must not tell of them."""
+
+import io
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trustme
+
+from pypi_assets.index.connections import Network
+from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
+from pypi_assets.index.models import ProjectPage
+from pypi_assets_tests.index.clients import PAGE, unhurried_client
+from pypi_assets_tests.index.loopback import Answer, Loopback, answering, serving
+from pypi_assets_tests.index.proxy import Proxy, proxying
+
+NAME_HASH = "45a152cf"  # what OpenSSL makes of the authority's name
+CA_VARIABLES = ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"]
+PROXY_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"]
+
+
+@dataclass(frozen=True)
+class Authority:
+    """One's own, its certificate in `ca_file`; the server shows what it signed, and `client_cert` is signed by it."""
+
+    ca: trustme.CA
+    ca_file: str
+    client_cert: str
+
+    def server_context(self, *, asks_clients: bool = False) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.ca.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+        if asks_clients:
+            context.verify_mode = ssl.CERT_REQUIRED
+            self.ca.configure_trust(context)
+        return context
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    folder = tmp_path_factory.mktemp("authority")
+    ca = trustme.CA(organization_name="An authority of one's own", organization_unit_name="Tests")
+    ca.cert_pem.write_to_path(str(folder / "ca.pem"))
+    ca.issue_cert("me@example.org").private_key_and_cert_chain_pem.write_to_path(str(folder / "client.pem"))
+    return Authority(ca, str(folder / "ca.pem"), str(folder / "client.pem"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CA_VARIABLES + PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def tls_server(authority: Authority) -> Iterator[Loopback]:
+    with serving(lambda _: PAGE, authority.server_context()) as loopback:
+        yield loopback
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with proxying() as running:
+        yield running
+
+
+def ask(root_url: str, network: Network | None = None) -> None:
+    with unhurried_client(root_url, network=network or Network()) as client:
+        assert isinstance(client.project_page("demo"), ProjectPage)
+
+
+def failure(root_url: str, network: Network | None = None) -> PackageIndexError:
+    with pytest.raises(PackageIndexError) as caught:
+        ask(root_url, network)
+    assert "hush" not in str(caught.value) + repr(caught.value)
+    return caught.value
+
+
+def test_an_authority_of_ones_own_is_named_in_the_settings(authority: Authority, tls_server: Loopback) -> None:
+    ask(tls_server.url, Network(ca_file=authority.ca_file))
+
+
+@pytest.mark.parametrize("variable", CA_VARIABLES)
+def test_or_in_the_environment(
+    authority: Authority, tls_server: Loopback, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, authority.ca_file)
+    ask(tls_server.url)
+
+
+def test_or_in_a_folder(authority: Authority, tls_server: Loopback, tmp_path: Path) -> None:
+    assert "not trusted" in str(failure(tls_server.url, Network(ca_file=str(tmp_path))))
+    (tmp_path / f"{NAME_HASH}.0").write_bytes(Path(authority.ca_file).read_bytes())
+    ask(tls_server.url, Network(ca_file=str(tmp_path)))
+
+
+def test_who_is_not_trusted_is_not_asked(tls_server: Loopback) -> None:
+    error = failure(tls_server.url)
+    assert isinstance(error, TransientError)
+    assert "name its file in PYPI_ASSETS_CA_FILE" in str(error)
+    assert tls_server.asked == []
+
+
+@pytest.mark.parametrize("field", ["ca_file", "client_cert"])
+def test_files_that_are_none_are_refused(tls_server: Loopback, tmp_path: Path, field: str) -> None:
+    no_pem = tmp_path / "no.pem"
+    no_pem.write_text("hello")
+    for path in (no_pem, tmp_path / "missing.pem"):
+        error = failure(tls_server.url, Network(**{field: str(path)}))
+        assert isinstance(error, RefusedError)
+        assert "PYPI_ASSETS_CA_FILE" in str(error)
+
+
+def test_a_client_certificate_is_shown_to_who_asks(authority: Authority) -> None:
+    with serving(lambda _: PAGE, authority.server_context(asks_clients=True)) as loopback:
+        ask(loopback.url, Network(ca_file=authority.ca_file, client_cert=authority.client_cert))
+        assert isinstance(failure(loopback.url, Network(ca_file=authority.ca_file)), TransientError)
+        assert len(loopback.asked) == 1
+
+
+def test_a_proxy_of_the_settings_is_for_every_host(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+    with answering(PAGE) as loopback:
+        ask(loopback.url, Network(proxy=proxy.url_with_credentials))
+        assert proxy.asked == [f"GET {loopback.url}/simple/demo/"]
+        assert "proxy-authorization" not in loopback.asked[0].headers
+
+
+def test_a_proxy_opens_a_tunnel_for_tls(proxy: Proxy, authority: Authority, tls_server: Loopback) -> None:
+    ask(tls_server.url, Network(proxy=proxy.url_with_credentials, ca_file=authority.ca_file))
+    assert proxy.asked == [f"CONNECT 127.0.0.1:{tls_server.port}"]
+    assert "proxy-authorization" not in tls_server.asked[0].headers
+
+
+def test_the_environment_names_proxies_and_exceptions(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy.url_with_credentials)
+    monkeypatch.setenv("http_proxy", proxy.url_with_credentials)
+    with answering(PAGE) as loopback:
+        ask(loopback.url)
+        assert len(proxy.asked) == 1
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        ask(loopback.url)
+        assert (len(proxy.asked), len(loopback.asked)) == (1, 2)
+
+
+def test_credentials_of_the_index_are_not_for_the_proxy(
+    proxy: Proxy, authority: Authority, tls_server: Loopback
+) -> None:
+    network = Network(proxy=proxy.url_with_credentials, ca_file=authority.ca_file)
+    url = tls_server.url.replace("://", "://you:hush%21@")
+    ask(url, network)
+    assert tls_server.asked[0].headers["authorization"] == "Basic eW91Omh1c2gh"
+    assert "authorization" not in proxy.headers[0]
+    assert "you" not in proxy.asked[0]
+
+
+def test_a_proxy_that_wants_other_credentials_says_so(proxy: Proxy, authority: Authority, tls_server: Loopback) -> None:
+    url = proxy.url.replace("://", "://me:hush@")
+    with answering(PAGE) as loopback:
+        for root in (loopback.url, tls_server.url):
+            error = failure(root, Network(proxy=url, ca_file=authority.ca_file))
+            assert isinstance(error, RefusedError)
+            assert "the proxy demands credentials" in str(error)
+
+
+def test_a_proxy_that_is_away_is_no_reason_to_tell_its_password() -> None:
+    with proxying() as proxy:
+        pass
+    for root in ("http://index.invalid", "https://index.invalid"):
+        error = failure(root, Network(proxy=proxy.url_with_credentials))
+        assert isinstance(error, TransientError)
+        assert "refused" in str(error)
+
+
+def test_what_is_no_http_proxy_is_refused() -> None:
+    error = failure("http://index.invalid", Network(proxy="socks5://me:hush@127.0.0.1:1080"))
+    assert "the proxy is no http(s) URL" in str(error)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "169.254.169.254"])
+def test_no_proxy_is_asked_for_what_is_plainly_in_here(proxy: Proxy, host: str) -> None:
+    network = Network(proxy=proxy.url_with_credentials)
+    with (
+        answering(Answer(200, b"secret")) as loopback,
+        unhurried_client("http://index.invalid", allowed_file_hosts=[host], network=network) as client,
+    ):
+        with pytest.raises(RefusedError, match="no public address"):
+            client.fetch_file(f"http://{host}:{loopback.port}/f", io.BytesIO(), sha256=None, size=None, max_bytes=100)
+        assert (proxy.asked, loopback.connections) == ([], 0)

@@ -1,0 +1,209 @@
+"""Who is told who we are, and how: as for pip, and nobody but the index itself."""
+
+import io
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import keyring
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.backends.fail import Keyring as NoKeyring
+from keyring.credentials import SimpleCredential
+
+from pypi_assets.index.client import IndexClient
+from pypi_assets.index.errors import RefusedError
+from pypi_assets_tests.index.clients import PAGE, unhurried_client
+from pypi_assets_tests.index.loopback import Answer, Loopback, Request, answering, serving
+
+
+class Keyring(KeyringBackend):
+    priority = 1.0
+
+    def __init__(self, logins: dict[tuple[str, str | None], tuple[str, str] | Exception]) -> None:
+        super().__init__()
+        self.logins = logins
+        self.asked: list[tuple[str, str | None]] = []
+
+    def get_credential(self, service: str, username: str | None) -> SimpleCredential | None:
+        self.asked.append((service, username))
+        login = self.logins.get((service, username))
+        if isinstance(login, Exception):
+            raise login
+        return login and SimpleCredential(*login)
+
+    def get_password(self, service: str, username: str) -> None:
+        """Not asked for."""
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        """Not asked for."""
+
+
+@pytest.fixture(autouse=True)
+def _nobody_knows_us(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("NETRC", raising=False)
+    before = keyring.get_keyring()
+    keyring.set_keyring(NoKeyring())
+    yield
+    keyring.set_keyring(before)
+
+
+def basic(user: str, password: str) -> str:
+    return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+@contextmanager
+def guarded(*accepted: str) -> Iterator[Loopback]:
+    """A server that lets in who sends one of the Authorization headers `accepted`."""
+
+    def answer(request: Request) -> Answer:
+        return PAGE if request.headers.get("authorization") in accepted else Answer(401, b"who is it?")
+
+    with serving(answer) as loopback:
+        yield loopback
+
+
+def sent(loopback: Loopback) -> list[str | None]:
+    return [request.headers.get("authorization") for request in loopback.asked]
+
+
+def with_user(loopback: Loopback, user: str) -> dict[str, Any]:
+    return {"index_url": loopback.url.replace("://", f"://{user}@") + "/simple/"}
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_netrc_is_sent_from_the_first_request(is_named: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / ("elsewhere" if is_named else ".netrc")
+    path.write_text("machine 127.0.0.1 login me password hush!\n")
+    path.chmod(0o600)
+    if is_named:
+        monkeypatch.setenv("NETRC", str(path))
+    with guarded(basic("me", "hush!")) as loopback, unhurried_client(loopback.url) as client:
+        client.project_page("demo")
+        client.project_page("demo")
+        assert sent(loopback) == [basic("me", "hush!")] * 2
+
+
+def test_what_the_url_says_comes_before_netrc(tmp_path: Path) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login you password wrong\n")
+    with (
+        guarded(basic("me", "hush!")) as loopback,
+        unhurried_client(loopback.url, **with_user(loopback, "me:hush%21")) as client,
+    ):
+        client.project_page("demo")
+        assert sent(loopback) == [basic("me", "hush!")]
+
+
+def test_netrc_is_read_again_when_its_login_expires(tmp_path: Path) -> None:
+    netrc = tmp_path / ".netrc"
+    netrc.write_text("machine 127.0.0.1 login me password monday\n")
+    accepted = {"password": "monday"}
+
+    def answer(request: Request) -> Answer:
+        is_known = request.headers.get("authorization") == basic("me", accepted["password"])
+        return PAGE if is_known else Answer(401)
+
+    with serving(answer) as loopback, unhurried_client(loopback.url) as client:
+        client.project_page("demo")
+        accepted["password"] = "tuesday"
+        netrc.write_text("machine 127.0.0.1 login me password tuesday\n")
+        client.project_page("demo")
+        client.project_page("demo")
+        assert sent(loopback) == [basic("me", day) for day in ("monday", "monday", "tuesday", "tuesday")]
+
+
+@pytest.mark.parametrize("is_known_by", ["url", "host"])
+@pytest.mark.parametrize("username", [None, "me"])
+def test_the_keyring_is_asked_once_and_after_a_401_only(is_known_by: str, username: str | None) -> None:
+    with guarded(basic("me", "hush!")) as loopback:
+        url, host = f"{loopback.url}/simple/", f"127.0.0.1:{loopback.port}"
+        ring = Keyring({(url if is_known_by == "url" else host, username): ("me", "hush!")})
+        keyring.set_keyring(ring)
+        options = with_user(loopback, username) if username else {}
+        with unhurried_client(loopback.url, **options) as client:
+            assert ring.asked == []
+            client.project_page("demo")
+            client.project_page("demo")
+        assert ring.asked == [(url, username), (host, username)][: 1 if is_known_by == "url" else 2]
+        first = basic("me", "") if username else None
+        assert sent(loopback) == [first, basic("me", "hush!"), basic("me", "hush!")]
+
+
+def test_a_page_that_anyone_may_see_asks_no_keyring() -> None:
+    ring = Keyring({})
+    keyring.set_keyring(ring)
+    with answering(PAGE) as loopback, unhurried_client(loopback.url) as client:
+        client.project_page("demo")
+    assert ring.asked == []
+
+
+def test_files_of_other_hosts_are_asked_for_by_nobody(tmp_path: Path) -> None:
+    (tmp_path / ".netrc").write_text("default login me password hush!\n")
+    ring = Keyring({})
+    keyring.set_keyring(ring)
+    with guarded() as other, guarded(basic("me", "hush!")) as loopback:
+        with unhurried_client(loopback.url, allowed_file_hosts=["localhost"]) as client:
+            for url in (f"{other.url}/f", f"{other.other_url}/f", f"{loopback.other_url}/f"):
+                with pytest.raises(RefusedError, match="HTTP 401: it demands credentials"):
+                    client.fetch_file(url, io.BytesIO(), sha256=None, size=None, max_bytes=100)
+        assert sent(other) + sent(loopback) == [None, None, None]
+    assert ring.asked == []
+
+
+def refusal_of(client: IndexClient) -> str:
+    with pytest.raises(RefusedError) as caught:
+        client.project_page("demo")
+    assert "hush" not in str(caught.value) + repr(caught.value)
+    return str(caught.value)
+
+
+def use_no_keyring(_: pytest.MonkeyPatch, __: Loopback) -> None:
+    """There is none."""
+
+
+def use_no_package(monkeypatch: pytest.MonkeyPatch, _: Loopback) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+
+
+def use_wrong_login(_: pytest.MonkeyPatch, loopback: Loopback) -> None:
+    keyring.set_keyring(Keyring({(f"{loopback.url}/simple/", None): ("me", "hush?")}))
+
+
+def use_locked(_: pytest.MonkeyPatch, loopback: Loopback) -> None:
+    keyring.set_keyring(Keyring({(f"{loopback.url}/simple/", None): RuntimeError("locked with hush")}))
+
+
+@pytest.mark.parametrize(
+    ("use", "text"),
+    [
+        (use_no_keyring, "HTTP 401: it demands credentials"),
+        (use_no_package, "HTTP 401: it demands credentials"),
+        (use_wrong_login, "HTTP 401: it does not accept the credentials that are known"),
+        (use_locked, "HTTP 401, and the keyring cannot be asked: RuntimeError"),
+    ],
+)
+def test_who_is_not_let_in_is_told_what_to_do(
+    use: Callable[[pytest.MonkeyPatch, Loopback], None], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with guarded() as loopback, unhurried_client(loopback.url) as client:
+        use(monkeypatch, loopback)
+        assert text in refusal_of(client)
+        assert len(loopback.asked) <= 2
+
+
+def test_a_login_of_the_url_that_is_not_accepted_is_not_shown() -> None:
+    with guarded() as loopback, unhurried_client(loopback.url, **with_user(loopback, "me:hush%21")) as client:
+        assert "does not accept the credentials" in refusal_of(client)
+        assert sent(loopback) == [basic("me", "hush!")]
+
+
+def test_a_netrc_that_is_not_understood_is_named_and_not_quoted(tmp_path: Path) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me\n hush! 1\n")
+    with guarded() as loopback, unhurried_client(loopback.url) as client:
+        text = refusal_of(client)
+    assert ".netrc, line 2 is not understood" in text
