@@ -67,6 +67,12 @@ class _Attempt:
 
     def read(self, parts: FilenameParts) -> FinishedReading:
         """Has the file read from its start, as its kind and size allow."""
+        try:
+            return self._read_once(parts)
+        except ContentError:  # maybe spoiled on the way: wrong content is believed once it comes a second time
+            return self._read_once(parts)
+
+    def _read_once(self, parts: FilenameParts) -> FinishedReading:
         size = self._pending.size
         return self.read_in_parts(size) if size is not None and _is_zip(parts) else self.read_whole()
 

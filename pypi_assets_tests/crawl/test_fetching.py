@@ -12,6 +12,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.lists import StoredLists
 from pypi_assets.catalog.tables import distribution_data, distributions
 from pypi_assets.crawl.full import crawl_full
+from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.distributions import workers
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.workers import ReaderPool
@@ -69,6 +70,20 @@ def test_a_small_wheel_is_fetched_whole_at_once(index: ServedIndex, catalog: Cat
     crawl_full(index.crawler(catalog))
     data = read_data(catalog, filename)
     assert (data.requests, data.bytes_fetched) == (1, data.size)
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(1, "data"), (2, "error")])
+@pytest.mark.parametrize("kind", ["sdist", "wheel"])
+def test_wrong_bytes_are_believed_once_they_come_a_second_time(
+    index: ServedIndex, catalog: Catalog, kind: str, times: int, outcome: str
+):
+    filename = getattr(index, kind)("spoiled", "1.0")
+    plan = f'[[fault]]\nkind = "wrong-bytes"\nrequests = {list(range(1, times + 1))}'
+    asked = counted(index, FaultPlan(plan))
+    crawl_full(index.crawler(catalog))
+    data = read_data(catalog, filename)
+    assert (data.outcome, data.error_kind) == (outcome, "wrong content" if outcome == "error" else None)
+    assert len(asked) == 2
 
 
 def test_an_sdist_is_read_as_it_comes(index: ServedIndex, catalog: Catalog):

@@ -1,0 +1,85 @@
+"""A crawl of an index of which a tenth of all requests fail, in mixed ways, ends unattended and exact."""
+
+import random
+
+import pytest
+
+from pypi_assets.catalog.answers import catalog_status
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.dumps import full_dump_rows, open_full_dump
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.devindex.faults import FaultPlan
+from pypi_assets_tests.served_index import ServedIndex, live
+
+NOISE = random.Random(1).randbytes(60_000).hex()  # so that wheels are large enough to be read in parts
+
+PLAN = """
+fault = [
+  {kind = "status", rate = 0.01},
+  {kind = "status", status = 502, retry_after = 0, rate = 0.005},
+  {kind = "status", status = 429, retry_after = 0, retry_after_as = "date", rate = 0.005},
+  {kind = "reset", rate = 0.01},
+  {kind = "reset", sent = 0.5, rate = 0.01},
+  {kind = "truncated", rate = 0.01},
+  {kind = "html", rate = 0.01},
+  {kind = "hang", rate = 0.005},
+  {kind = "slow", bytes_per_second = 1, rate = 0.005},
+  {kind = "xmlrpc-fault", reset = 0, rate = 0.02},
+  {kind = "xmlrpc-fault", code = -32403, rate = 0.01},
+  {kind = "stale", serials = 5, rate = 0.01},
+  {kind = "gzip", broken = true, on = ["index", "page", "legacy"], rate = 0.01},
+  {kind = "status", status = 404, on = ["page", "sidecar"], rate = 0.01},
+  {kind = "no-ranges", rate = 0.01},
+  {kind = "wrong-bytes", rate = 0.01},
+  {kind = "wrong-size", on = ["file", "sidecar"], rate = 0.01},
+  {kind = "redirect", on = ["file", "range"], rate = 0.01},
+]
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_crawl_with_a_tenth_of_all_requests_failing_is_exact(index: ServedIndex, catalog: Catalog, tmp_path, seed):
+    undisturbed = index.crawler(open_catalog(f"sqlite:///{tmp_path}/undisturbed.sqlite"))
+    plan = FaultPlan(f"seed = {seed}\n{PLAN}")
+    client = index.client(attempts=6, retry_pause_s=0.001, read_timeout_s=0.25)
+    disturbed = index.crawler(catalog, index=client, retry_deadline_s=60)
+    for upload, crawl in ((fill, crawl_full), (change, crawl_incremental)):
+        upload(index)
+        crawl(undisturbed)
+        index.faults = plan
+        crawl(disturbed)
+        index.faults = None
+        assert live(disturbed.catalog) == live(undisturbed.catalog) == index.shown()
+        assert rows(disturbed) == rows(undisturbed)
+    status = catalog_status(catalog)
+    assert (status.failed_visits, status.outcomes["gave up"], status.outcomes["error"]) == (0, 0, 0)
+    assert plan.met.total() > plan.seen * 0.03
+    assert len(plan.met) > 2
+    undisturbed.catalog.close()
+
+
+def fill(index: ServedIndex) -> None:
+    for number in range(10):
+        index.wheel(f"project-{number}", "1.0", requires_dist=["other>1"], files={f"package{number}/big.py": NOISE})
+        index.sdist(f"project-{number}", "1.0")
+
+
+def change(index: ServedIndex) -> None:
+    for number in range(10):
+        index.wheel(f"project-{number}", "2.0", files={f"package{number}/big.py": NOISE})
+        index.sdist(f"new-{number}", "1.0")
+    for project in ("project-1", "project-2"):
+        index.history.yank(project, "1.0", "broken")
+    index.history.remove_release("project-3", "1.0")
+    index.history.remove_project("project-4")
+    index.history.quarantine("project-5")
+
+
+def rows(crawler: Crawler) -> list[dict[str, object]]:
+    """All that a dump of everything would publish, but for the serials since which files are live: those from before a
+    full crawl are known where its list was stale, since the events after the list are stored then, and not otherwise.
+    """
+    dumped = full_dump_rows(crawler.catalog, open_full_dump(crawler.catalog, 1), 0)
+    return [{name: value for name, value in row.items() if name != "live_since"} for row in dumped]
