@@ -36,6 +36,7 @@ class FullCrawl:
     selection: Selection
     opened_at: float
     listed_at: float | None
+    listed_serial: int | None
     completed_at: float | None
 
     @property
@@ -89,7 +90,7 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             serial=serial, selection=json.dumps(sorted(selection.names)), opened_at=now, open=1
         )
         crawl_id = connection.execute(row.returning(full_crawls.c.id)).scalar_one()
-        return FullCrawl(crawl_id, serial, selection, now, None, None)
+        return FullCrawl(crawl_id, serial, selection, now, None, None, None)
 
 
 def find_open_crawl(connection: Connection) -> FullCrawl | None:
@@ -113,8 +114,13 @@ def require_followable(connection: Connection, index_url: str, selection: Select
     return crawl
 
 
-def list_projects(catalog: Catalog, crawl: FullCrawl, listed: Iterable[ListedProject]) -> CrawlListing:
-    """Enters the index's projects and queues a visit of each; also of those that have live files and are not listed."""
+def list_projects(
+    catalog: Catalog, crawl: FullCrawl, listed: Iterable[ListedProject], listed_serial: int | None
+) -> CrawlListing:
+    """Enters the index's projects and queues a visit of each; also of those that have live files and are not listed.
+
+    `listed_serial` is the index's serial when the list was made: what it leaves out may have been there before.
+    """
     chunk: list[ListedProject] = []
     missing = set(crawl.selection.names)
     for project in listed:
@@ -137,7 +143,11 @@ def list_projects(catalog: Catalog, crawl: FullCrawl, listed: Iterable[ListedPro
             )
         )
         queue_visits(connection, crawl.scope, [(row.id, row.shard, 0) for row in unlisted])
-        connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(listed_at=catalog.clock()))
+        connection.execute(
+            update(full_crawls)
+            .where(full_crawls.c.id == crawl.id)
+            .values(listed_at=catalog.clock(), listed_serial=listed_serial)
+        )
         return CrawlListing(scope_progress(connection, crawl.scope).total, tuple(sorted(missing)))
 
 
@@ -177,7 +187,8 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
         now = catalog.clock()
         connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(completed_at=now, open=None))
         if before is None or before.selection != crawl.selection:  # of projects new to the catalog, no more is known
-            connection.execute(update(catalog_state).values(exact_from=max(crawl.serial, greatest_page_serial or 0)))
+            seen = (crawl.serial, current.listed_serial or 0, greatest_page_serial or 0)
+            connection.execute(update(catalog_state).values(exact_from=max(seen)))
         if before is None and crawl.serial > 0:
             complete_range(connection, SerialRange(0, crawl.serial), now)
         return True
@@ -190,7 +201,7 @@ def _crawl_where(connection: Connection, condition: object) -> FullCrawl | None:
     if row is None:
         return None
     selection = Selection(frozenset(json.loads(row.selection)))
-    return FullCrawl(row.id, row.serial, selection, row.opened_at, row.listed_at, row.completed_at)
+    return FullCrawl(row.id, row.serial, selection, row.opened_at, row.listed_at, row.listed_serial, row.completed_at)
 
 
 def followed_index(connection: Connection) -> str | None:

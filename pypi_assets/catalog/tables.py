@@ -263,6 +263,9 @@ full_crawls = Table(
     Column("selection", Text, nullable=False, comment="JSON array of project names; empty: all"),
     Column("opened_at", Time, nullable=False),
     Column("listed_at", Time),
+    Column(
+        "listed_serial", Serial, comment="the index's when the list was made; null: it is not told, or not listed yet"
+    ),
     Column("completed_at", Time),
     Column("open", SmallInteger, unique=True, comment="1 while open, then null: at most one is open"),
     CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),

@@ -13,12 +13,14 @@ from pypi_assets.catalog.crawls import (
 )
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.events import changed_projects
+from pypi_assets.catalog.ledger import read_state
 from pypi_assets.catalog.queue import ScopeProgress, queue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.changelog import catch_up
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.index.errors import StaleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,27 @@ def list_index(crawler: Crawler) -> tuple[FullCrawl, CrawlListing]:
     with index.iter_listing() as (listing_serial, listed):
         since = serial if listing_serial is None else min(listing_serial, serial)
         crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)
+        _require_events_since(crawler, since)
         catch_up(crawler, crawl.serial)
         if since < crawl.serial:
             with catalog.write() as connection:
                 queue_visits(connection, crawl.scope, changed_projects(connection, SerialRange(since, crawl.serial)))
-        listing = list_projects(catalog, crawl, listed)
+        listing = list_projects(catalog, crawl, listed, listing_serial)
     crawler.report(Progress("listing", listing.projects, listing.projects))
     return crawl, listing
+
+
+def _require_events_since(crawler: Crawler, listed_serial: int) -> None:
+    """Raises StaleError where the list of projects is older than all events that are stored: what changed in between
+    would be on neither."""
+    with crawler.catalog.read() as connection:
+        since = read_state(connection)["events_since"]
+    if listed_serial < since:
+        raise StaleError(
+            f"the list of projects is of serial {listed_serial}, older than {since}, from which on events are stored:"
+            " a cache on the way; try again in some minutes",
+            crawler.index.index_url,
+        )
 
 
 def require_open_crawl(crawler: Crawler) -> FullCrawl:

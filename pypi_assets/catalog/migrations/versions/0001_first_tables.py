@@ -58,6 +58,12 @@ def upgrade() -> None:
         sa.Column("selection", Text, nullable=False, comment="JSON array of project names; empty: all"),
         sa.Column("opened_at", sa.Float(), nullable=False),
         sa.Column("listed_at", sa.Float(), nullable=True),
+        sa.Column(
+            "listed_serial",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the index's when the list was made; null: it is not told, or not listed yet",
+        ),
         sa.Column("completed_at", sa.Float(), nullable=True),
         sa.Column("open", sa.SmallInteger(), nullable=True, comment="1 while open, then null: at most one is open"),
         sa.CheckConstraint(
