@@ -1,0 +1,303 @@
+"""Whatever happens on the index, and in whatever order, with whatever kills and troubles it is followed: the catalog
+equals the index at each complete serial.
+
+MODEL_HISTORIES says how many histories are tried on SQLite; on PostgreSQL a tenth of them.
+"""
+
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from packaging.utils import canonicalize_name
+from sqlalchemy import select
+
+from pypi_assets.catalog.answers import catalog_status, live_files
+from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.ledger import ledger
+from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.tables import distribution_data, distributions
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental, crawl_range
+from pypi_assets.crawl.retry import retry
+from pypi_assets.index.errors import TransientError
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.model_index import ModelIndex, ModelReaders
+from pypi_assets_tests.workers_in_step import SteppedCatalog, Worker, run_in_step
+
+HISTORIES = int(os.environ.get("MODEL_HISTORIES", "100"))
+PHASES = (Phase.explicit, Phase.generate)
+PROJECTS = ("Alpha", "beta.pkg", "gamma")
+VERSIONS = ("1.0", "2.0", "3.0")
+DEADLINE_S = 1_000.0
+LEASE_S = 300.0
+
+
+def _file(project: str, version: str, ending: str) -> str:
+    return f"{canonicalize_name(project).replace('-', '_')}-{version}{ending}"
+
+
+operations = st.one_of(
+    st.builds(
+        lambda project, version, ending: ("add", project, version, _file(project, version, ending)),
+        st.sampled_from(PROJECTS),
+        st.sampled_from(VERSIONS),
+        st.sampled_from(["-py3-none-any.whl", "-py2-none-any.whl", ".tar.gz", ".zip", "-py3.8.egg", ".exe"]),
+    ),
+    st.builds(
+        lambda project, version, ending: ("remove-file", project, version, _file(project, version, ending)),
+        st.sampled_from(PROJECTS),
+        st.sampled_from(VERSIONS),
+        st.sampled_from(["-py3-none-any.whl", ".tar.gz"]),
+    ),
+    st.tuples(
+        st.sampled_from(["remove-release", "yank", "unyank", "quarantine-release", "unquarantine-release"]),
+        st.sampled_from(PROJECTS),
+        st.sampled_from(VERSIONS),
+        st.none(),
+    ),
+    st.tuples(
+        st.sampled_from(["remove-project", "quarantine", "unquarantine", "archive", "unarchive"]),
+        st.sampled_from(PROJECTS),
+        st.none(),
+        st.none(),
+    ),
+    st.tuples(
+        st.sampled_from(
+            ["tell:add Owner somebody", "tell:rename from Other", "tell:docupdate", "tell:nobody knows what this is"]
+        ),
+        st.sampled_from(PROJECTS),
+        st.none(),
+        st.none(),
+    ),
+)
+plans = st.fixed_dictionaries(
+    {
+        "lifetimes": st.lists(st.one_of(st.none(), st.integers(0, 60)), min_size=1, max_size=3),
+        "order": st.lists(st.integers(0, 2), max_size=40),
+        "moves": st.lists(operations, max_size=4),
+        "seed": st.integers(0, 2**16),
+    }
+)
+"""How work is done: after how many steps each worker is killed, whose turn it is, and what the index does meanwhile."""
+
+
+@cache
+def _empty_catalog() -> Path:
+    """A file with the tables made, which is quicker to copy than to make."""
+    folder = Path(tempfile.mkdtemp(prefix="pypi-assets-model-"))
+    open_catalog(f"sqlite:///{folder / 'empty.sqlite'}").close()
+    return folder / "empty.sqlite"
+
+
+class Following(RuleBasedStateMachine):
+    """An index, and a catalog that follows it."""
+
+    new_database: Callable[[], AbstractContextManager[str]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._opened = ExitStack()
+        url = self._opened.enter_context(type(self).new_database())
+        self.now = 1_000_000.0
+        self.index = ModelIndex()
+        self.catalog: Catalog = open_catalog(url, clock=lambda: self.now)
+        self._opened.callback(self.catalog.close)
+        self.storage = open_storage("memory:///")
+        self.has_baseline = False
+
+    def teardown(self) -> None:
+        with self._opened:
+            self._settle()
+
+    # What the index does
+
+    @initialize(before=st.lists(operations, max_size=12))
+    def begin(self, before: list[Any]) -> None:
+        for operation in before:
+            self._happen(operation)
+
+    @rule(happens=st.lists(operations, min_size=1, max_size=6))
+    def happen(self, happens: list[Any]) -> None:
+        for operation in happens:
+            self._happen(operation)
+
+    def _happen(self, operation: Any) -> None:
+        kind, project, version, filename = operation
+        if kind.startswith("tell:"):
+            self.index.tell(project, version, kind.removeprefix("tell:"))
+        else:
+            self.index.do(kind, project, version, filename)
+
+    @rule()
+    def cache_the_list(self) -> None:
+        self.index.is_cached = True
+
+    @precondition(lambda self: self.has_baseline)
+    @rule(
+        failing=st.sampled_from([0.0, 0.1, 0.3]),
+        stale=st.sets(st.sampled_from(["alpha", "beta-pkg", "gamma"])),
+        absent=st.sets(st.sampled_from(["alpha", "beta-pkg", "gamma"]), max_size=1),
+        is_cached=st.booleans(),
+    )
+    def trouble(self, failing: float, stale: set[str], absent: set[str], is_cached: bool) -> None:
+        index = self.index
+        index.failing, index.stale, index.absent, index.is_cached = failing, set(stale), set(absent), is_cached
+
+    @rule()
+    def heal(self) -> None:
+        index = self.index
+        index.failing, index.stale, index.absent, index.is_cached = 0.0, set(), set(), False
+
+    @rule(seconds=st.sampled_from([1.0, LEASE_S, 2 * DEADLINE_S]))
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+    # What is done
+
+    @rule(plan=plans)
+    def crawl_all(self, plan: dict[str, Any]) -> None:
+        if not self.has_baseline:  # what its pages do not show, nothing else tells
+            is_cached = self.index.is_cached
+            self.heal()
+            self.index.is_cached = is_cached
+        self._work(plan, crawl_full)
+        with self.catalog.read() as connection:
+            self.has_baseline = last_completed_crawl(connection) is not None
+
+    @precondition(lambda self: self.has_baseline)
+    @rule(range_events=st.integers(1, 6))
+    def ask(self, range_events: int) -> None:
+        failing, self.index.failing = self.index.failing, 0.0
+        ask_next_ranges(replace(self._crawler(self.catalog), range_events=range_events))
+        self.index.failing = failing
+
+    @precondition(lambda self: self.has_baseline)
+    @rule(plan=plans, choice=st.integers(0, 1_000))
+    def work_on_a_range(self, plan: dict[str, Any], choice: int) -> None:
+        with self.catalog.read() as connection:
+            ranges = [entry.serials for entry in ledger(connection)]
+        if len(ranges) > 1:
+            serials = ranges[1 + choice % (len(ranges) - 1)]
+            self._work(plan, lambda crawler: crawl_range(crawler, serials))
+
+    @precondition(lambda self: self.has_baseline)
+    @rule(plan=plans)
+    def try_again(self, plan: dict[str, Any]) -> None:
+        self._work(plan, retry)
+
+    def _work(self, plan: dict[str, Any], work: Callable[[Crawler], object]) -> None:
+        index, moves = self.index, list(plan["moves"])
+        index.random = random.Random(plan["seed"])
+
+        def move() -> None:
+            if moves and index.random.random() < 0.15:
+                self._happen(moves.pop(0))
+
+        def run(worker: Worker) -> None:
+            def sleep(seconds: float) -> None:
+                self.now += seconds
+                worker.step()
+
+            catalog = SteppedCatalog(self.catalog.engine, self.catalog.clock, step=worker.step)
+            work(replace(self._crawler(catalog), sleep=sleep))
+
+        index.before_answer = move
+        lifetimes = plan["lifetimes"]
+        run_in_step([Worker(run, lifetime) for lifetime in lifetimes], plan["order"], (TransientError,))
+        index.before_answer = lambda: None
+        for operation in moves:
+            self._happen(operation)
+
+    def _crawler(self, catalog: Catalog) -> Crawler:
+        def sleep(seconds: float) -> None:
+            self.now += seconds
+
+        return Crawler(
+            index=self.index,  # type: ignore[arg-type]
+            catalog=catalog,
+            storage=self.storage,
+            readers=ModelReaders(),  # type: ignore[arg-type]
+            connections=1,
+            retry_deadline_s=DEADLINE_S if self.has_baseline else 1e9,
+            sleep=sleep,
+        )
+
+    # What must hold
+
+    @invariant()
+    def exact_at_each_complete_serial(self) -> None:
+        status = catalog_status(self.catalog)
+        assert not status.ledger_faults
+        if status.complete_serial is None or status.exact_from is None:
+            return
+        with self.catalog.read() as connection:
+            ends = [entry.serials.end for entry in ledger(connection)]
+        for serial in ends:
+            if status.exact_from <= serial <= status.complete_serial:
+                found = {(file.filename, file.yanked) for file in live_files(self.catalog, serial)}
+                assert found == self.index.shown[serial], f"at serial {serial}"
+
+    def _settle(self) -> None:
+        """In the end all is well again, and what was left undone is done."""
+        self.heal()
+        self.now += 2 * DEADLINE_S
+        crawler = self._crawler(self.catalog)
+        with self.catalog.read() as connection:
+            is_crawl_open = find_open_crawl(connection) is not None
+        if is_crawl_open or not self.has_baseline:
+            crawl_full(crawler)
+            self.has_baseline = True
+        crawl_incremental(self._crawler(self.catalog))
+        retry(self._crawler(self.catalog))
+        self.exact_at_each_complete_serial()
+        assert catalog_status(self.catalog).complete_serial == self.index.serial
+        assert {(file.filename, file.yanked) for file in live_files(self.catalog)} == self.index.shown[
+            self.index.serial
+        ]
+        live = {file.filename for file in live_files(self.catalog)}
+        with self.catalog.read() as connection:
+            rows = connection.execute(
+                select(distributions.c.filename, distributions.c.sha256, distribution_data.c.outcome).join(
+                    distribution_data, distribution_data.c.distribution_id == distributions.c.id
+                )
+            ).all()
+        for filename, sha256, outcome in rows:
+            if filename in live:
+                expected = Outcome.UNSUPPORTED if filename.endswith(".exe") else Outcome.DATA
+                assert (outcome, sha256 is not None) == (expected, True), filename
+
+
+@contextmanager
+def _sqlite_database() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="pypi-assets-model-") as folder:
+        path = Path(folder) / "catalog.sqlite"
+        shutil.copyfile(_empty_catalog(), path)
+        yield f"sqlite:///{path}"
+
+
+def _check(new_database: Callable[[], AbstractContextManager[str]], histories: int) -> None:
+    machine = type("Following", (Following,), {"new_database": staticmethod(new_database)})
+    machine.TestCase.settings = settings(
+        max_examples=histories, stateful_step_count=12, suppress_health_check=list(HealthCheck), phases=PHASES
+    )
+    machine.TestCase().runTest()
+
+
+def test_every_history_on_sqlite() -> None:
+    _check(_sqlite_database, HISTORIES)
+
+
+def test_every_history_on_postgresql(new_postgres_database: Callable[[], AbstractContextManager[str]]) -> None:
+    _check(new_postgres_database, max(HISTORIES // 10, 1))

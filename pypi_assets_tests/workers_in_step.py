@@ -1,0 +1,101 @@
+"""Workers on one catalog that run one at a time, in an order that is drawn, and that can be killed at any step.
+
+A step ends before each transaction and after each commit. So what happens is the same each time for the same draws,
+whatever the machine is doing. Whoever is killed touches the catalog no more, as a process that is gone.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.database import Catalog
+
+
+class KilledError(BaseException):
+    """Ends a worker. No Exception, so that nobody takes it for an error that can be handled."""
+
+
+class Worker:
+    """Does `work` in a thread of its own, a step at a time; is killed after `lifetime` steps, if that is not None."""
+
+    def __init__(self, work: Callable[["Worker"], object], lifetime: int | None) -> None:
+        self._work = work
+        self._left = lifetime
+        self._may_go = threading.Semaphore(0)
+        self._has_stopped = threading.Semaphore(0)
+        self._one_at_a_time = threading.Lock()
+        self.is_dead = False
+        self.has_ended = False
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._has_stopped.acquire()
+
+    def go_on(self) -> None:
+        """Lets it do one step, and returns when that is done."""
+        self._may_go.release()
+        self._has_stopped.acquire()
+
+    def step(self) -> None:
+        """Called by the work, in any of its threads, wherever somebody else may come in between."""
+        with self._one_at_a_time:
+            if not self.is_dead:
+                self._has_stopped.release()
+                self._may_go.acquire()
+            if self._left is not None:
+                self._left -= 1
+                self.is_dead = self.is_dead or self._left < 0
+            if self.is_dead:
+                raise KilledError
+
+    def _run(self) -> None:
+        try:
+            self.step()
+            self._work(self)
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that waits
+            self.error = error
+        self.has_ended = True
+        self._has_stopped.release()
+
+
+@dataclass(frozen=True)
+class SteppedCatalog(Catalog):
+    """A catalog as one worker uses it."""
+
+    step: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        self.step()
+        with super().write() as connection:
+            yield connection
+        self.step()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        self.step()
+        with super().read() as connection:
+            yield connection
+
+
+def run_in_step(workers: Sequence[Worker], order: Sequence[int], expected: tuple[type[Exception], ...] = ()) -> None:
+    """Runs all workers to their ends: `order` says who is next, by turns once it is used up.
+
+    Raises what ended one of them, unless it was killed or that was `expected`.
+    """
+    for worker in workers:
+        worker.start()
+    alive = list(workers)
+    turn = 0
+    while alive := [worker for worker in alive if not worker.has_ended]:
+        chosen = order[turn] if turn < len(order) else turn
+        alive[chosen % len(alive)].go_on()
+        turn += 1
+    for worker in workers:
+        if worker.error is not None and not isinstance(worker.error, (KilledError, *expected)):
+            raise worker.error
