@@ -76,6 +76,12 @@ def _entered(connection: Connection, page: Iterable[ChangelogEvent], normalized:
     return ids | project_ids(connection, new)
 
 
+def last_event(connection: Connection) -> ChangelogEvent | None:
+    """The stored event with the greatest serial."""
+    row = connection.execute(select(events).order_by(events.c.serial.desc()).limit(1)).first()
+    return None if row is None else ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
+
+
 def events_by_project(connection: Connection, project_ids: Iterable[int]) -> dict[int, list[ChangelogEvent]]:
     """All stored events of each of the projects, in order of serial."""
     found: dict[int, list[ChangelogEvent]] = {project_id: [] for project_id in project_ids}

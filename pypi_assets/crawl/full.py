@@ -8,6 +8,7 @@ from pypi_assets.catalog.crawls import (
     FullCrawl,
     complete_crawl,
     find_open_crawl,
+    last_completed_crawl,
     list_projects,
     open_crawl,
 )
@@ -16,7 +17,7 @@ from pypi_assets.catalog.events import changed_projects
 from pypi_assets.catalog.ledger import read_state
 from pypi_assets.catalog.queue import ScopeProgress, queue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.changelog import catch_up
+from pypi_assets.crawl.changelog import catch_up, index_serial
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
@@ -39,10 +40,12 @@ def list_index(crawler: Crawler) -> tuple[FullCrawl, CrawlListing]:
     """
     with crawler.catalog.read() as connection:
         joined = find_open_crawl(connection)
-        if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
-            return joined, CrawlListing(scope_progress(connection, joined.scope).total, ())
+        is_followed = joined is not None or last_completed_crawl(connection) is not None
     index, catalog = crawler.index, crawler.catalog
-    serial = index.last_serial()
+    serial = index_serial(crawler) if is_followed else index.last_serial()
+    if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
+        with catalog.read() as connection:
+            return joined, CrawlListing(scope_progress(connection, joined.scope).total, ())
     with index.iter_listing() as (listing_serial, listed):
         since = serial if listing_serial is None else min(listing_serial, serial)
         crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)

@@ -24,7 +24,7 @@ from pypi_assets.catalog.ledger import (
 from pypi_assets.catalog.queue import ScopeProgress, queue_visits, range_scope, requeue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.reads import is_read_pending
-from pypi_assets.crawl.changelog import catch_up
+from pypi_assets.crawl.changelog import catch_up, index_serial
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
@@ -48,14 +48,7 @@ def ask_next_ranges(crawler: Crawler, changelog_pages: int | None = None) -> lis
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
         require_followable(connection, index.index_url, crawler.selection)
-    last = index.last_serial()
-    with catalog.read() as connection:
-        asked = last_asked_serial(connection)
-        if last < asked:
-            raise CatalogError(
-                f"the index is at serial {last}, but the catalog already follows it up to {asked}: it has gone"
-                " backwards (restored from a backup?). Nothing was changed; start a new catalog, or wait for the index"
-            )
+    last = index_serial(crawler)
     through = min(catch_up(crawler, last, changelog_pages), last)
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)

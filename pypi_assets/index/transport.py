@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import TypeVar
@@ -116,7 +117,7 @@ class Transport:
             for _ in range(MAX_REDIRECTS + 1):
                 self._hosts.check(url)
                 url, login = split_credentials(url)
-                response = self._answer(method, url, headers, body, login, asked)
+                response = self._answer(partial(self._send, method, url, headers, body, asked), url, login)
                 try:
                     target = _redirect_target(response, url) if method == "GET" else None
                     if target is None:
@@ -129,19 +130,13 @@ class Transport:
             raise RefusedError(f"more than {MAX_REDIRECTS} redirects", url)
 
     def _answer(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        login: Login | None,
-        asked: list[str] | None,
+        self, send: Callable[[Login | None], BaseHTTPResponse], url: str, login: Login | None
     ) -> BaseHTTPResponse:
         """The answer to `login`, or else to the first login that the origin does not answer with 401."""
         login = login or self._credentials.login(url)
         tried: list[Login] = []
         while True:
-            response = self._send(method, url, headers, body, login, asked)
+            response = send(login)
             if response.status != HTTPStatus.UNAUTHORIZED:
                 return response
             self._release(response, url)
@@ -159,8 +154,8 @@ class Transport:
         url: str,
         headers: Mapping[str, str],
         body: bytes | None,
-        login: Login | None,
         asked: list[str] | None,
+        login: Login | None,
     ) -> BaseHTTPResponse:
         authorization = {"Authorization": basic_authorization(login)} if login else {}
         with _typed_errors(url):

@@ -11,16 +11,18 @@ from starlette.responses import PlainTextResponse, Response
 from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.catalog.crawls import find_open_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.events import events_through
 from pypi_assets.catalog.ledger import UnknownRangeError, complete_serial
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.catalog.queue import list_failed_visits, retry_failed_visits
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.reads import list_failures, retry_failures
-from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.changelog import catch_up
+from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.crawl.incremental import crawl_incremental, crawl_range
 from pypi_assets.crawl.reading import read_scope
 from pypi_assets.crawl.visiting import visit_scope
-from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
+from pypi_assets_tests.served_index import ServedIndex, live, logged_changes, served_index
 
 
 def fail(path: str, *, status: int = 503, times: int = 10**9):
@@ -234,6 +236,36 @@ def test_an_index_that_goes_backwards_changes_nothing(index: ServedIndex, catalo
     assert live(catalog) == before
     with catalog.read() as connection:
         assert find_open_crawl(connection) is None
+
+
+def test_an_index_that_goes_backwards_stops_a_full_crawl_that_is_open(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    list_index(crawler)
+    index.faults = lambda request: (
+        Response(_xmlrpc(index.serial - 1), media_type="text/xml") if request.url.path == "/pypi" else None
+    )
+    with pytest.raises(CatalogError, match="gone backwards"):
+        crawl_full(crawler)
+    assert live(catalog) == set()
+
+
+def test_an_index_that_went_backwards_and_on_again_is_noticed(index: ServedIndex, catalog: Catalog, tmp_path):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.wheel("one", "2.0")
+    crawl_incremental(crawler)
+    before, serial = live(catalog), index.serial
+    with served_index(tmp_path / "restored") as restored:
+        for number in range(8):
+            restored.wheel("other", f"{number}.0")
+        assert restored.serial > serial
+        with pytest.raises(CatalogError, match="is not what the catalog has"):
+            catch_up(index.crawler(catalog, index=restored.client()), restored.serial)
+    assert live(catalog) == before
+    with catalog.read() as connection:
+        assert events_through(connection) == serial
 
 
 def test_ranges_are_refused_before_a_full_crawl_and_beyond_the_ledger(index: ServedIndex, catalog: Catalog):
