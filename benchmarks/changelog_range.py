@@ -28,7 +28,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.catalog.tables import changes, events, live_intervals
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.incremental import ask_next_range, store_changelog, visit_range
+from pypi_assets.crawl.incremental import ask_next_ranges, open_ranges, visit_range
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.changelog import read_answer, read_events
@@ -160,11 +160,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, opened_catalog(Path(name), options.postgresql) as catalog:
         storage = open_storage((Path(name) / "storage").as_uri())
         with ReaderPool(Limits(), size=1) as readers:
-            crawler = Crawler(cast("IndexClient", index), catalog, storage, readers)
+            crawler = Crawler(cast("IndexClient", index), catalog, storage, readers, range_events=options.projects * 10)
             before = timed(index.parse)
-            serials = ask_next_range(crawler)
-            assert serials is not None
-            stored = timed(lambda: store_changelog(crawler, serials))
+            stored = timed(lambda: ask_next_ranges(crawler))
+            [serials] = open_ranges(crawler)
             profile = cProfile.Profile()
             if options.profile:
                 profile.enable()
