@@ -78,7 +78,8 @@ def _entered(connection: Connection, page: Iterable[ChangelogEvent], normalized:
 
 def last_event(connection: Connection) -> ChangelogEvent | None:
     """The stored event with the greatest serial."""
-    row = connection.execute(select(events).order_by(events.c.serial.desc()).limit(1)).first()
+    greatest = select(func.max(events.c.serial)).scalar_subquery()
+    row = connection.execute(select(events).where(events.c.serial == greatest)).first()
     return None if row is None else ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
 
 
