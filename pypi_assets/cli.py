@@ -239,11 +239,14 @@ def _told_distributions(status: Status) -> str:
 
 
 @_command(crawl, "full")
+@click.option(
+    "--with-history", is_flag=True, help="Replay the whole changelog first: exact serials from the beginning on."
+)
 @_JSON
-def crawl_full_command(as_json: bool) -> None:
+def crawl_full_command(with_history: bool, as_json: bool) -> None:
     """List the index, visit every project and read every distribution; goes on with an open full crawl."""
     with _opened_crawler() as crawler:
-        result = crawl_full(crawler)
+        result = crawl_full(crawler, with_history=with_history)
         with crawler.catalog.read() as connection:
             complete = complete_serial(connection)
     answer = {

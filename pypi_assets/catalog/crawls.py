@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, exists, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
+from pypi_assets.catalog.events import events_since
 from pypi_assets.catalog.ledger import ask_range, complete_range, last_asked_serial, lock_state
 from pypi_assets.catalog.projects import Selection, enter_projects, project_ids
 from pypi_assets.catalog.queue import crawl_scope, next_visit_due, queue_visits, scope_progress
@@ -29,7 +30,10 @@ _LISTED_AT_A_TIME = 5_000
 
 @dataclass(frozen=True, slots=True)
 class FullCrawl:
-    """One full crawl, pinned at `serial`. Times are unix seconds."""
+    """One full crawl, pinned at `serial`. Times are unix seconds.
+
+    `with_history`: every event since serial 0 is stored, and every project of which one changes files is visited.
+    """
 
     id: int
     serial: int
@@ -38,6 +42,7 @@ class FullCrawl:
     listed_at: float | None
     listed_serial: int | None
     completed_at: float | None
+    with_history: bool = False
 
     @property
     def scope(self) -> str:
@@ -80,6 +85,7 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
                 ask_range(connection, serial, now)
         else:
             _require_none_dropped(connection, selection)
+            _forget_history_of_fewer(connection, selection)
             if serial < last_asked_serial(connection):
                 raise CatalogError(
                     f"the index is at serial {serial}, but the catalog already follows it up to"
@@ -115,11 +121,17 @@ def require_followable(connection: Connection, index_url: str, selection: Select
 
 
 def list_projects(
-    catalog: Catalog, crawl: FullCrawl, listed: Iterable[ListedProject], listed_serial: int | None
+    catalog: Catalog,
+    crawl: FullCrawl,
+    listed: Iterable[ListedProject],
+    listed_serial: int | None,
+    *,
+    with_history: bool = False,
 ) -> CrawlListing:
     """Enters the index's projects and queues a visit of each; also of those that have live files and are not listed.
 
     `listed_serial` is the index's serial when the list was made: what it leaves out may have been there before.
+    `with_history` says that the events since serial 0 are stored, and that what they change is queued already.
     """
     chunk: list[ListedProject] = []
     missing = set(crawl.selection.names)
@@ -146,7 +158,7 @@ def list_projects(
         connection.execute(
             update(full_crawls)
             .where(full_crawls.c.id == crawl.id)
-            .values(listed_at=catalog.clock(), listed_serial=listed_serial)
+            .values(listed_at=catalog.clock(), listed_serial=listed_serial, with_history=with_history)
         )
         return CrawlListing(scope_progress(connection, crawl.scope).total, tuple(sorted(missing)))
 
@@ -155,7 +167,8 @@ def _enter_listed(catalog: Catalog, crawl: FullCrawl, listed: Sequence[ListedPro
     if not listed:
         return
     with catalog.write() as connection:
-        enter_projects(connection, ((project.name, crawl.serial) for project in listed))
+        known_since = 0 if events_since(connection) == 0 else crawl.serial
+        enter_projects(connection, ((project.name, known_since) for project in listed))
         ids = project_ids(connection, [project.normalized for project in listed])
         shards = {
             row.id: row.shard
@@ -186,7 +199,9 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
         before = _crawl_where(connection, full_crawls.c.completed_at.is_not(None))
         now = catalog.clock()
         connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(completed_at=now, open=None))
-        if before is None or before.selection != crawl.selection:  # of projects new to the catalog, no more is known
+        if current.with_history:
+            connection.execute(update(catalog_state).values(exact_from=0))
+        elif before is None or before.selection != crawl.selection:  # of projects new to the catalog no more is known
             seen = (crawl.serial, current.listed_serial or 0, greatest_page_serial or 0)
             connection.execute(update(catalog_state).values(exact_from=max(seen)))
         if before is None and crawl.serial > 0:
@@ -201,7 +216,16 @@ def _crawl_where(connection: Connection, condition: object) -> FullCrawl | None:
     if row is None:
         return None
     selection = Selection(frozenset(json.loads(row.selection)))
-    return FullCrawl(row.id, row.serial, selection, row.opened_at, row.listed_at, row.listed_serial, row.completed_at)
+    return FullCrawl(
+        id=row.id,
+        serial=row.serial,
+        selection=selection,
+        opened_at=row.opened_at,
+        listed_at=row.listed_at,
+        listed_serial=row.listed_serial,
+        completed_at=row.completed_at,
+        with_history=row.with_history,
+    )
 
 
 def followed_index(connection: Connection) -> str | None:
@@ -224,6 +248,13 @@ def _require_same_selection(known: Selection, wanted: Selection, what: str) -> N
             f"PYPI_ASSETS_PROJECTS names other projects than {what}: set it back, or complete that crawl and run"
             " `pypi-assets crawl full` to follow more"
         )
+
+
+def _forget_history_of_fewer(connection: Connection, selection: Selection) -> None:
+    """Where more projects are followed than before, the events of all of them are known only from now on."""
+    last = last_completed_crawl(connection)
+    if last is None or last.selection != selection:
+        connection.execute(update(catalog_state).values(events_since=catalog_state.c.events_through))
 
 
 def _require_none_dropped(connection: Connection, selection: Selection) -> None:

@@ -29,6 +29,11 @@ def events_through(connection: Connection) -> int:
     return int(read_state(connection)["events_through"])
 
 
+def events_since(connection: Connection) -> int:
+    """The serial above which all events are stored of every project that is followed."""
+    return int(read_state(connection)["events_since"])
+
+
 def store_events(
     catalog: Catalog, page: Sequence[ChangelogEvent], after: int, through: int, selection: Selection
 ) -> None:
@@ -42,27 +47,49 @@ def store_events(
             raise CatalogError(
                 f"events are stored up to serial {state['events_through']}, so a page after {after} leaves a gap"
             )
-        normalized = {name: canonicalize_name(name) for name in {event.name for event in page}}
-        wanted = [event for event in page if event.serial <= through and normalized[event.name] in selection]
-        ids = _entered(connection, wanted, normalized)
-        insert_missing(
-            connection,
-            events,
-            [
-                {
-                    "serial": event.serial,
-                    "project_id": ids[normalized[event.name]],
-                    "name": event.name,
-                    "version": event.version,
-                    "timestamp": event.timestamp,
-                    "action": event.action,
-                    "kind": file_change(event).action,
-                }
-                for event in wanted
-            ],
-        )
+        _insert_events(connection, [event for event in page if event.serial <= through], selection)
         if through > state["events_through"]:
             connection.execute(update(catalog_state).values(events_through=through))
+
+
+def store_earlier_events(
+    catalog: Catalog, earlier: Sequence[ChangelogEvent], after: int, until: int, selection: Selection
+) -> None:
+    """Stores all events with `after` < serial <= `until`, below which none were stored without a gap so far.
+
+    With those above serial 0 the history of every project is known from its beginning.
+    """
+    with catalog.write() as connection:
+        since = lock_state(connection, exclusive=True)["events_since"]
+        if until < since:
+            raise CatalogError(f"events are stored from serial {since} on, so a page up to {until} leaves a gap")
+        _insert_events(connection, [event for event in earlier if after < event.serial <= until], selection)
+        if after < since:
+            connection.execute(update(catalog_state).values(events_since=after))
+        if after == 0:
+            connection.execute(update(projects).where(projects.c.known_since > 0).values(known_since=0))
+
+
+def _insert_events(connection: Connection, page: Sequence[ChangelogEvent], selection: Selection) -> None:
+    normalized = {name: canonicalize_name(name) for name in {event.name for event in page}}
+    wanted = [event for event in page if normalized[event.name] in selection]
+    ids = _entered(connection, wanted, normalized)
+    insert_missing(
+        connection,
+        events,
+        [
+            {
+                "serial": event.serial,
+                "project_id": ids[normalized[event.name]],
+                "name": event.name,
+                "version": event.version,
+                "timestamp": event.timestamp,
+                "action": event.action,
+                "kind": file_change(event).action,
+            }
+            for event in wanted
+        ],
+    )
 
 
 def _entered(connection: Connection, page: Iterable[ChangelogEvent], normalized: Mapping[str, str]) -> dict[str, int]:

@@ -267,6 +267,13 @@ full_crawls = Table(
         "listed_serial", Serial, comment="the index's when the list was made; null: it is not told, or not listed yet"
     ),
     Column("completed_at", Time),
+    Column(
+        "with_history",
+        Boolean,
+        nullable=False,
+        server_default=false(),
+        comment="true: every event since serial 0 is stored, and every project of one is visited",
+    ),
     Column("open", SmallInteger, unique=True, comment="1 while open, then null: at most one is open"),
     CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),
 )

@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.events import events_through, last_event, store_events
+from pypi_assets.catalog.events import events_since, events_through, last_event, store_earlier_events, store_events
 from pypi_assets.catalog.ledger import last_asked_serial
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.index.errors import StaleError
 from pypi_assets.index.models import ChangelogEvent
 
+_SERIALS_AT_A_TIME = 50_000
 _LONGEST_OVERLAP = 1_000
 """How far back the last stored event may lie, in serials, to be asked for once more beside the new ones."""
 
@@ -62,6 +63,21 @@ def catch_up(crawler: Crawler, until: int, pages: int | None = None) -> int:
             raise StaleError(f"the changelog ends at serial {last}, before {until}", crawler.index.changelog_url)
         reached = True  # what came in before that was told may not have been on the pages: they are asked for again
     return through
+
+
+def go_back(crawler: Crawler) -> None:
+    """Stores the events from serial 1 on that lie below the stored ones, the latest first: it can stop at any time.
+
+    PyPI tells 50,000 events at once, so there are at most as many as that in what is asked for at a time.
+    """
+    with crawler.catalog.read() as connection:
+        until = start = events_since(connection)
+    while until > 0:
+        after = max(until - _SERIALS_AT_A_TIME, 0)
+        earlier = [event for page in crawler.index.changelog(after, until) for event in page]
+        store_earlier_events(crawler.catalog, earlier, after, until, crawler.selection)
+        until = after
+        crawler.report(Progress("history", start - until, start))
 
 
 def _require_known(event: ChangelogEvent, known: ChangelogEvent) -> None:

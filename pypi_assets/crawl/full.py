@@ -17,11 +17,13 @@ from pypi_assets.catalog.events import changed_projects
 from pypi_assets.catalog.ledger import read_state
 from pypi_assets.catalog.queue import ScopeProgress, queue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.changelog import catch_up, index_serial
+from pypi_assets.crawl.changelog import catch_up, go_back, index_serial
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
 from pypi_assets.index.errors import StaleError
+
+_QUEUED_AT_A_TIME = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,12 @@ class FullCrawlResult:
     reads: ReadCounts
 
 
-def list_index(crawler: Crawler) -> tuple[FullCrawl, CrawlListing]:
+def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCrawl, CrawlListing]:
     """Joins the open full crawl or opens one at the index's last serial, and queues a visit of every project.
 
     The index's list can be older than the pinned serial (it is cached), so the events between the two are stored too,
-    and what they change is visited as well.
+    and what they change is visited as well. `with_history` does so from serial 0 on. Raises CatalogError where the
+    open crawl was listed without.
     """
     with crawler.catalog.read() as connection:
         joined = find_open_crawl(connection)
@@ -44,6 +47,11 @@ def list_index(crawler: Crawler) -> tuple[FullCrawl, CrawlListing]:
     index, catalog = crawler.index, crawler.catalog
     serial = index_serial(crawler) if is_followed else index.last_serial()
     if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
+        if with_history and not joined.with_history:
+            raise CatalogError(
+                f"the full crawl that is open at serial {joined.serial} has no history: complete it first"
+                " (`pypi-assets crawl full`), then run `pypi-assets crawl full --with-history`"
+            )
         with catalog.read() as connection:
             return joined, CrawlListing(scope_progress(connection, joined.scope).total, ())
     with index.iter_listing() as (listing_serial, listed):
@@ -51,10 +59,15 @@ def list_index(crawler: Crawler) -> tuple[FullCrawl, CrawlListing]:
         crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)
         _require_events_since(crawler, since)
         catch_up(crawler, crawl.serial)
+        if with_history:
+            go_back(crawler)
+            since = 0
         if since < crawl.serial:
             with catalog.write() as connection:
-                queue_visits(connection, crawl.scope, changed_projects(connection, SerialRange(since, crawl.serial)))
-        listing = list_projects(catalog, crawl, listed, listing_serial)
+                changed = changed_projects(connection, SerialRange(since, crawl.serial))
+                for start in range(0, len(changed), _QUEUED_AT_A_TIME):
+                    queue_visits(connection, crawl.scope, changed[start : start + _QUEUED_AT_A_TIME])
+        listing = list_projects(catalog, crawl, listed, listing_serial, with_history=with_history)
     crawler.report(Progress("listing", listing.projects, listing.projects))
     return crawl, listing
 
@@ -93,8 +106,8 @@ def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None
     return counts
 
 
-def crawl_full(crawler: Crawler) -> FullCrawlResult:
-    """A whole full crawl, or what is left of the open one."""
-    crawl, listing = list_index(crawler)
+def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResult:
+    """A whole full crawl, or what is left of the open one; `with_history` as in `list_index`."""
+    crawl, listing = list_index(crawler, with_history=with_history)
     visits = visit_shards(crawler, crawl)
     return FullCrawlResult(crawl, listing, visits, read_shards(crawler, crawl))

@@ -65,6 +65,13 @@ def upgrade() -> None:
             comment="the index's when the list was made; null: it is not told, or not listed yet",
         ),
         sa.Column("completed_at", sa.Float(), nullable=True),
+        sa.Column(
+            "with_history",
+            sa.Boolean(),
+            server_default=sa.false(),
+            nullable=False,
+            comment="true: every event since serial 0 is stored, and every project of one is visited",
+        ),
         sa.Column("open", sa.SmallInteger(), nullable=True, comment="1 while open, then null: at most one is open"),
         sa.CheckConstraint(
             "(open IS NULL) = (completed_at IS NOT NULL)", name=op.f("ck_full_crawls_open_until_completed")

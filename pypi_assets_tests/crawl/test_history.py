@@ -1,0 +1,134 @@
+"""With the whole changelog replayed, the catalog tells of every serial what the index showed then."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+from starlette.responses import PlainTextResponse
+
+from pypi_assets.catalog.answers import answerable_serial
+from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
+from pypi_assets.catalog.projects import Selection
+from pypi_assets.catalog.state import UNEXPLAINED
+from pypi_assets.catalog.tables import catalog_state, changes, events
+from pypi_assets.crawl import changelog
+from pypi_assets.crawl.full import crawl_full, list_index
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.index.errors import TransientError
+from pypi_assets_tests.crawl.test_exactness import changes as operations
+from pypi_assets_tests.crawl.test_exactness import do
+from pypi_assets_tests.served_index import ServedIndex, live, served_index
+
+Shown = dict[int, set[tuple[str, bool]]]
+
+
+def grow(index: ServedIndex, shown: Shown, kind: str, project: str, version: str) -> None:
+    """Does the operation. Of the events that one operation writes, the last one is what changes files."""
+    before = index.serial
+    do(index, kind, project, version)
+    for serial in range(before + 1, index.serial):
+        shown[serial] = shown[before]
+    shown[index.serial] = index.shown()
+
+
+def told(catalog: Catalog, shown: Shown) -> Shown:
+    return {serial: live(catalog, answerable_serial(catalog, serial)) for serial in shown}
+
+
+def unexplained(catalog: Catalog) -> int:
+    with catalog.read() as connection:
+        return len(connection.execute(select(changes).where(changes.c.cause == UNEXPLAINED)).all())
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    batches=st.lists(st.lists(operations, min_size=1, max_size=12), min_size=3, max_size=3),
+    window=st.sampled_from([1, 3, 50_000]),
+)
+def test_every_serial_is_told_as_the_index_showed_it(batches, window):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served_index(Path(folder)) as index,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(changelog, "_SERIALS_AT_A_TIME", window)
+        shown: Shown = {0: set()}
+        fresh, followed = (open_catalog(f"sqlite:///{folder}/{name}.sqlite") for name in ("fresh", "followed"))
+        for number, batch in enumerate(batches):
+            for operation in batch:
+                grow(index, shown, *operation)
+            if number == 0:
+                crawl_full(index.crawler(followed))
+            crawl_incremental(index.crawler(followed))
+        for catalog in (fresh, followed):
+            crawl_full(index.crawler(catalog), with_history=True)
+            assert told(catalog, shown) == shown
+            assert unexplained(catalog) == 0
+            catalog.close()
+
+
+def test_a_replay_that_was_stopped_goes_on(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(changelog, "_SERIALS_AT_A_TIME", 4)
+    shown: Shown = {0: set()}
+    for operation in [("wheel", "Alpha", "1.0"), ("sdist", "Alpha", "1.0"), ("remove_project", "Alpha", "1.0")] * 2:
+        grow(index, shown, *operation)
+    asked = []
+
+    def fail(request):
+        if request.url.path == "/pypi":
+            asked.append(request)
+            if len(asked) in {3, 5}:
+                return PlainTextResponse("", 503)
+        return None
+
+    index.faults = fail
+    for _ in range(2):
+        with pytest.raises(TransientError):
+            crawl_full(index.crawler(catalog), with_history=True)
+    with catalog.read() as connection:
+        assert 0 < connection.scalar(select(catalog_state.c.events_since)) < index.serial
+    crawl_full(index.crawler(catalog), with_history=True)
+    assert told(catalog, shown) == shown
+    with catalog.read() as connection:
+        assert connection.scalars(select(events.c.serial).order_by(events.c.serial)).all() == [
+            event.serial for event in index.client().changelog_page(0)
+        ]
+
+
+def test_an_open_crawl_that_was_listed_without_history_is_completed_first(index: ServedIndex, catalog: Catalog):
+    wheel = index.wheel("one", "1.0")
+    list_index(index.crawler(catalog))
+    with pytest.raises(CatalogError, match="has no history: complete it first"):
+        crawl_full(index.crawler(catalog), with_history=True)
+    crawl_full(index.crawler(catalog))
+    with pytest.raises(CatalogError, match="only of serials"):
+        answerable_serial(catalog, 1)
+    crawl_full(index.crawler(catalog), with_history=True)
+    assert live(catalog, answerable_serial(catalog, 1)) == set()
+    assert live(catalog) == {(wheel, False)}
+
+
+def test_a_listed_crawl_keeps_the_history_that_it_was_listed_with(index: ServedIndex, catalog: Catalog):
+    index.wheel("gone", "1.0")
+    seen = index.shown(), index.serial
+    index.history.remove_project("gone")
+    list_index(index.crawler(catalog), with_history=True)
+    crawl_full(index.crawler(catalog))
+    assert live(catalog, answerable_serial(catalog, seen[1])) == seen[0]
+
+
+def test_of_more_projects_than_before_the_history_is_replayed_anew(index: ServedIndex, catalog: Catalog):
+    shown: Shown = {0: set()}
+    for project in ("Alpha", "beta.pkg"):
+        for operation in ("wheel", "sdist", "remove_file", "yank"):
+            grow(index, shown, operation, project, "1.0")
+    crawl_full(index.crawler(catalog, selection=Selection(frozenset({"alpha"}))), with_history=True)
+    assert answerable_serial(catalog, 1) == 1
+    crawl_full(index.crawler(catalog))
+    with pytest.raises(CatalogError, match="only of serials"):
+        answerable_serial(catalog, 1)
+    crawl_full(index.crawler(catalog), with_history=True)
+    assert told(catalog, shown) == shown
