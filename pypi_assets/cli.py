@@ -213,6 +213,8 @@ def status_command(as_json: bool) -> None:
         return
     facts = [("index", f"{redact(settings.index_url)}, serial {plain(status.index_serial)}")]
     facts += [("catalog", _told_catalog(status)), ("distributions", _told_distributions(status))]
+    if unexplained := status.catalog.unexplained_changes:
+        facts.append(("unexplained", f"{unexplained} changes of files that no event explains; the pages were believed"))
     if crawl is not None:
         told = f"open at serial {crawl.serial}: {crawl.shards_done} of {crawl.shards} shards"
         told += f", {crawl.projects_done} of {crawl.projects} projects, {crawl.projects_per_second:.1f} a second"
@@ -283,6 +285,7 @@ def crawl_incremental_command(as_json: bool) -> None:
                 "range": result.serials.key,
                 "events": result.events.events,
                 "unknown_events": result.events.unknown,
+                "unexplained_changes": result.unexplained_changes,
                 "projects": result.visits.total,
                 "visits_given_up": result.visits.gave_up,
                 "reads": asdict(result.reads),
@@ -299,6 +302,8 @@ def crawl_incremental_command(as_json: bool) -> None:
                 f"range {result.serials}: {result.events.events} events{unknown}, {result.visits.total} projects"
                 f" visited, {_told_reads(result.reads)}"
             )
+        if result.unexplained_changes:
+            say(f"range {result.serials}: changes of files that no event explains: {result.unexplained_changes}")
         _tell_failed(result.reads, result.visits.gave_up)
 
 

@@ -144,6 +144,7 @@ def status_to_json(status: Status, *, expected_end: str | None, last_full_crawl:
         "live_distributions": catalog.live_distributions,
         **status.outcomes,
         "failed_visits": catalog.failed_visits,
+        "unexplained_changes": catalog.unexplained_changes,
         "dumps": status.dump_counts | {"serial": status.cover.serial or None, "cover": list(status.cover.directories)},
         "leveldbs": {name: asdict(newest) for name, newest in status.leveldbs.items()},
         "storage_error": status.storage_error,

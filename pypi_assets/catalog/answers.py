@@ -4,15 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger import RangeState, complete_serial, ledger
 from pypi_assets.catalog.queue import TaskState, scope_progress
+from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.reads import Outcome, count_pending_reads
+from pypi_assets.catalog.state import UNEXPLAINED
 from pypi_assets.catalog.tables import (
     catalog_state,
+    changes,
     distribution_data,
     distributions,
     live_intervals,
@@ -64,6 +67,7 @@ class CatalogStatus:
     live_distributions: int
     outcomes: dict[str, int]
     failed_visits: int
+    unexplained_changes: int
     open_ranges: int
     open_crawl: OpenCrawl | None
     last_crawl_completed_at: float | None
@@ -94,6 +98,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             live_distributions=sum(outcomes.values()),
             outcomes=outcomes,
             failed_visits=failed_visits or 0,
+            unexplained_changes=count_unexplained(connection),
             open_ranges=sum(entry.state != RangeState.COMPLETE for entry in ledger(connection)) if completed else 0,
             open_crawl=_open_crawl(connection, catalog.clock()),
             last_crawl_completed_at=None if completed is None else completed.completed_at,
@@ -216,6 +221,16 @@ def count_live(connection: Connection, serial: int) -> int:
     """How many distributions are live at `serial`."""
     live = live_intervals.c
     query = select(func.count()).where(live.start <= serial, or_(live.end.is_(None), live.end > serial))
+    return int(connection.scalar(query) or 0)
+
+
+def count_unexplained(connection: Connection, serials: SerialRange | None = None) -> int:
+    """How many changes of files no event explains, of all that are logged or of those logged in `serials`."""
+    # no parameter, so that the index of these few is used
+    cause: ColumnElement[str] = literal_column(f"'{UNEXPLAINED}'")
+    query = select(func.count()).select_from(changes).where(changes.c.cause == cause)
+    if serials is not None:
+        query = query.where(changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end)
     return int(connection.scalar(query) or 0)
 
 

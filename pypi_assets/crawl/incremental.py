@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from pypi_assets.catalog.answers import count_unexplained
 from pypi_assets.catalog.crawls import require_followable
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.events import RangeEvents, changed_projects, count_events, events_through, range_ends
@@ -36,6 +37,7 @@ class RangeResult:
     events: RangeEvents
     visits: ScopeProgress
     reads: ReadCounts
+    unexplained_changes: int
 
 
 def ask_next_ranges(crawler: Crawler, changelog_pages: int | None = None) -> list[SerialRange]:
@@ -109,7 +111,9 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
 def crawl_range(crawler: Crawler, serials: SerialRange) -> RangeResult:
     """All of one range."""
     events = store_changelog(crawler, serials)
-    return RangeResult(serials, events, visit_range(crawler, serials), read_range(crawler, serials))
+    visits, reads = visit_range(crawler, serials), read_range(crawler, serials)
+    with crawler.catalog.read() as connection:
+        return RangeResult(serials, events, visits, reads, count_unexplained(connection, serials))
 
 
 def crawl_incremental(crawler: Crawler) -> list[RangeResult]:

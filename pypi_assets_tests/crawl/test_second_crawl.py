@@ -6,9 +6,11 @@ import pytest
 import requests
 from starlette.responses import PlainTextResponse, Response
 
+from pypi_assets.catalog.answers import catalog_status, count_unexplained
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import full_dump_rows, open_full_dump, open_range_dump, range_dump_rows
 from pypi_assets.catalog.ledger import complete_serial
+from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.state import UNEXPLAINED
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
@@ -68,6 +70,10 @@ def test_what_changed_without_an_event_counts_from_where_it_was_seen(index: Serv
     assert (gone, False) in live(catalog, seen_live)
     assert (gone, False) not in live(catalog)
     assert logged_changes(catalog, "one")[-1] == (gone, index.serial, UNEXPLAINED)
+    assert catalog_status(catalog).unexplained_changes == 1
+    with catalog.read() as connection:
+        assert count_unexplained(connection, SerialRange(seen_live, index.serial)) == 1
+        assert count_unexplained(connection, SerialRange(0, seen_live)) == 0
     index.faults = None
     index.wheel("two", "3.0")
     crawl_full(index.crawler(catalog))
