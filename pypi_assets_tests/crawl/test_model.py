@@ -21,10 +21,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from packaging.utils import canonicalize_name
 from sqlalchemy import select
 
-from pypi_assets.catalog.answers import catalog_status, live_files
+from pypi_assets.catalog.answers import catalog_status, ledger_faults, live_files
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger import ledger
+from pypi_assets.catalog.ledger import complete_serial, ledger, read_state
 from pypi_assets.catalog.reads import Outcome
 from pypi_assets.catalog.tables import distribution_data, distributions
 from pypi_assets.crawl.crawler import Crawler
@@ -116,6 +116,7 @@ class Following(RuleBasedStateMachine):
         self._opened.callback(self.catalog.close)
         self.storage = open_storage("memory:///")
         self.has_baseline = False
+        self.has_changed = True
 
     def teardown(self) -> None:
         with self._opened:
@@ -123,10 +124,12 @@ class Following(RuleBasedStateMachine):
 
     # What the index does
 
-    @initialize(before=st.lists(operations, max_size=12))
-    def begin(self, before: list[Any]) -> None:
+    @initialize(before=st.lists(operations, max_size=12), is_cached=st.booleans(), plan=plans)
+    def begin(self, before: list[Any], is_cached: bool, plan: dict[str, Any]) -> None:
         for operation in before:
             self._happen(operation)
+        self.index.is_cached = is_cached
+        self.crawl_all(plan)
 
     @rule(happens=st.lists(operations, min_size=1, max_size=6))
     def happen(self, happens: list[Any]) -> None:
@@ -139,10 +142,6 @@ class Following(RuleBasedStateMachine):
             self.index.tell(project, version, kind.removeprefix("tell:"))
         else:
             self.index.do(kind, project, version, filename)
-
-    @rule()
-    def cache_the_list(self) -> None:
-        self.index.is_cached = True
 
     @precondition(lambda self: self.has_baseline)
     @rule(
@@ -198,6 +197,7 @@ class Following(RuleBasedStateMachine):
         self._work(plan, retry)
 
     def _work(self, plan: dict[str, Any], work: Callable[[Crawler], object]) -> None:
+        self.has_changed = True
         index, moves = self.index, list(plan["moves"])
         index.random = random.Random(plan["seed"])
 
@@ -238,19 +238,23 @@ class Following(RuleBasedStateMachine):
 
     @invariant()
     def exact_at_each_complete_serial(self) -> None:
-        status = catalog_status(self.catalog)
-        assert not status.ledger_faults
-        if status.complete_serial is None or status.exact_from is None:
+        if not self.has_changed:
             return
+        self.has_changed = False
         with self.catalog.read() as connection:
+            if last_completed_crawl(connection) is None:
+                return
+            assert not ledger_faults(connection)
+            exact_from, complete = read_state(connection)["exact_from"], complete_serial(connection)
             ends = [entry.serials.end for entry in ledger(connection)]
         for serial in ends:
-            if status.exact_from <= serial <= status.complete_serial:
+            if exact_from <= serial <= complete:
                 found = {(file.filename, file.yanked) for file in live_files(self.catalog, serial)}
                 assert found == self.index.shown[serial], f"at serial {serial}"
 
     def _settle(self) -> None:
         """In the end all is well again, and what was left undone is done."""
+        self.has_changed = True
         self.heal()
         self.now += 2 * DEADLINE_S
         crawler = self._crawler(self.catalog)
@@ -290,7 +294,11 @@ def _sqlite_database() -> Iterator[str]:
 def _check(new_database: Callable[[], AbstractContextManager[str]], histories: int) -> None:
     machine = type("Following", (Following,), {"new_database": staticmethod(new_database)})
     machine.TestCase.settings = settings(
-        max_examples=histories, stateful_step_count=12, suppress_health_check=list(HealthCheck), phases=PHASES
+        max_examples=histories,
+        stateful_step_count=12,
+        suppress_health_check=list(HealthCheck),
+        phases=PHASES,
+        deadline=None,
     )
     machine.TestCase().runTest()
 
