@@ -4,8 +4,8 @@ import itertools
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -73,12 +73,6 @@ def postgres_database_url(postgres_url: str) -> Iterator[str]:
     """A database of its own on that server, with the catalog's tables made and nothing in it."""
     with _database(postgres_url, "migrated") as url:
         yield url
-
-
-@pytest.fixture
-def new_postgres_database(postgres_url: str) -> Callable[[], AbstractContextManager[str]]:
-    """Makes databases of their own on that server, as `postgres_database_url` is one; each lasts for its context."""
-    return lambda: _database(postgres_url, "migrated")
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ class ModelIndex:
 
     Before each answer `before_answer` is called. `failing` is how often, of all requests, one fails. `stale` names the
     projects whose pages are older than they should be, `absent` those whose page may be missing, `is_cached` says that
-    the list of projects may be old; `gone` are the files that cannot be downloaded any more. `fetched` is what was.
+    the list of projects may be old, `forgets` that what is not shown cannot be downloaded. `fetched` is what was.
     """
 
     state: IndexState = field(default_factory=IndexState)
@@ -54,7 +54,7 @@ class ModelIndex:
     stale: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
     is_cached: bool = False
-    gone: set[str] = field(default_factory=set)
+    forgets: bool = False
     before_answer: Callable[[], None] = lambda: None
     page_rows: int = 7
     fetched: list[str] = field(default_factory=list)
@@ -159,7 +159,7 @@ class ModelIndex:
 
     def _fetch(self, url: str) -> None:
         self._answer()
-        if url.rpartition("/")[2] in self.gone:
+        if self.forgets and url.rpartition("/")[2] not in {filename for filename, _ in self.shown[self.serial]}:
             raise GoneError("HTTP 404", url)
         self.fetched.append(url)
 
