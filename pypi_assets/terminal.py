@@ -58,6 +58,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int
     return count
 
 
+def print_rows(columns: Sequence[str], rows: Iterable[dict[str, Any]], as_json: bool) -> int:
+    """Prints rows whole as JSON, or their `columns` as a table; returns how many there were."""
+    if as_json:
+        return print_json_rows(rows)
+    return print_table(columns, ([row[column] for column in columns] for row in rows))
+
+
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     """One `name   value` line each."""
     for name, value in facts:

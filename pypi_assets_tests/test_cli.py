@@ -663,6 +663,6 @@ def test_what_is_not_expected_is_not_hidden(commands: Commands, monkeypatch: pyt
     def broken() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("pypi_assets.cli.load_settings", broken)
+    monkeypatch.setattr("pypi_assets.cli.ask.load_settings", broken)
     with pytest.raises(ZeroDivisionError):
         commands.run("status")

@@ -1,0 +1,193 @@
+"""Commands that ask: how things stand, what lookups answer, what the catalog tells of projects and of ranges."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+from sqlalchemy.engine import make_url
+
+from pypi_assets.assembly import storage_from
+from pypi_assets.catalog.answers import answerable_serial, live_files
+from pypi_assets.catalog.crawls import followed_index
+from pypi_assets.catalog.projects import find_project
+from pypi_assets.catalog.range_states import range_statuses
+from pypi_assets.catalog.rows import project_rows_at, providing_releases
+from pypi_assets.cli.opening import opened_catalog, private_folder
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.dumps.rows import as_dumped
+from pypi_assets.index.urls import redact
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.readers import Answer, Reader, module_answer, project_answer
+from pypi_assets.settings import load_settings
+from pypi_assets.status import Status, ask_last_serial, read_status, status_to_json
+from pypi_assets.terminal import local_time, plain, print_facts, print_json, print_rows, say
+
+_SHOWN_COMPLETE_RANGES = 10
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
+_AT_SERIAL = click.option(
+    "--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published."
+)
+
+
+@click.group("lookup")
+def lookup_group() -> None:
+    """Ask the newest LevelDB versions; of an earlier serial, the catalog."""
+
+
+@command("status")
+@JSON
+def status_command(as_json: bool) -> None:
+    """How things stand: index, catalog, dumps, LevelDB versions, and what to do next."""
+    settings = load_settings()
+    status = read_status(settings)
+    crawl = status.catalog.open_crawl
+    expected_end = local_time(crawl.expected_end if crawl else None)
+    if as_json:
+        for error in (status.index_error, status.storage_error):
+            if error:
+                say(error)
+        last_full_crawl = local_time(status.catalog.last_crawl_completed_at)
+        print_json(status_to_json(status, expected_end=expected_end, last_full_crawl=last_full_crawl))
+        return
+    facts = [("index", f"{redact(settings.index_url)}, serial {plain(status.index_serial)}")]
+    facts += [("catalog", _told_catalog(status)), ("distributions", _told_distributions(status))]
+    if unexplained := status.catalog.unexplained_changes:
+        facts.append(("unexplained", f"{unexplained} changes of files that no event explains; the pages were believed"))
+    if crawl is not None:
+        told = f"open at serial {crawl.serial}: {crawl.shards_done} of {crawl.shards} shards"
+        told += f", {crawl.projects_done} of {crawl.projects} projects, {crawl.projects_per_second:.1f} a second"
+        facts.append(("full crawl", f"{told}, expected end {plain(expected_end)}"))
+    counts = ", ".join(f"{count} {kind}" for kind, count in status.dump_counts.items())
+    facts.append(("dumps", f"{counts}; they reach serial {plain(status.cover.serial or None)}"))
+    for name, newest in status.leveldbs.items():
+        facts.append((name, f"version {plain(newest.version)}, serial {plain(newest.serial)}"))
+    facts.append(("database", make_url(settings.resolved_database_url).render_as_string(hide_password=True)))
+    facts.append(("storage", settings.resolved_storage_url))
+    print_facts(facts + ([("to do", line) for line in status.to_do()] or [("state", "all is well")]))
+
+
+def _told_catalog(status: Status) -> str:
+    if status.catalog.complete_serial is None:
+        return "no full crawl is complete yet"
+    told = f"complete up to serial {status.catalog.complete_serial}, exact from {status.catalog.exact_from}"
+    return told if status.lag is None else f"{told}, {status.lag} serials behind the index"
+
+
+def _told_distributions(status: Status) -> str:
+    counts = [f"{count} {name.replace('_', ' ')}" for name, count in status.outcomes.items() if count]
+    return ": ".join([f"{status.catalog.live_distributions} live", *([", ".join(counts)] if counts else [])])
+
+
+@command("module", "yaml", group=lookup_group)
+@click.argument("name")
+@_AT_SERIAL
+@JSON
+def lookup_module_command(name: str, at_serial: int | None, as_json: bool) -> None:
+    """Which projects provide the module NAME, and in which versions."""
+    if not name.strip():
+        raise click.BadParameter("a module has a name, like google.auth", param_hint="NAME")
+    settings = load_settings()
+    if at_serial is not None:
+        with opened_catalog(settings) as catalog:
+            serial = answerable_serial(catalog, at_serial)
+            answer = module_answer(serial, providing_releases(catalog, serial, name))
+    else:
+        storage = storage_from(settings, read_only=True)
+        with open_latest("modules", storage, private_folder(settings), check_hashes=False) as reader:
+            _tell_skipped(reader)
+            answer = reader.module(name)
+    _print_answer(answer, f"no project provides the module {name}", ("project", "versions"), as_json)
+
+
+@command("project", "requests==2.32.3", group=lookup_group)
+@click.argument("requirement", metavar="NAME[==VERSION]")
+@_AT_SERIAL
+@JSON
+def lookup_project_command(requirement: str, at_serial: int | None, as_json: bool) -> None:
+    """What the distributions of a project, or of one version of it, require."""
+    match = _REQUIREMENT.fullmatch(requirement)
+    if match is None:
+        raise click.BadParameter(f"{requirement!r} is neither a project's NAME nor NAME==VERSION")
+    settings = load_settings()
+    if at_serial is not None:
+        with opened_catalog(settings) as catalog:
+            serial = answerable_serial(catalog, at_serial)
+            answer = project_answer(serial, map(as_dumped, project_rows_at(catalog, serial, match[1])), match[2])
+    else:
+        storage = storage_from(settings, read_only=True)
+        with open_latest("depgraph", storage, private_folder(settings), check_hashes=False) as reader:
+            _tell_skipped(reader)
+            answer = reader.project(match[1], match[2])
+    nothing = f"no distribution of {match[1]}{f' in version {match[2]}' if match[2] else ''} is known"
+    columns = ("filename", "version", "requires_python", "yanked", "requires_dist")
+    _print_answer(answer, nothing, columns, as_json)
+
+
+def _tell_skipped(reader: Reader) -> None:
+    for skipped in reader.skipped:
+        say(f"not used: {skipped}")
+
+
+def _print_answer(answer: Answer, nothing: str, columns: Sequence[str], as_json: bool) -> None:
+    if not answer.results:
+        say(f"{nothing} as of serial {answer.serial}")
+    elif answer.version is None:
+        say(f"as of serial {answer.serial}, from the catalog")
+    print_rows(columns, answer.results, as_json)
+
+
+@command("files", "--project requests --at-serial 1200")
+@click.option("--project", help="Only the files of this project.")
+@click.option("--at-serial", type=click.IntRange(0), help="As of this serial; default: the complete serial.")
+@JSON
+def files_command(project: str | None, at_serial: int | None, as_json: bool) -> None:
+    """The distributions that are live in the catalog."""
+    with opened_catalog(load_settings()) as catalog:
+        serial = answerable_serial(catalog, at_serial)
+        with catalog.read() as connection:
+            known = project is None or find_project(connection, project) is not None
+        if not known:
+            say(f"the catalog knows no project {project}")
+        columns = ("filename", "project", "version", "kind", "yanked", "outcome", "live_since")
+        count = print_rows(columns, (asdict(file) for file in live_files(catalog, serial, project)), as_json)
+        if known and not count:
+            say(f"no distribution {f'of {project} ' if project else ''}is live at serial {serial}")
+
+
+@command("ranges", "--all")
+@click.option("--all", "all_ranges", is_flag=True, help="Also those that have long been complete.")
+@JSON
+def ranges_command(all_ranges: bool, as_json: bool) -> None:
+    """The serial ranges of the ledger: complete, running, failed, waiting, and what is missing up to the index."""
+    settings = load_settings()
+    with opened_catalog(settings) as catalog:
+        with catalog.read() as connection:
+            followed = followed_index(connection)
+        index_serial, problem = ask_last_serial(settings, followed)
+        with catalog.read() as connection:
+            found = range_statuses(
+                connection, index_serial=index_serial, complete=None if all_ranges else _SHOWN_COMPLETE_RANGES
+            )
+    columns = ("range", "state", "projects", "visited", "gave_up", "asked", "completed", "error")
+    rows = [
+        {
+            "range": status.serials.key,
+            "state": status.state.value,
+            "projects": status.visits.total,
+            "visited": status.visits.done,
+            "gave_up": status.visits.gave_up,
+            "asked": local_time(status.asked_at),
+            "begun": local_time(status.begun_at),
+            "completed": local_time(status.completed_at),
+            "error": status.error_text,
+        }
+        for status in found
+    ]
+    if problem:
+        say(problem)
+    if not print_rows(columns, rows, as_json):
+        say("there are no ranges: run `pypi-assets crawl full` first")
+
+
+COMMANDS = (status_command, lookup_group, files_command, ranges_command)

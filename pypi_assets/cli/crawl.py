@@ -1,0 +1,106 @@
+"""Commands that bring the catalog up to the index."""
+
+from dataclasses import asdict
+
+import click
+
+from pypi_assets.catalog.ledger import complete_serial
+from pypi_assets.cli.opening import opened_crawler
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.reading import ReadCounts
+from pypi_assets.terminal import print_json, say
+
+
+@click.group("crawl")
+def crawl_group() -> None:
+    """Bring the catalog up to the index."""
+
+
+@command("full", group=crawl_group)
+@click.option(
+    "--with-history", is_flag=True, help="Replay the whole changelog first: exact serials from the beginning on."
+)
+@JSON
+def crawl_full_command(with_history: bool, as_json: bool) -> None:
+    """List the index, visit every project and read every distribution; goes on with an open full crawl."""
+    with opened_crawler() as crawler:
+        result = crawl_full(crawler, with_history=with_history)
+        with crawler.catalog.read() as connection:
+            complete = complete_serial(connection)
+    answer = {
+        "serial": result.crawl.serial,
+        "complete_serial": complete,
+        "projects": result.listing.projects,
+        "missing_projects": list(result.listing.missing),
+        "visits_given_up": result.visits.gave_up,
+        "reads": asdict(result.reads),
+    }
+    if result.listing.missing:
+        say(f"not on the index: {', '.join(result.listing.missing)}")
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(
+            f"full crawl at serial {result.crawl.serial}: {result.listing.projects} projects visited,"
+            f" {told_reads(result.reads)}"
+        )
+    tell_failed(result.reads, result.visits.gave_up)
+
+
+@command("incremental", group=crawl_group)
+@JSON
+def crawl_incremental_command(as_json: bool) -> None:
+    """Follow the changelog up to the index's last serial; goes on with ranges that are open."""
+    with opened_crawler() as crawler:
+        results = crawl_incremental(crawler)
+        with crawler.catalog.read() as connection:
+            complete = complete_serial(connection)
+    if as_json:
+        ranges = [
+            {
+                "range": result.serials.key,
+                "events": result.events.events,
+                "unknown_events": result.events.unknown,
+                "unexplained_changes": result.unexplained_changes,
+                "projects": result.visits.total,
+                "visits_given_up": result.visits.gave_up,
+                "reads": asdict(result.reads),
+            }
+            for result in results
+        ]
+        print_json({"complete_serial": complete, "ranges": ranges})
+    elif not results:
+        click.echo(f"nothing is new: the catalog is complete up to serial {complete}")
+    for result in results:
+        if not as_json:
+            unknown = f" ({result.events.unknown} of unknown kinds)" if result.events.unknown else ""
+            click.echo(
+                f"range {result.serials}: {result.events.events} events{unknown}, {result.visits.total} projects"
+                f" visited, {told_reads(result.reads)}"
+            )
+        if result.unexplained_changes:
+            say(f"range {result.serials}: changes of files that no event explains: {result.unexplained_changes}")
+        tell_failed(result.reads, result.visits.gave_up)
+
+
+def told_reads(reads: ReadCounts) -> str:
+    told = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
+    told |= {"vanished": reads.vanished, "given up": reads.gave_up}
+    done = ", ".join(f"{count} {name}" for name, count in told.items() if count)
+    if not done:
+        return "distributions: none to read"
+    return (
+        f"distributions: {done} ({reads.bytes_fetched} bytes fetched, {reads.requests} requests, {reads.seconds:.1f} s)"
+    )
+
+
+def tell_failed(reads: ReadCounts, visits: int) -> None:
+    if failed := reads.errors + reads.gave_up:
+        say(f"distributions that could not be read: {failed}; see `pypi-assets failures list`")
+    if visits:
+        say(f"projects that could not be visited: {visits}; see `pypi-assets failures list`")
+
+
+COMMANDS = (crawl_group,)

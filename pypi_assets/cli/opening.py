@@ -1,0 +1,38 @@
+"""What commands open: the catalog, and a crawler with all that it works with."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pypi_assets import terminal
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.settings import Settings, load_settings
+
+
+@contextmanager
+def opened_catalog(settings: Settings) -> Iterator[Catalog]:
+    catalog = catalog_from(settings)
+    try:
+        yield catalog
+    finally:
+        catalog.close()
+
+
+@contextmanager
+def opened_crawler() -> Iterator[Crawler]:
+    settings = load_settings()
+    settings.require_contact()
+    with (
+        opened_catalog(settings) as catalog,
+        index_from(settings, catalog) as index,
+        readers_from(settings) as readers,
+        terminal.progress_shown() as report,
+    ):
+        yield crawler_from(settings, index, catalog, storage_from(settings), readers, report)
+
+
+def private_folder(settings: Settings) -> Path:
+    """Where LevelDBs of a remote store are built and kept for reading."""
+    return settings.resolved_home / "leveldbs"

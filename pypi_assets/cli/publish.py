@@ -1,0 +1,223 @@
+"""Commands that publish what the catalog holds: data dumps, and the LevelDB versions built from them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+
+import click
+
+from pypi_assets import terminal
+from pypi_assets.assembly import storage_from
+from pypi_assets.catalog.dumps import FULL_DUMP_SHARDS
+from pypi_assets.cli.opening import opened_catalog, private_folder
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.crawl.crawler import Progress
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.manifest import Manifest
+from pypi_assets.dumps.restore import restore_index
+from pypi_assets.dumps.writer import write_missing_ranges
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import published_versions
+from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.publish import BuildResult, build_version
+from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.verify import verify
+from pypi_assets.settings import load_settings
+from pypi_assets.storage.store import Storage
+from pypi_assets.terminal import print_json, print_rows, say
+
+_DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="Only this dataset; default: each.")
+
+
+@click.group("dump")
+def dump_group() -> None:
+    """Write data dumps from the catalog."""
+
+
+@click.group("leveldb")
+def leveldb_group() -> None:
+    """Build, list and verify the LevelDB versions that lookups read."""
+
+
+@command("full", "--shards 16", group=dump_group)
+@click.option(
+    "--shards",
+    type=click.Choice([str(shards) for shards in FULL_DUMP_SHARDS]),
+    default="256",
+    show_default=True,
+    help="How many files; 1 or 16 are enough for a small index.",
+)
+@JSON
+def dump_full_command(shards: str, as_json: bool) -> None:
+    """Dump what is live at the complete serial; goes on with an open dump of so many shards."""
+    settings = load_settings()
+    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+        storage = storage_from(settings)
+        manifest = full_dump(
+            catalog, storage, int(shards), lambda written: report(Progress("shards", written, int(shards)))
+        )
+    _print_dumps([manifest], storage, as_json)
+
+
+@command("incremental", group=dump_group)
+@JSON
+def dump_incremental_command(as_json: bool) -> None:
+    """Dump each complete range that has no dump yet."""
+    settings = load_settings()
+    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+        storage = storage_from(settings)
+        manifests: list[Manifest] = []
+        for manifest in write_missing_ranges(catalog, storage):
+            manifests.append(manifest)
+            report(Progress("dumps", len(manifests), 0))
+    _print_dumps(manifests, storage, as_json)
+    if not manifests:
+        say("every complete range is dumped")
+
+
+@command("restore", group=dump_group)
+@JSON
+def dump_restore_command(as_json: bool) -> None:
+    """Enter into the catalog every committed dump that the storage holds, by its manifest."""
+    settings = load_settings()
+    with opened_catalog(settings) as catalog:
+        found = restore_index(catalog, storage_from(settings, read_only=True))
+    if as_json:
+        print_json(asdict(found))
+    else:
+        click.echo(f"{len(found.restored)} committed dumps are in the catalog")
+    for problem in found.damaged:
+        say(problem)
+    if found.damaged:
+        raise click.exceptions.Exit(1)
+
+
+def _print_dumps(manifests: Sequence[Manifest], storage: Storage, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {
+                    "kind": manifest.kind.value,
+                    "range": manifest.serials.key,
+                    "directory": manifest.directory,
+                    "shards": manifest.shards,
+                    "rows": manifest.rows,
+                    "bytes": manifest.size,
+                }
+                for manifest in manifests
+            ]
+        )
+        return
+    for manifest in manifests:
+        click.echo(
+            f"{manifest.kind.value} dump {manifest.directory}: {manifest.rows} rows in {len(manifest.files)} files,"
+            f" {manifest.size} bytes, below {storage.url}"
+        )
+
+
+@command("update", group=leveldb_group)
+@_DATASET
+@click.option("--from-scratch", is_flag=True, help="Build from the dumps alone, not on the version before.")
+@click.option("--force", is_flag=True, help="Build a version even where nothing is new.")
+@JSON
+def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
+    """Build and publish the next version of each dataset from the dumps."""
+    settings = load_settings()
+    results: list[BuildResult] = []
+    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+        storage = storage_from(settings)
+        version = None  # one number for what is built together
+        for name in [dataset] if dataset else DATASETS:
+            result = build_version(
+                name,
+                storage=storage,
+                catalog=catalog,
+                version=version,
+                force=force,
+                from_scratch=from_scratch,
+                write_buffer_bytes=settings.leveldb_write_buffer_bytes,
+                work_dir=private_folder(settings),
+                progress=partial(_tell_rows, report, name),
+            )
+            version = result.version if result.published else version
+            results.append(result)
+    if as_json:
+        print_json([asdict(result) for result in results])
+        return
+    for result in results:
+        if not result.published:
+            click.echo(f"{result.dataset}: {result.reason}")
+            continue
+        base = f"built on version {result.base_version}" if result.base_version else "built from scratch"
+        why = f" ({result.rebuilt_because})" if result.rebuilt_because else ""
+        click.echo(
+            f"{result.dataset} version {result.version} at serial {result.serial}: {base}{why}, {result.rows} rows"
+            f" applied, {result.written} records written"
+        )
+
+
+def _tell_rows(report: Callable[[Progress], None], dataset: str, rows: int) -> None:
+    report(Progress(f"{dataset} rows", rows, 0))
+
+
+@command("list", group=leveldb_group)
+@_DATASET
+@JSON
+def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
+    """List the published versions, newest last."""
+    storage = storage_from(load_settings(), read_only=True)
+    rows = [
+        _listed_version(storage, name, version)
+        for name in ([dataset] if dataset else DATASETS)
+        for version in published_versions(storage, name)
+    ]
+    columns = ("dataset", "version", "serial", "records", "bytes", "base_version", "problem")
+    if not print_rows(columns, rows, as_json):
+        say("no version is published: run `pypi-assets leveldb update`")
+
+
+def _listed_version(storage: Storage, dataset: str, version: int) -> dict[str, object]:
+    row: dict[str, object] = dict.fromkeys(("serial", "records", "bytes", "base_version", "dumps", "problem"))
+    row = {"dataset": dataset, "version": version} | row
+    try:
+        manifest = read_published(storage, dataset, version).manifest
+    except LeveldbError as error:
+        return row | {"problem": str(error)}
+    return row | {
+        "serial": manifest.serial,
+        "records": sum(manifest.counts.values()),
+        "bytes": sum(file.size for file in manifest.files),
+        "base_version": manifest.base_version,
+        "dumps": list(manifest.cover),
+    }
+
+
+@command("verify", "--dataset modules --version 3 --deep", group=leveldb_group)
+@_DATASET
+@click.option("--version", type=click.IntRange(1), help="Which version; default: the newest.")
+@click.option("--deep", is_flag=True, help="Also rebuild it from its input list and compare record by record.")
+@JSON
+def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool, as_json: bool) -> None:
+    """Check published versions record by record; exits with 1 where something is wrong."""
+    settings = load_settings()
+    storage = storage_from(settings, read_only=True)
+    found = []
+    for name in [dataset] if dataset else DATASETS:
+        published = published_versions(storage, name)
+        if not published:
+            raise LeveldbDamagedError(f"no version of {name} is published: run `pypi-assets leveldb update`")
+        found.append(
+            verify(name, version or published[-1], storage=storage, deep=deep, work_dir=private_folder(settings))
+        )
+    if as_json:
+        print_json([asdict(one) | {"ok": one.ok} for one in found])
+    for one in found:
+        if one.ok and not as_json:
+            click.echo(f"{one.dataset} version {one.version}: {one.records} records, all as they must be")
+        for problem in one.problems:
+            say(f"{one.dataset} version {one.version}: {problem}")
+    if not all(one.ok for one in found):
+        raise click.exceptions.Exit(1)
+
+
+COMMANDS = (dump_group, leveldb_group)
