@@ -1,15 +1,15 @@
 """Full crawls: opened at a pinned serial, listed, visited in shards, completed. At most one is open."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, exists, func, insert, select, update
 
-from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
+from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
 from pypi_assets.catalog.events import events_since
 from pypi_assets.catalog.ledger import ask_range, complete_range, last_asked_serial, lock_state
-from pypi_assets.catalog.projects import Selection, enter_projects, project_ids
+from pypi_assets.catalog.projects import Selection, enter_projects, project_ids, project_shard
 from pypi_assets.catalog.queue import crawl_scope, next_visit_due, queue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.reads import is_read_pending
@@ -25,7 +25,7 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.index.models import ListedProject
 
-_LISTED_AT_A_TIME = 5_000
+_LISTED_AT_A_TIME = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +133,16 @@ def list_projects(
     `listed_serial` is the index's serial when the list was made: what it leaves out may have been there before.
     `with_history` says that the events since serial 0 are stored, and that what they change is queued already.
     """
-    chunk: list[ListedProject] = []
+    chunk: dict[str, ListedProject] = {}
     missing = set(crawl.selection.names)
     for project in listed:
-        if project.normalized in crawl.selection:
-            missing.discard(project.normalized)
-            chunk.append(project)
+        normalized = project.normalized
+        if normalized in crawl.selection:
+            missing.discard(normalized)
+            chunk[normalized] = project
         if len(chunk) >= _LISTED_AT_A_TIME:
             _enter_listed(catalog, crawl, chunk)
-            chunk = []
+            chunk = {}
     _enter_listed(catalog, crawl, chunk)
     with catalog.write() as connection:
         unlisted = connection.execute(
@@ -163,21 +164,17 @@ def list_projects(
         return CrawlListing(scope_progress(connection, crawl.scope).total, tuple(sorted(missing)))
 
 
-def _enter_listed(catalog: Catalog, crawl: FullCrawl, listed: Sequence[ListedProject]) -> None:
+def _enter_listed(catalog: Catalog, crawl: FullCrawl, listed: Mapping[str, ListedProject]) -> None:
     if not listed:
         return
     with catalog.write() as connection:
         known_since = 0 if events_since(connection) == 0 else crawl.serial
-        enter_projects(connection, ((project.name, known_since) for project in listed))
-        ids = project_ids(connection, [project.normalized for project in listed])
-        shards = {
-            row.id: row.shard
-            for chunk in at_a_time(sorted(ids.values()))
-            for row in connection.execute(select(projects.c.id, projects.c.shard).where(projects.c.id.in_(chunk)))
-        }
-        serials = {ids[project.normalized]: project.last_serial for project in listed}
-        tasks = ((id_, shards[id_], min(serial or 0, crawl.serial)) for id_, serial in serials.items())
-        queue_visits(connection, crawl.scope, list(tasks))
+        enter_projects(connection, ((project.name, known_since) for project in listed.values()))
+        tasks = [
+            (project_id, project_shard(normalized), min(listed[normalized].last_serial or 0, crawl.serial))
+            for normalized, project_id in project_ids(connection, list(listed)).items()
+        ]
+        queue_visits(connection, crawl.scope, tasks)
 
 
 def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:

@@ -36,12 +36,20 @@ class Selection:
 
 def project_shard(normalized: str) -> int:
     """Which of the 1,000 shards of a full crawl the project is in."""
-    return int.from_bytes(_digest(normalized)) % PROJECT_SHARDS
+    return _shard(_digest(normalized))
 
 
 def project_bucket(normalized: str) -> int:
     """The first 16 bits of the hash of the name: its first digits tell the shard of a dump."""
-    return int.from_bytes(_digest(normalized)[:2])
+    return _bucket(_digest(normalized))
+
+
+def _shard(digest: bytes) -> int:
+    return int.from_bytes(digest) % PROJECT_SHARDS
+
+
+def _bucket(digest: bytes) -> int:
+    return int.from_bytes(digest[:2])
 
 
 def _digest(normalized: str) -> bytes:
@@ -50,20 +58,22 @@ def _digest(normalized: str) -> bytes:
 
 def enter_projects(connection: Connection, names: Iterable[tuple[str, int]]) -> None:
     """Enters those of `names` (as displayed, with the serial above which their events are stored) that are new."""
-    rows: dict[str, dict[str, str | int]] = {}
+    first: dict[str, tuple[str, int]] = {}
     for name, known_since in names:
-        normalized = canonicalize_name(name)
-        rows.setdefault(
-            normalized,
+        first.setdefault(canonicalize_name(name), (name, known_since))
+    rows = []
+    for normalized, (name, known_since) in sorted(first.items()):
+        digest = _digest(normalized)
+        rows.append(
             {
                 "normalized": normalized,
                 "name": name,
-                "bucket": project_bucket(normalized),
-                "shard": project_shard(normalized),
+                "bucket": _bucket(digest),
+                "shard": _shard(digest),
                 "known_since": known_since,
-            },
+            }
         )
-    insert_missing(connection, projects, [rows[normalized] for normalized in sorted(rows)])
+    insert_missing(connection, projects, rows)
 
 
 def project_ids(connection: Connection, normalized: Sequence[str]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing, open_catalog, upsert
-from pypi_assets.catalog.tables import leases, metadata
+from pypi_assets.catalog.tables import full_crawls, leases, metadata, snapshots
 
 
 def test_migrations_lead_to_the_tables_of_the_code(catalog: Catalog):
@@ -81,6 +81,30 @@ def test_inserts_say_how_many_were_new_and_upserts_replace(catalog: Catalog):
         upsert(connection, leases, [rows[0] | {"holder": "b"}], key=("name",), update=("holder",))
         assert connection.scalar(select(leases.c.holder).where(leases.c.name == "n0")) == "b"
         connection.execute(delete(leases))
+
+
+TEXTS = ["", "NULL", "{}", 'a "b", c', "back\\slash", "two\nlines", "ü\U0001f40d", "'; --"]
+
+
+def test_rows_come_in_as_they_are(catalog: Catalog):
+    crawl = {"serial": 2**62, "selection": "[]", "opened_at": 1.5, "open": None, "completed_at": 1 / 3}
+    crawls = [crawl | {"selection": text, "listed_at": number / 7 or None} for number, text in enumerate(TEXTS)]
+    contents = [{"sha256": str(number), "content": bytes([number, 0, 255, 92])} for number in range(256)]
+    with catalog.write() as connection:
+        assert insert_missing(connection, full_crawls, crawls) == len(crawls)
+        assert insert_missing(connection, snapshots, contents) == len(contents)
+        columns = [full_crawls.c[name] for name in crawls[0]]
+        found = [row._asdict() for row in connection.execute(select(*columns).order_by(full_crawls.c.id))]
+        assert found == crawls
+        kept = select(snapshots.c.sha256, snapshots.c.content).order_by(snapshots.c.id)
+        assert [row._asdict() for row in connection.execute(kept)] == contents
+
+
+def test_a_server_refuses_a_text_that_is_too_long_and_cuts_none(postgres_database_url: str):
+    catalog = open_catalog(postgres_database_url)
+    with catalog.write() as connection, pytest.raises(DBAPIError, match="too long"):
+        insert_missing(connection, snapshots, [{"sha256": "a" * 65, "content": b""}])
+    catalog.close()
 
 
 def test_a_transaction_that_loses_a_deadlock_is_done_again(catalog: Catalog):
