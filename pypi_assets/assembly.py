@@ -109,5 +109,8 @@ def crawler_from(
         range_events=settings.range_events,
         retry_pause_s=settings.retry_pause_s,
         retry_deadline_s=settings.retry_deadline_s,
+        max_attempts=settings.max_attempts,
+        in_flight=settings.in_flight,
+        claim_lease_s=settings.claim_lease_s,
     )
     return crawler if report is None else replace(crawler, report=report)

@@ -111,6 +111,16 @@ class Settings(BaseSettings):
     range_events: Annotated[
         int, Field(ge=1, description="the most events of one serial range, 1 or more; a longer backlog is cut")
     ] = 20_000
+    max_attempts: Annotated[
+        int, Field(ge=1, le=10_000, description="tries of one visit or read until it is given up, 1 to 10000")
+    ] = 50
+    in_flight: Annotated[
+        int, Field(ge=1, le=10_000, description="visits or reads that a process has claimed at once, 1 to 10000")
+    ] = 200
+    claim_lease_s: Annotated[
+        float,
+        Field(ge=3, le=86_400, description="seconds after which the work of a process that died is free, 3 to 86400"),
+    ] = 300.0
     max_file_bytes: Annotated[int, Field(ge=1, description="the largest file that is read, in bytes")] = 2 * 1024**3
     max_metadata_bytes: Annotated[int, Field(ge=1, description="the largest metadata file, in bytes")] = 8 * 1024**2
     max_members: Annotated[int, Field(ge=1, description="the most members of one archive")] = 200_000

@@ -359,11 +359,24 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
     assert (status["failed"], status["gave_up"], status["failed_visits"]) == (2, 1, 1)
     assert status["to_do"][0] == "2 reads and visits were given up: see `pypi-assets failures list`"
     listed = commands.json("failures", "list")
-    assert [(one["project"], one["outcome"], one["kind"]) for one in listed] == [
-        ("broken", "error", "corrupt archive"),
-        ("demo", "gave up", "transient"),
-        ("hidden", "gave up", "visit"),
+    assert listed["failures"] is None
+    assert [(group["kind"], group["count"], group["outcomes"]) for group in listed["groups"]] == [
+        ("corrupt archive", 1, {"error": 1}),
+        ("transient", 1, {"gave up": 1}),
+        ("visit", 1, {"gave up": 1}),
     ]
+    assert [group["examples"][0]["project"] for group in listed["groups"]] == ["broken", "demo", "hidden"]
+    assert commands.done("failures", "list").stdout.startswith(
+        "corrupt archive\t1\t1\t0\t0\tbroken-1.0-py3-none-any.whl"
+    )
+    [demo] = commands.json("failures", "list", "--kind", "transient")["failures"]
+    assert (demo["filename"], demo["attempts_remaining"], demo["next_due"]) == ("demo-1.0-py3-none-any.whl", 0, None)
+    assert demo["attempts"] >= 1
+    assert "503" in demo["text"]
+    [hidden] = commands.json("failures", "list", "--project", "Hidden", "--kind", "visit")["failures"]
+    assert (hidden["project"], hidden["filename"]) == ("hidden", "")
+    assert "hidden\t" in commands.done("failures", "list", "--project", "hidden").stdout
+    assert "nothing of that has failed" in commands.done("failures", "list", "--kind", "gone").stderr
     nothing = commands.done("failures", "retry", "--kind", "gone")
     assert nothing.stderr.startswith("nothing of that has failed; see `pypi-assets failures list`")
     assert commands.json("failures", "retry", "--project", "Broken")["reads"]["errors"] == 1
@@ -371,7 +384,7 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
     again = commands.json("failures", "retry")
     assert (again["retried_reads"], again["retried_visits"], again["visits_given_up"]) == (2, 1, 0)
     assert (again["reads"]["data"], again["reads"]["errors"]) == (2, 1)
-    assert [one["project"] for one in commands.json("failures", "list")] == ["broken"]
+    assert [group["kind"] for group in commands.json("failures", "list")["groups"]] == ["corrupt archive"]
     assert len(commands.json("files", "--project", "hidden")) == 1
 
 

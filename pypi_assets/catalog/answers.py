@@ -11,7 +11,8 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger import RangeState, complete_serial, ledger
 from pypi_assets.catalog.queue import TaskState, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.reads import Outcome, count_pending_reads
+from pypi_assets.catalog.read_queue import count_pending_reads
+from pypi_assets.catalog.reads import Outcome
 from pypi_assets.catalog.state import UNEXPLAINED
 from pypi_assets.catalog.tables import (
     catalog_state,
@@ -125,7 +126,7 @@ def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:
     read = connection.scalar(
         select(func.count()).select_from(distribution_data).where(distribution_data.c.read_at >= crawl.opened_at)
     )
-    pending = count_pending_reads(connection, crawl.scope, None)
+    pending = count_pending_reads(connection, crawl.scope)
     return OpenCrawl(
         serial=crawl.serial,
         shards_done=(shards or 0) - (todo_shards or 0),

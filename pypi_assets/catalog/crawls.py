@@ -10,9 +10,9 @@ from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
 from pypi_assets.catalog.events import events_since
 from pypi_assets.catalog.ledger import ask_range, complete_range, last_asked_serial, lock_state
 from pypi_assets.catalog.projects import Selection, enter_projects, project_ids, project_shard
-from pypi_assets.catalog.queue import crawl_scope, next_visit_due, queue_visits, scope_progress
+from pypi_assets.catalog.queue import crawl_scope, is_visit_pending, queue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.reads import is_read_pending
+from pypi_assets.catalog.read_queue import is_read_pending
 from pypi_assets.catalog.tables import (
     catalog_state,
     distributions,
@@ -186,7 +186,7 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
             return False
         if current.completed_at is not None:
             return True
-        if next_visit_due(connection, crawl.scope, None) is not None or is_read_pending(connection, crawl.scope):
+        if is_visit_pending(connection, crawl.scope) or is_read_pending(connection, crawl.scope):
             return False
         greatest_page_serial = connection.scalar(
             select(func.max(visit_statuses.c.page_serial))

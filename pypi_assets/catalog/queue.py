@@ -9,10 +9,10 @@ from enum import StrEnum
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
 
-from pypi_assets.catalog.database import insert_missing, storable
+from pypi_assets.catalog.claims import RELEASED, claimed, is_claimable, ready_at
+from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.projects import Project
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.reads import Failure
 from pypi_assets.catalog.tables import projects, visit_queue
 
 
@@ -24,7 +24,7 @@ class TaskState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VisitTask:
-    """One project to visit; a page older than `min_serial` is stale."""
+    """One project that `worker` has claimed to visit; a page older than `min_serial` is stale."""
 
     scope: str
     project: Project
@@ -32,15 +32,20 @@ class VisitTask:
     min_serial: int
     attempts: int
     first_failed_at: float | None
+    worker: str
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeProgress:
-    """How many projects of a scope are in which state."""
+    """How many projects of a scope are in which state.
+
+    `lost` are visits of one call that another worker has taken over meanwhile, since their claims were not renewed.
+    """
 
     todo: int
     done: int
     gave_up: int
+    lost: int = 0
 
     @property
     def total(self) -> int:
@@ -55,13 +60,14 @@ def range_scope(serials: SerialRange) -> str:
     return f"range:{serials.key}"
 
 
-def queue_visits(connection: Connection, scope: str, tasks: Iterable[tuple[int, int, int]]) -> int:
+def queue_visits(connection: Connection, scope: str, tasks: Iterable[tuple[int, int, int]], nice: int = 0) -> int:
     """Adds (project id, its shard, least serial) to what `scope` has to visit; returns how many are new."""
+    todo = {"scope": scope, "state": TaskState.TODO, "nice": nice}
     return insert_missing(
         connection,
         visit_queue,
         [
-            {"scope": scope, "project_id": project_id, "shard": shard, "min_serial": serial, "state": TaskState.TODO}
+            todo | {"project_id": project_id, "shard": shard, "min_serial": serial}
             for project_id, shard, serial in sorted(tasks)  # in one order, so that no two wait for each other
         ],
     )
@@ -76,34 +82,72 @@ def requeue_visits(connection: Connection, scope: str, shards: Sequence[int] | N
     )
 
 
-def due_visits(
-    connection: Connection, scope: str, shards: Sequence[int] | None, now: float, limit: int
+def claim_visits(
+    connection: Connection,
+    scope: str,
+    shards: Sequence[int] | None,
+    *,
+    worker: str,
+    now: float,
+    until: float,
+    limit: int,
 ) -> list[VisitTask]:
-    """The next visits of `scope` that are due, within `shards` (None: all)."""
+    """The next visits of `scope` within `shards` (None: all), for `worker` alone.
+
+    Lower nice values come first, and what has been due for longest within them.
+    """
     query = (
         select(visit_queue, projects.c.normalized, projects.c.name, projects.c.known_since, projects.c.page_serial)
         .join(projects, projects.c.id == visit_queue.c.project_id)
-        .where(_todo(scope, shards), visit_queue.c.due_at <= now)
-        .order_by(visit_queue.c.due_at, visit_queue.c.project_id)
+        .where(_todo(scope, shards), is_claimable(visit_queue, now))
+        .order_by(visit_queue.c.nice, visit_queue.c.due_at, visit_queue.c.project_id)
         .limit(limit)
+        .with_for_update(of=visit_queue, skip_locked=True)
     )
+    rows = connection.execute(query).all()
+    for ids in at_a_time(row.project_id for row in rows):
+        of_these = and_(visit_queue.c.scope == scope, visit_queue.c.project_id.in_(ids))
+        connection.execute(update(visit_queue).where(of_these).values(claimed(visit_queue, worker, now, until)))
     return [
         VisitTask(
             scope=row.scope,
             project=Project(row.project_id, row.normalized, row.name, row.known_since, row.page_serial),
             shard=row.shard,
             min_serial=row.min_serial,
-            attempts=row.attempts,
-            first_failed_at=row.first_failed_at,
+            attempts=row.attempts + (row.claimed_by is not None),
+            first_failed_at=now if row.first_failed_at is None and row.claimed_by is not None else row.first_failed_at,
+            worker=worker,
         )
-        for row in connection.execute(query)
+        for row in rows
     ]
 
 
-def next_visit_due(connection: Connection, scope: str, shards: Sequence[int] | None) -> float | None:
-    """When the next visit of `scope` is due (unix seconds), None where none is left."""
-    due: float | None = connection.scalar(select(func.min(visit_queue.c.due_at)).where(_todo(scope, shards)))
-    return due
+def still_claimed(connection: Connection, tasks: Sequence[VisitTask]) -> set[int]:
+    """The projects of those of `tasks`, all of one scope and worker, whose claims still hold; until the transaction
+    ends, nobody takes them over."""
+    if not tasks:
+        return set()
+    mine = (
+        select(visit_queue.c.project_id)
+        .where(
+            visit_queue.c.scope == tasks[0].scope,
+            visit_queue.c.project_id.in_([task.project.id for task in tasks]),
+            visit_queue.c.claimed_by == tasks[0].worker,
+        )
+        .order_by(visit_queue.c.project_id)
+        .with_for_update()
+    )
+    return set(connection.scalars(mine))
+
+
+def visits_ready_at(connection: Connection, scope: str, shards: Sequence[int] | None) -> float | None:
+    """When the first visit that `scope` has left can be claimed, if nobody finishes it before; None where none is."""
+    return connection.scalar(select(func.min(ready_at(visit_queue))).where(_todo(scope, shards)))
+
+
+def is_visit_pending(connection: Connection, scope: str) -> bool:
+    """Whether `scope` has anything left to visit."""
+    return connection.scalar(select(visit_queue.c.project_id).where(_todo(scope, None)).limit(1)) is not None
 
 
 def finish_visits(connection: Connection, finished: Iterable[tuple[VisitTask, TaskState, str | None]]) -> None:
@@ -172,47 +216,13 @@ def scopes_to_visit(connection: Connection) -> list[str]:
     return list(connection.scalars(todo.distinct().order_by(visit_queue.c.scope)))
 
 
-def list_failed_visits(connection: Connection) -> list[Failure]:
-    """The projects whose last attempt at a visit failed, given up or waiting for the next try."""
-    rows = connection.execute(
-        select(visit_queue, projects.c.name)
-        .join(projects, projects.c.id == visit_queue.c.project_id)
-        .where(visit_queue.c.error_text.is_not(None))
-        .order_by(projects.c.normalized, visit_queue.c.scope)
-    )
-    return [
-        Failure(
-            project=row.name,
-            filename="",
-            outcome="gave up" if row.state == TaskState.GAVE_UP else "waiting",
-            kind="visit",
-            text=row.error_text,
-            attempts=row.attempts,
-        )
-        for row in rows
-    ]
-
-
-def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
-    """Makes visits that were given up due again; returns the scopes that they belong to."""
-    given_up = visit_queue.c.state == TaskState.GAVE_UP
-    if normalized is not None:
-        named = select(projects.c.id).where(projects.c.normalized == normalized)
-        given_up = and_(given_up, visit_queue.c.project_id.in_(named))
-    scopes = list(connection.scalars(select(visit_queue.c.scope).where(given_up).distinct().order_by("scope")))
-    connection.execute(
-        update(visit_queue).where(given_up).values(state=TaskState.TODO, attempts=0, first_failed_at=None, due_at=0)
-    )
-    return scopes
-
-
 def _update(connection: Connection, rows: Sequence[Mapping[str, object]], **values: object) -> None:
     if not rows:
         return
     connection.execute(
         update(visit_queue)
         .where(visit_queue.c.scope == bindparam("of_scope"), visit_queue.c.project_id == bindparam("of_project"))
-        .values(attempts=visit_queue.c.attempts + 1, **values),
+        .values(attempts=visit_queue.c.attempts + 1, **RELEASED, **values),
         rows,
     )
 

@@ -1,4 +1,4 @@
-"""What was read from each distribution, what is still to be read, and what could not be."""
+"""What was read from each distribution. What is still to be read is in read_queue.py."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,11 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
-    Select,
     Update,
-    and_,
     bindparam,
-    exists,
     func,
     literal,
-    null,
     select,
     update,
 )
@@ -28,9 +23,7 @@ from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
     distributions,
-    live_intervals,
     projects,
-    visit_queue,
 )
 from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
 from pypi_assets.distributions.records import record_digest
@@ -53,28 +46,11 @@ _WAITING = frozenset({Outcome.PENDING, Outcome.GAVE_UP})
 
 
 @dataclass(frozen=True, slots=True)
-class PendingRead:
-    """A distribution that is to be read. `size` is in bytes."""
-
-    distribution_id: int
-    project: str
-    filename: str
-    url: str
-    sha256: str | None
-    size: int | None
-    attempts: int
-    first_failed_at: float | None
-    shard: int
-    is_live: bool
-    core_metadata: bool
-    core_metadata_sha256: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class FinishedRead:
     """What came of one attempt: a record, or no record and the outcome that follows.
 
-    `extract` is what the record was made of, encoded; None where nothing was taken out of the file.
+    A PENDING one is tried again at `due_at`; times are unix seconds. `extract` is what the record was made of, encoded;
+    None where nothing was taken out of the file.
     """
 
     distribution_id: int
@@ -84,21 +60,10 @@ class FinishedRead:
     error_text: str | None = None
     due_at: float = 0.0
     extract: bytes | None = None
+    started_at: float | None = None
     bytes_fetched: int = 0
     requests: int = 0
     seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A distribution that could not be read, or a project whose page could not be judged."""
-
-    project: str
-    filename: str
-    outcome: str
-    kind: str
-    text: str
-    attempts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,62 +80,6 @@ def record_outcome(record: DistributionRecord) -> Outcome:
     if record.error is None:
         return Outcome.DATA
     return Outcome.UNSUPPORTED if record.error.kind == ErrorKind.UNSUPPORTED_KIND else Outcome.ERROR
-
-
-def pending_reads(
-    connection: Connection, scope: str | None, shards: Sequence[int] | None, now: float, limit: int
-) -> list[PendingRead]:
-    """Distributions to read now: those of the projects that `scope` visits (None: of all), within `shards`."""
-    query = (
-        select(
-            distributions,
-            projects.c.normalized,
-            projects.c.shard,
-            distribution_data.c.attempts,
-            distribution_data.c.first_failed_at,
-            exists()
-            .where(live_intervals.c.distribution_id == distributions.c.id, live_intervals.c.end.is_(None))
-            .label("is_live"),
-        )
-        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-        .join(projects, projects.c.id == distributions.c.project_id)
-        .where(_is_pending(scope, shards), distribution_data.c.due_at <= now)
-        .order_by(distribution_data.c.due_at, distributions.c.id)
-        .limit(limit)
-    )
-    return [
-        PendingRead(
-            distribution_id=row.id,
-            project=row.normalized,
-            filename=row.filename,
-            url=row.url,
-            sha256=row.sha256,
-            size=row.size,
-            attempts=row.attempts,
-            first_failed_at=row.first_failed_at,
-            shard=row.shard,
-            is_live=row.is_live,
-            core_metadata=row.core_metadata,
-            core_metadata_sha256=row.core_metadata_sha256,
-        )
-        for row in connection.execute(query)
-    ]
-
-
-def count_pending_reads(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> int:
-    return int(connection.scalar(_pending_query(func.count(), scope, shards)) or 0)
-
-
-def is_read_pending(connection: Connection, scope: str) -> bool:
-    """Whether anything is left to read in the projects that `scope` visits."""
-    query = _pending_query(distribution_data.c.distribution_id, scope, None).limit(1)
-    return connection.scalar(query) is not None
-
-
-def next_read_due(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> float | None:
-    """When the next pending read is due (unix seconds), None where none is pending."""
-    due: float | None = connection.scalar(_pending_query(func.min(distribution_data.c.due_at), scope, shards))
-    return due
 
 
 def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, ShardReads]:
@@ -196,25 +105,6 @@ def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, S
         fetched[shard] += int(fetched_bytes)
         requests[shard] += int(asked)
     return {shard: ShardReads(outcomes[shard], fetched[shard], requests[shard]) for shard in shards}
-
-
-def _pending_query(what: ColumnElement[Any], scope: str | None, shards: Sequence[int] | None) -> Select[Any]:
-    return (
-        select(what)
-        .select_from(distribution_data)
-        .join(distributions, distributions.c.id == distribution_data.c.distribution_id)
-        .where(_is_pending(scope, shards))
-    )
-
-
-def _is_pending(scope: str | None, shards: Sequence[int] | None) -> ColumnElement[bool]:
-    pending = and_(distribution_data.c.outcome == Outcome.PENDING, distributions.c.url.is_not(None))
-    if scope is None:
-        return pending
-    visited = select(visit_queue.c.project_id).where(visit_queue.c.scope == scope)
-    if shards is not None:  # a shard of a full crawl holds few of the projects that the crawl visits
-        visited = visited.join(projects, projects.c.id == visit_queue.c.project_id).where(projects.c.shard.in_(shards))
-    return and_(pending, distributions.c.project_id.in_(visited))
 
 
 def store_reads(
@@ -246,16 +136,14 @@ def store_reads(
 def _read_update(parameters: Mapping[str, Any], is_waiting: bool, now: float) -> Update:
     """The statement that stores reads of one shape: all that wait for another try or all that do not."""
     data = distribution_data.c
-    added = {"attempts", "bytes_fetched", "requests", "seconds"}
+    added = {"bytes_fetched", "requests", "seconds"}
     columns = {
         name: data[name] + bindparam(name, type_=data[name].type) if name in added else bindparam(name)
         for name in parameters
         if name != "read_id"
     }
-    if is_waiting:
-        columns["first_failed_at"] = func.coalesce(data.first_failed_at, now)
-    else:
-        columns |= {"first_failed_at": null(), "read_at": literal(now)}
+    if not is_waiting:
+        columns["read_at"] = literal(now)
     return update(distribution_data).where(data.distribution_id == bindparam("read_id")).values(columns)
 
 
@@ -265,8 +153,6 @@ def _read_parameters(read: FinishedRead, lists: Mapping[tuple[str, ...], int]) -
         "outcome": read.outcome,
         "error_kind": read.error_kind,
         "error_text": None if read.error_text is None else storable(read.error_text),
-        "attempts": 1,
-        "due_at": read.due_at,
         "bytes_fetched": read.bytes_fetched,
         "requests": read.requests,
         "seconds": read.seconds,
@@ -331,51 +217,3 @@ def _log_late_reads(connection: Connection, distribution_ids: Iterable[int]) -> 
         for distribution_id, serial in late
     ]
     insert_missing(connection, changes, rows)
-
-
-def list_failures(connection: Connection) -> list[Failure]:
-    """Every distribution with an error or given up, and every project whose visit was given up."""
-    reads = connection.execute(
-        select(
-            projects.c.name,
-            distributions.c.filename,
-            distribution_data.c.outcome,
-            distribution_data.c.error_kind,
-            distribution_data.c.error_text,
-            distribution_data.c.attempts,
-        )
-        .join(distributions, distributions.c.id == distribution_data.c.distribution_id)
-        .join(projects, projects.c.id == distributions.c.project_id)
-        .where(distribution_data.c.outcome.in_([Outcome.ERROR, Outcome.GAVE_UP]))
-        .order_by(projects.c.normalized, distributions.c.filename)
-    )
-    return [
-        Failure(
-            project=row.name,
-            filename=row.filename,
-            outcome=row.outcome,
-            kind=row.error_kind or "",
-            text=row.error_text or "",
-            attempts=row.attempts,
-        )
-        for row in reads
-    ]
-
-
-def retry_failures(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:
-    """Makes failed reads due again, all or those of one error kind or project; returns how many."""
-    failed = (
-        select(distributions.c.id)
-        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-        .join(projects, projects.c.id == distributions.c.project_id)
-        .where(distribution_data.c.outcome.in_([Outcome.ERROR, Outcome.GAVE_UP]), distributions.c.url.is_not(None))
-    )
-    if kind is not None:
-        failed = failed.where(distribution_data.c.error_kind == kind)
-    if normalized is not None:
-        failed = failed.where(projects.c.normalized == normalized)
-    return connection.execute(
-        update(distribution_data)
-        .where(distribution_data.c.distribution_id.in_(failed))
-        .values(outcome=Outcome.PENDING, first_failed_at=None, due_at=0)
-    ).rowcount

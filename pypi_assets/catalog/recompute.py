@@ -17,6 +17,7 @@ from pypi_assets.catalog.database import at_a_time, insert_missing, storable, up
 from pypi_assets.catalog.events import events_by_project
 from pypi_assets.catalog.ledger import Seals, lock_state, seals
 from pypi_assets.catalog.projects import Project
+from pypi_assets.catalog.read_queue import queue_reads
 from pypi_assets.catalog.reads import Outcome
 from pypi_assets.catalog.state import FileHistory, Interval, SeenPage, file_histories
 from pypi_assets.catalog.tables import (
@@ -68,6 +69,15 @@ def recompute(connection: Connection, projects: Sequence[Project], pages: Mappin
     computed = [_compute(project, pages.get(project.id), stored) for project in projects]
     release_ids = _release_ids(connection, computed)
     _enter_files(connection, computed, release_ids)
+    queue_reads(
+        connection,
+        [
+            (file.id, one.project.id)
+            for one in computed
+            for file in one.files
+            if file.is_to_be_read or (file.row is None and file.shown is not None)
+        ],
+    )
     _update_files(connection, computed, release_ids)
     lock_state(connection, exclusive=False)
     insert_missing(connection, changes, list(_changes(computed, seals(connection))))
@@ -362,15 +372,7 @@ def _update_files(
         connection,
         distribution_data,
         [
-            {
-                "of_id": file.id,
-                "outcome": Outcome.PENDING,
-                "attempts": 0,
-                "first_failed_at": None,
-                "due_at": 0,
-                "error_kind": None,
-                "error_text": None,
-            }
+            {"of_id": file.id, "outcome": Outcome.PENDING, "error_kind": None, "error_text": None}
             for _, file, _ in known
             if file.is_to_be_read
         ],

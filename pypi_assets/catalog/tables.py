@@ -3,6 +3,8 @@
 Texts compare bytewise on every database, so that an order read from the catalog is the order of the dumps.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -182,9 +184,6 @@ distribution_data = Table(
     Column("outcome", Short, nullable=False, index=True),
     Column("error_kind", Short),
     Column("error_text", Text),
-    Column("attempts", Integer, nullable=False, server_default=text("0")),
-    Column("first_failed_at", Time),
-    Column("due_at", Time, nullable=False, server_default=text("0")),
     Column("read_at", Time),
     Column("extractor_version", Integer),
     Column("record_digest", Short, comment="of the whole record: whether another one says the same"),
@@ -201,6 +200,51 @@ distribution_data = Table(
     Column("seconds", Float, nullable=False, server_default=text("0")),
     Index(None, "pack_id", "pack_offset"),
     comment="What was read from each distribution, or why nothing was.",
+)
+
+
+def _claims() -> tuple[Column[Any], ...]:
+    """What makes a table a queue: who does what next, until when, and what became of it so far."""
+    return (
+        Column("nice", SmallInteger, nullable=False, server_default=text("0"), comment="lower first"),
+        Column("due_at", Time, nullable=False, server_default=text("0")),
+        Column("attempts", Integer, nullable=False, server_default=text("0"), comment="since it was queued"),
+        Column("first_failed_at", Time),
+        Column("claimed_by", Short, comment="the worker that does it"),
+        Column(
+            "claimed_until",
+            Time,
+            nullable=False,
+            server_default=text("0"),
+            comment="from then on somebody else may claim it",
+        ),
+    )
+
+
+read_queue = Table(
+    "read_queue",
+    metadata,
+    Column("distribution_id", ForeignKey("distributions.id"), primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False, index=True),
+    *_claims(),
+    comment="The distributions that are pending and whose address is known; nothing else is here.",
+)
+
+read_attempts = Table(
+    "read_attempts",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("distribution_id", ForeignKey("distributions.id"), nullable=False, index=True),
+    Column("attempt", Integer, nullable=False, comment="counts up since the distribution was queued"),
+    Column("worker", Short, nullable=False),
+    Column("started_at", Time, comment="null: its worker died"),
+    Column("seconds", Float, nullable=False),
+    Column("outcome", Short, nullable=False),
+    Column("error_kind", Short),
+    Column("error_text", Text),
+    Column("bytes_fetched", BigInteger, nullable=False),
+    Column("requests", Integer, nullable=False),
+    comment="Every attempt to read a distribution. Only ever appended to.",
 )
 
 snapshots = Table(
@@ -286,13 +330,14 @@ visit_queue = Table(
     Column("shard", SmallInteger, nullable=False),
     Column("min_serial", Serial, nullable=False, comment="a page older than this is stale"),
     Column("state", Short, nullable=False, comment="todo, done or gave up"),
-    Column("attempts", Integer, nullable=False, server_default=text("0")),
-    Column("first_failed_at", Time),
-    Column("due_at", Time, nullable=False, server_default=text("0")),
     Column("error_text", Text),
-    Index(None, "scope", "state", "shard", "due_at"),
-    Index("ix_visit_queue_due", "scope", "state", "due_at", "project_id"),
+    *_claims(),
+    Index("ix_visit_queue_due", "scope", "state", "nice", "due_at", "project_id"),
+    Index("ix_visit_queue_shard_due", "scope", "shard", "state", "nice", "due_at", "project_id"),
 )
+for _queue in (read_queue, visit_queue):
+    _is_claimed = _queue.c.claimed_by.is_not(None)
+    Index(None, _queue.c.claimed_by, postgresql_where=_is_claimed, sqlite_where=_is_claimed)
 
 rates = Table(
     "rates",

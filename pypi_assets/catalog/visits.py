@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Column, Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import Column, Connection, bindparam, exists, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.events import events_through
@@ -34,16 +34,21 @@ class VisitStatus(StrEnum):
     FAILED = "failed"
 
 
+ABANDONED = "its worker died or was stopped"
 _WITHOUT_PAGE = frozenset({VisitStatus.PARTIAL, VisitStatus.FAILED})
 
 
 def begin_visits(
     connection: Connection, project_ids: Sequence[int], kind: str, scope: str, now: float
 ) -> dict[int, int]:
-    """Enters one visit a project, with the status ONGOING; returns their ids by project id."""
+    """Enters one visit a project, with the status ONGOING; returns their ids by project id.
+
+    Nobody else has a claim on these projects for `scope`: a visit of it that goes on has lost its worker, and failed.
+    """
     if not project_ids:
         return {}
     _lock_projects(connection, project_ids)
+    _end_abandoned(connection, project_ids, scope, now)
     last = _latest(connection, visits.c.visit, project_ids)
     connection.execute(
         insert(visits),
@@ -58,6 +63,17 @@ def begin_visits(
         [{"visit_id": visit_id, "at": now, "status": VisitStatus.ONGOING} for visit_id in entered.values()],
     )
     return entered
+
+
+def _end_abandoned(connection: Connection, project_ids: Sequence[int], scope: str, now: float) -> None:
+    has_ended = exists().where(visit_statuses.c.visit_id == visits.c.id, visit_statuses.c.status != VisitStatus.ONGOING)
+    for ids in at_a_time(project_ids):
+        abandoned = connection.scalars(
+            select(visits.c.id).where(visits.c.project_id.in_(ids), visits.c.scope == scope, ~has_ended)
+        ).all()
+        rows = [{"visit_id": id_, "at": now, "status": VisitStatus.FAILED, "text": ABANDONED} for id_ in abandoned]
+        if rows:
+            connection.execute(insert(visit_statuses), rows)
 
 
 def _latest(connection: Connection, number: Column[int], project_ids: Iterable[int]) -> dict[int, int]:

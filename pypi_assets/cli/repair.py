@@ -4,13 +4,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
+from packaging.utils import canonicalize_name
 
 from pypi_assets import terminal
 from pypi_assets.assembly import limits_from, readers_from, storage_from
-from pypi_assets.catalog.queue import list_failed_visits
-from pypi_assets.catalog.reads import list_failures
+from pypi_assets.catalog.failures import Failure, FailureGroup, group_failures, list_failures
 from pypi_assets.cli.crawl import tell_failed, told_reads
 from pypi_assets.cli.opening import opened_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
@@ -21,7 +22,18 @@ from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionReco
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.records import record_to_json
 from pypi_assets.settings import load_settings
-from pypi_assets.terminal import plain, print_facts, print_json, print_json_rows, print_rows, say
+from pypi_assets.terminal import (
+    local_time,
+    plain,
+    print_facts,
+    print_json,
+    print_json_rows,
+    print_rows,
+    print_table,
+    say,
+)
+
+_OUTCOMES = ("error", "gave up", "waiting")
 
 
 @click.group("failures")
@@ -34,15 +46,42 @@ def extracts_group() -> None:
     """What was kept of each distribution that was read."""
 
 
-@command("list", group=failures_group)
+@command("list", '--kind "corrupt archive"', group=failures_group)
+@click.option("--kind", help="List each failure of this kind.")
+@click.option("--project", help="List each failure of this project.")
 @JSON
-def failures_list_command(as_json: bool) -> None:
-    """Distributions that could not be read, and projects that could not be visited."""
-    with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
-        found = list_failures(connection) + list_failed_visits(connection)
-    columns = ("project", "filename", "outcome", "kind", "attempts", "text")
-    if not print_rows(columns, (asdict(failure) for failure in found), as_json):
-        say("nothing has failed")
+def failures_list_command(kind: str | None, project: str | None, as_json: bool) -> None:
+    """Distributions that could not be read, and projects that could not be visited, by the kind of failure."""
+    settings = load_settings()
+    normalized = None if project is None else canonicalize_name(project)
+    with opened_catalog(settings) as catalog, catalog.read() as connection:
+        found = list_failures(connection, settings.max_attempts, kind, normalized)
+        each = None if kind is project is None else list(found)
+        groups = group_failures(found if each is None else each)
+    if as_json:
+        listed = None if each is None else [_told_failure(failure) for failure in each]
+        print_json({"groups": [_told_group(group) for group in groups], "failures": listed})
+    elif each is None:
+        print_table(("kind", "count", *_OUTCOMES, "examples"), (_group_row(group) for group in groups))
+    else:
+        columns = ("project", "filename", "outcome", "kind", "attempts", "attempts_remaining", "next_due", "text")
+        print_rows(columns, (_told_failure(failure) for failure in each), as_json=False)
+    if not groups:
+        say("nothing has failed" if each is None else "nothing of that has failed; see `pypi-assets failures list`")
+
+
+def _told_failure(failure: Failure) -> dict[str, Any]:
+    return asdict(failure) | {"next_due": local_time(failure.next_due)}
+
+
+def _told_group(group: FailureGroup) -> dict[str, Any]:
+    return asdict(group) | {"examples": [_told_failure(failure) for failure in group.examples]}
+
+
+def _group_row(group: FailureGroup) -> list[object]:
+    examples = ", ".join(failure.filename or failure.project for failure in group.examples)
+    counts = [group.outcomes.get(outcome, 0) for outcome in _OUTCOMES]
+    return [group.kind, group.count, *counts, examples]
 
 
 @command("retry", '--kind "corrupt archive" --project requests', group=failures_group)

@@ -45,6 +45,9 @@ class Crawler:
     range_events: int = 20_000
     retry_pause_s: float = 1.0
     retry_deadline_s: float = 6 * 3600.0
+    max_attempts: int = 50
+    in_flight: int = 200
+    claim_lease_s: float = 300.0
     report: Callable[[Progress], None] = _unheard
     sleep: Callable[[float], None] = time.sleep
 
@@ -53,10 +56,13 @@ class Crawler:
         self.sleep(min(max(due_at - self.catalog.clock(), 0.01), _LONGEST_NAP_S))
 
     def next_try(self, attempts: int, first_failed_at: float | None) -> float | None:
-        """When to try again after `attempts` earlier failures (unix seconds); None once the deadline has passed."""
+        """When to try again what fails now, after `attempts` earlier failures (unix seconds).
+
+        None once the deadline has passed, or where no attempt is left.
+        """
         now = self.catalog.clock()
         deadline = (now if first_failed_at is None else first_failed_at) + self.retry_deadline_s
-        if now >= deadline:
+        if now >= deadline or attempts + 1 >= self.max_attempts:
             return None
         pause = min(self.retry_pause_s * 2.0 ** min(attempts, 20), LONGEST_PAUSE_S)
         return min(now + pause * random.uniform(0.75, 1.25), deadline)

@@ -5,8 +5,11 @@ is read again from the whole, whose hash is checked.
 """
 
 import time
+from dataclasses import replace
 
-from pypi_assets.catalog.reads import FinishedRead, Outcome, PendingRead, record_outcome
+from pypi_assets.catalog.claims import WORKER_DIED
+from pypi_assets.catalog.read_queue import PendingRead
+from pypi_assets.catalog.reads import FinishedRead, Outcome, record_outcome
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.models import (
@@ -29,6 +32,14 @@ _TOLD_BY_BYTES = frozenset({ErrorKind.CORRUPT_ARCHIVE, ErrorKind.NO_METADATA, Er
 
 def fetch_and_read(crawler: Crawler, read: PendingRead) -> FinishedRead:
     """What came of one attempt at a distribution. Raises only what says nothing about the file."""
+    started_at = crawler.catalog.clock()
+    if read.attempts >= crawler.max_attempts:
+        text = f"no attempt is left: of {read.attempts}, the last ones ended with their worker"
+        return FinishedRead(read.distribution_id, Outcome.GAVE_UP, error_kind=WORKER_DIED, error_text=text)
+    return replace(_fetch_and_read(crawler, read), started_at=started_at)
+
+
+def _fetch_and_read(crawler: Crawler, read: PendingRead) -> FinishedRead:
     parts = parse_filename(read.filename, read.project)
     if parts.kind not in READABLE_KINDS:
         error = ReadError(ErrorKind.UNSUPPORTED_KIND, f"files of kind {parts.kind} are not read")

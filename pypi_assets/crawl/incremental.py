@@ -24,7 +24,7 @@ from pypi_assets.catalog.ledger import (
 )
 from pypi_assets.catalog.queue import ScopeProgress, queue_visits, range_scope, requeue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.reads import is_read_pending
+from pypi_assets.catalog.read_queue import is_read_pending
 from pypi_assets.crawl.changelog import catch_up, index_serial
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.reading import ReadCounts, read_scope
@@ -75,14 +75,15 @@ def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
         return count_events(connection, serials)
 
 
-def visit_range(crawler: Crawler, serials: SerialRange) -> ScopeProgress:
-    """Visits every project of which an event in the range changes files; those of a complete range once more."""
+def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> ScopeProgress:
+    """Visits every project of which an event in the range changes files; those of a complete range once more, unless
+    `again` says otherwise."""
     scope = range_scope(serials)
     with _work_on(crawler, serials) as entry:
         catch_up(crawler, serials.end)  # a range may be visited by itself, and what its events change is to be known
         with crawler.catalog.write() as connection:
             queue_visits(connection, scope, changed_projects(connection, serials))
-            if entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:
+            if again and entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:
                 requeue_visits(connection, scope)
         return visit_scope(crawler, scope, "incremental")
 
@@ -108,18 +109,21 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
         return counts
 
 
-def crawl_range(crawler: Crawler, serials: SerialRange) -> RangeResult:
-    """All of one range."""
+def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:
+    """All of one range; `again` as in `visit_range`."""
     events = store_changelog(crawler, serials)
-    visits, reads = visit_range(crawler, serials), read_range(crawler, serials)
+    visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
     with crawler.catalog.read() as connection:
         return RangeResult(serials, events, visits, reads, count_unexplained(connection, serials))
 
 
 def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
-    """Every range up to the index's last serial, those left open by earlier runs first."""
+    """Every range up to the index's last serial, those left open by earlier runs first.
+
+    Others can work on the same ranges meanwhile; what they complete is not done again.
+    """
     ask_next_ranges(crawler)
-    return [crawl_range(crawler, serials) for serials in open_ranges(crawler)]
+    return [crawl_range(crawler, serials, again=False) for serials in open_ranges(crawler)]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError
 
 from pypi_assets.catalog.events import explained_absences
-from pypi_assets.catalog.queue import TaskState, VisitTask, finish_visits, postpone_visits
+from pypi_assets.catalog.queue import TaskState, VisitTask, finish_visits, postpone_visits, still_claimed
 from pypi_assets.catalog.visits import Verdict, VisitStatus, record_verdicts
 from pypi_assets.crawl.changelog import catch_up
 from pypi_assets.crawl.crawler import Crawler
@@ -41,19 +41,22 @@ class _Judged:
     due_at: float | None = None
 
 
-def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> None:
+def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
     """Gives each visit its outcome, up to a hundred in one transaction; no two are of one project.
 
     The events up to a page's own serial are stored before it is judged. A project that cannot be stored costs its own
-    visit, and nobody else's.
+    visit, and nobody else's. All are claimed by one worker for one scope; those whose claim another one has taken over
+    are dropped. Returns how many.
     """
+    lost = 0
     for start in range(0, len(fetched), _AT_ONCE):
         batch = fetched[start : start + _AT_ONCE]
         failed = _catch_up(crawler, batch)
         gone = [one.task.project.id for one in batch if isinstance(one.answer, GoneError)]
         with crawler.catalog.read() as connection:
             explained = explained_absences(connection, gone)
-        _store(crawler, [_judge(crawler, one, failed.get(one.visit_id), explained) for one in batch])
+        lost += _store(crawler, [_judge(crawler, one, failed.get(one.visit_id), explained) for one in batch])
+    return lost
 
 
 def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, PackageIndexError]:
@@ -119,25 +122,27 @@ def _put_off_or_give_up(
     return _Judged(task, Verdict(fetched.visit_id, project, status, page, text=str(error)))
 
 
-def _store(crawler: Crawler, judged: Sequence[_Judged]) -> None:
+def _store(crawler: Crawler, judged: Sequence[_Judged]) -> int:
+    """Stores what visits came to; returns how many are dropped."""
     now = crawler.catalog.clock()
     try:
-        crawler.catalog.transact(lambda connection: _record(connection, judged, now))
+        return crawler.catalog.transact(lambda connection: _record(connection, judged, now))
     except _FAULTS_OF_DATA as error:
         if len(judged) > 1:
-            for one in judged:
-                _store(crawler, [one])
-            return
+            return sum(_store(crawler, [one]) for one in judged)
         [one] = judged
         cause = error.orig if isinstance(error, DataError | IntegrityError) else error
         text = f"what is known of the project cannot be stored: {type(cause).__name__}: {cause}"
         failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, tells=False)
         given_up = replace(one, verdict=failure, due_at=None)
-        crawler.catalog.transact(lambda connection: _record(connection, [given_up], now))
+        return crawler.catalog.transact(lambda connection: _record(connection, [given_up], now))
 
 
-def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> None:
-    ordered = sorted(judged, key=lambda one: one.task.project.id)  # so that no two writers wait for each other
+def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> int:
+    held = still_claimed(connection, [one.task for one in judged])
+    ordered = sorted(  # so that no two writers wait for each other
+        (one for one in judged if one.task.project.id in held), key=lambda one: one.task.project.id
+    )
     record_verdicts(connection, [one.verdict for one in ordered], now)
     finish_visits(
         connection, [(one.task, _state(one.verdict), one.verdict.text) for one in ordered if one.due_at is None]
@@ -147,6 +152,7 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> No
         now,
         [(one.task, one.due_at, one.verdict.text or "") for one in ordered if one.due_at is not None],
     )
+    return len(judged) - len(ordered)
 
 
 def _state(verdict: Verdict) -> TaskState:

@@ -2,140 +2,196 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
-from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.packs import StoredPack
-from pypi_assets.catalog.queue import shards_with_projects
-from pypi_assets.catalog.reads import (
-    FinishedRead,
-    Outcome,
+from pypi_assets.catalog.read_queue import (
     PendingRead,
+    claim_reads,
     count_pending_reads,
-    next_read_due,
-    pending_reads,
-    store_reads,
+    finish_reads,
+    pending_by_shard,
+    reads_ready_at,
 )
+from pypi_assets.catalog.reads import FinishedRead, Outcome
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.fetching import fetch_and_read
 from pypi_assets.crawl.packs import PackedExtract, make_pack, pack_path
-from pypi_assets.crawl.visiting import in_threads
+from pypi_assets.crawl.working import Pace, claiming, work_off
 from pypi_assets.storage.store import Storage
 
-_BATCH = 500
-"""Reads that are looked for at once. What was read is committed at the end of a batch, so a pack holds as many."""
 _COMMIT_EVERY_S = 5.0
 _COMMIT_BYTES = 32 * 1024**2
-_GROUP_PROJECTS = 500
+_COMMIT_READS = 500
+"""What was read is committed after so long, or so much; a pack holds as many."""
+_GROUP_READS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCounts:
-    """What came of the reads of one call, and what it cost; `bytes_fetched` counts what was fetched for them."""
+    """What came of the reads of one call, and what it cost; `bytes_fetched` counts what was fetched for them.
+
+    `lost` are those that another worker has taken over meanwhile, since their claims were not renewed in time.
+    """
 
     data: int = 0
     errors: int = 0
     unsupported: int = 0
     vanished: int = 0
     gave_up: int = 0
+    lost: int = 0
     bytes_fetched: int = 0
     requests: int = 0
     seconds: float = 0.0
 
 
 def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None = None) -> ReadCounts:
-    """Reads every distribution that is pending in the projects of `scope` (None: of all), within `shards`."""
-    catalog = crawler.catalog
+    """Reads every distribution that is pending in the projects of `scope` (None: of all), within `shards`.
+
+    It is done once nobody has any of them left to read.
+    """
     started = time.monotonic()
-    counts = dict.fromkeys(Outcome, 0)
-    fetched = requests = done = 0
-    with ThreadPoolExecutor(crawler.connections, thread_name_prefix="read") as pool:
-        while True:
-            with catalog.read() as connection:
-                due_at = next_read_due(connection, scope, shards)
-                total = done + count_pending_reads(connection, scope, shards)
-                groups = [shards] if scope is None else _groups_to_read(connection, scope, shards)
-            crawler.report(Progress("reads", done, total, counts[Outcome.ERROR] + counts[Outcome.GAVE_UP]))
-            if due_at is None:
-                break
-            if due_at > catalog.clock():
-                crawler.wait_until(due_at)
-                continue
-            for reads in _due_reads(catalog, scope, groups):
-                unsaved: list[tuple[PendingRead, FinishedRead]] = []
-                saved_at, unsaved_bytes = time.monotonic(), 0
-                for answers in in_threads(pool, lambda read: fetch_and_read(crawler, read), reads):
-                    for read, finished in answers:
-                        counts[finished.outcome] += 1
-                        fetched += finished.bytes_fetched
-                        requests += finished.requests
-                        unsaved.append((read, finished))
-                        unsaved_bytes += len(finished.extract or b"")
-                        if time.monotonic() >= saved_at + _COMMIT_EVERY_S or unsaved_bytes >= _COMMIT_BYTES:
-                            _save(crawler, unsaved)
-                            unsaved = []
-                            saved_at, unsaved_bytes = time.monotonic(), 0
-                _save(crawler, unsaved)
-                done = sum(counts[outcome] for outcome in Outcome if outcome != Outcome.PENDING)
-                failed = counts[Outcome.ERROR] + counts[Outcome.GAVE_UP]
-                crawler.report(Progress("reads", done, max(total, done), failed))
+    with claiming(crawler) as worker:
+        reading = _Reading(crawler, worker, scope, shards)
+        while reading.find_groups():
+            work_off(crawler, reading)
+    counts = reading.counts
     return ReadCounts(
         data=counts[Outcome.DATA],
         errors=counts[Outcome.ERROR],
         unsupported=counts[Outcome.UNSUPPORTED],
         vanished=counts[Outcome.VANISHED],
         gave_up=counts[Outcome.GAVE_UP],
-        bytes_fetched=fetched,
-        requests=requests,
+        lost=reading.lost,
+        bytes_fetched=reading.bytes_fetched,
+        requests=reading.requests,
         seconds=time.monotonic() - started,
     )
 
 
-def shard_groups(shards: Iterable[int], sizes: Mapping[int, int]) -> Iterator[list[int]]:
-    """`shards` in groups of a few hundred projects; `sizes` tells how many projects a shard has, if any."""
+@dataclass(slots=True)
+class _Group:
+    """Some shards in which something is left to read; before `ready_at` (unix seconds) nobody need look there."""
+
+    shards: Sequence[int]
+    ready_at: float = 0.0
+
+
+class _Reading:
+    """The reads of one scope, claimed from a group of shards at a time: a full crawl can have millions pending."""
+
+    def __init__(self, crawler: Crawler, worker: str, scope: str | None, shards: Sequence[int] | None) -> None:
+        self._crawler = crawler
+        self._catalog = crawler.catalog
+        self._worker = worker
+        self._scope = scope
+        self._shards = shards
+        self._groups: list[_Group] = []
+        self._stored_at = time.monotonic()
+        self._pending = 0
+        self._counting = Pace()
+        self.counts = dict.fromkeys(Outcome, 0)
+        self.lost = self.bytes_fetched = self.requests = 0
+
+    def find_groups(self) -> bool:
+        """Looks for what is left to read, also for what came up since the last time; returns whether there is any."""
+        with self._catalog.read() as connection:
+            pending = pending_by_shard(connection, self._scope, self._shards)
+        self._groups = [_Group(shards) for shards in in_groups(pending, pending, _GROUP_READS)]
+        self._pending = sum(pending.values())
+        self._report()
+        return bool(pending)
+
+    def claim(self, limit: int) -> list[PendingRead]:
+        claimed: list[PendingRead] = []
+        now = self._catalog.clock()
+        for group in list(self._groups):
+            if group.ready_at > now:
+                continue
+            free = self._claim_in(group, limit - len(claimed), now)
+            claimed += free
+            if len(claimed) == limit:
+                break
+            if not free:
+                self._look_again(group)
+        return claimed
+
+    def do(self, read: PendingRead) -> FinishedRead:
+        return fetch_and_read(self._crawler, read)
+
+    def is_enough(self, done: Sequence[tuple[PendingRead, FinishedRead]]) -> bool:
+        return (
+            time.monotonic() >= self._stored_at + _COMMIT_EVERY_S
+            or len(done) >= _COMMIT_READS
+            or sum(len(finished.extract or b"") for _, finished in done) >= _COMMIT_BYTES
+        )
+
+    def store(self, done: Sequence[tuple[PendingRead, FinishedRead]]) -> None:
+        """Stores the extracts as one pack, and then, in one transaction, what came of the reads."""
+        ordered = sorted(done, key=lambda pair: pair[0].distribution_id)
+        pack = _store_extracts(self._crawler.storage, ordered)
+        finished = [finished for _, finished in ordered]
+        stored = self._catalog.transact(
+            lambda connection: finish_reads(connection, finished, self._worker, self._catalog.clock(), pack)
+        )
+        self._stored_at = time.monotonic()
+        self.lost += len(finished) - len(stored)
+        for read in stored:
+            self.counts[read.outcome] += 1
+            self._pending -= read.outcome != Outcome.PENDING
+        for read in finished:
+            self.bytes_fetched += read.bytes_fetched
+            self.requests += read.requests
+        self._report()
+
+    def ready_at(self) -> float | None:
+        """Looks at each group anew, and drops those of which nothing is left."""
+        for group in list(self._groups):
+            self._look_again(group)
+        return min((group.ready_at for group in self._groups), default=None)
+
+    def _claim_in(self, group: _Group, limit: int, now: float) -> list[PendingRead]:
+        return self._catalog.transact(
+            lambda connection: claim_reads(
+                connection,
+                self._scope,
+                group.shards,
+                worker=self._worker,
+                now=now,
+                until=now + self._crawler.claim_lease_s,
+                limit=limit,
+            )
+        )
+
+    def _look_again(self, group: _Group) -> None:
+        with self._catalog.read() as connection:
+            ready_at = reads_ready_at(connection, self._scope, group.shards)
+        if ready_at is None:
+            self._groups.remove(group)
+        else:
+            group.ready_at = ready_at
+
+    def _report(self) -> None:
+        if self._counting.is_due():  # others work on the same reads
+            with self._counting.timed(), self._catalog.read() as connection:
+                self._pending = count_pending_reads(connection, self._scope, self._shards)
+        done = sum(count for outcome, count in self.counts.items() if outcome != Outcome.PENDING)
+        failed = self.counts[Outcome.ERROR] + self.counts[Outcome.GAVE_UP]
+        self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed))
+
+
+def in_groups(shards: Iterable[int], sizes: Mapping[int, int], most: int) -> Iterator[list[int]]:
+    """`shards` in groups that hold about `most`; `sizes` tells how much a shard holds, if anything."""
     group: list[int] = []
-    projects = 0
+    held = 0
     for shard in shards:
         group.append(shard)
-        projects += sizes.get(shard, 0)
-        if projects >= _GROUP_PROJECTS:
+        held += sizes.get(shard, 0)
+        if held >= most:
             yield group
-            group, projects = [], 0
+            group, held = [], 0
     if group:
         yield group
-
-
-def _groups_to_read(connection: Connection, scope: str, shards: Sequence[int] | None) -> list[Sequence[int] | None]:
-    """What is due is looked for in one group at a time, since a full crawl can have millions of reads pending."""
-    sizes = shards_with_projects(connection, scope)
-    if shards is None and sum(sizes.values()) <= _GROUP_PROJECTS:
-        return [None]
-    return list(shard_groups(sorted(sizes if shards is None else sizes.keys() & set(shards)), sizes))
-
-
-def _due_reads(
-    catalog: Catalog, scope: str | None, groups: Sequence[Sequence[int] | None]
-) -> Iterator[list[PendingRead]]:
-    """What is due, in batches, group by group."""
-    for group in groups:
-        while True:
-            with catalog.read() as connection:
-                reads = pending_reads(connection, scope, group, catalog.clock(), _BATCH)
-            if not reads:
-                break
-            yield reads
-
-
-def _save(crawler: Crawler, reads: Sequence[tuple[PendingRead, FinishedRead]]) -> None:
-    """Stores the extracts as one pack, and then, in one transaction, what came of the reads."""
-    catalog = crawler.catalog
-    ordered = sorted(reads, key=lambda pair: pair[0].distribution_id)
-    pack = _store_extracts(crawler.storage, ordered)
-    finished = [finished for _, finished in ordered]
-    catalog.transact(lambda connection: store_reads(connection, finished, catalog.clock(), pack))
 
 
 def _store_extracts(storage: Storage, reads: Iterable[tuple[PendingRead, FinishedRead]]) -> StoredPack | None:

@@ -6,20 +6,12 @@ from dataclasses import dataclass
 from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.crawls import find_open_crawl, require_followable
+from pypi_assets.catalog.failures import VISIT, retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.ledger import RangeState, ledger
-from pypi_assets.catalog.queue import (
-    ScopeProgress,
-    range_scope,
-    retry_failed_visits,
-    scope_progress,
-    scopes_to_visit,
-)
-from pypi_assets.catalog.reads import retry_failures
+from pypi_assets.catalog.queue import ScopeProgress, range_scope, scope_progress, scopes_to_visit
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
-
-VISIT = "visit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +34,7 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     normalized = None if project is None else canonicalize_name(project)
     with catalog.write() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
-        reads = 0 if kind == VISIT else retry_failures(connection, kind, normalized)
+        reads = 0 if kind == VISIT else retry_failed_reads(connection, kind, normalized)
         if kind in {None, VISIT}:
             retry_failed_visits(connection, normalized)
         crawl = find_open_crawl(connection)

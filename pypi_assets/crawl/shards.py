@@ -20,7 +20,9 @@ from pypi_assets.catalog.queue import (
 from pypi_assets.catalog.reads import ShardReads, reads_by_shard
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full import require_open_crawl, visit_shards
-from pypi_assets.crawl.reading import read_scope, shard_groups
+from pypi_assets.crawl.reading import in_groups, read_scope
+
+_GROUP_PROJECTS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def _queue_again(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> N
 def _groups(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> Iterator[list[int]]:
     with crawler.catalog.read() as connection:
         sizes = shards_with_projects(connection, crawl.scope)
-    return shard_groups(shards, sizes)
+    return in_groups(shards, sizes, _GROUP_PROJECTS)
 
 
 def _finished(crawler: Crawler, crawl: FullCrawl, group: Sequence[int], started: float) -> Iterator[FinishedShard]:

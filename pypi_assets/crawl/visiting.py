@@ -1,67 +1,90 @@
-"""Visits the pages of projects and has them judged, until nothing of a scope is left to visit.
+"""Visits the pages of projects and has them judged, until nothing of a scope is left to visit."""
 
-Pages are fetched by threads; no project keeps the others waiting.
-"""
+from collections.abc import Sequence
+from dataclasses import replace
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from sqlalchemy import Connection
 
-from pypi_assets.catalog.queue import ScopeProgress, VisitTask, due_visits, next_visit_due, scope_progress
+from pypi_assets.catalog.queue import ScopeProgress, VisitTask, claim_visits, scope_progress, visits_ready_at
 from pypi_assets.catalog.visits import begin_visits
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.judging import Fetched, judge
-from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.crawl.working import Pace, claiming, work_off
+from pypi_assets.index.errors import PackageIndexError, RefusedError
 from pypi_assets.index.models import NotModified, ProjectPage
 
-_BATCH = 1_000
-_GATHER_S = 0.2
-
-_Item = TypeVar("_Item")
-_Answer = TypeVar("_Answer")
+_Answer = ProjectPage | NotModified | PackageIndexError
 
 
 def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] | None = None) -> ScopeProgress:
-    """Visits every project that `scope` has to visit within `shards`; returns how all its visits stand in the end."""
-    catalog = crawler.catalog
-    with ThreadPoolExecutor(crawler.connections, thread_name_prefix="visit") as pool:
-        while True:
-            with catalog.read() as connection:
-                tasks = due_visits(connection, scope, shards, catalog.clock(), _BATCH)
-                due_at = next_visit_due(connection, scope, shards)
-                progress = scope_progress(connection, scope, shards)
-            crawler.report(Progress("visits", progress.total - progress.todo, progress.total, progress.gave_up))
-            if due_at is None:
-                return progress
-            if not tasks:
-                crawler.wait_until(due_at)
-                continue
-            with catalog.write() as connection:
-                ids = begin_visits(connection, [task.project.id for task in tasks], kind, scope, catalog.clock())
-            for answers in in_threads(pool, lambda task: _fetch(crawler, task), tasks):
-                judge(crawler, [Fetched(task, ids[task.project.id], answer) for task, answer in answers])
+    """Visits every project that `scope` has to visit within `shards`; returns how all its visits stand in the end.
 
-
-def in_threads(
-    pool: ThreadPoolExecutor, work: Callable[[_Item], _Answer], items: Iterable[_Item]
-) -> Iterator[list[tuple[_Item, _Answer]]]:
-    """Items with what `work` made of them, as many at a time as got done in a fraction of a second.
-
-    What is not begun is dropped when the caller stops.
+    It is done once nobody has any of them left to visit.
     """
-    pending: dict[Future[_Answer], _Item] = {pool.submit(work, item): item for item in items}
-    try:
-        while pending:
-            done, _ = wait(pending, timeout=_GATHER_S)
-            if done:
-                yield [(pending.pop(future), future.result()) for future in done]
-    finally:
-        for future in pending:
-            future.cancel()
+    with claiming(crawler) as worker:
+        visiting = _Visiting(crawler, worker, scope, kind, shards)
+        work_off(crawler, visiting)
+    return visiting.progress()
 
 
-def _fetch(crawler: Crawler, task: VisitTask) -> ProjectPage | NotModified | PackageIndexError:
-    try:
-        return crawler.index.project_page(task.project.normalized)
-    except PackageIndexError as error:
-        return error
+class _Visiting:
+    """The visits of one scope. An item is a task and the id of the visit that has begun with its claim."""
+
+    def __init__(self, crawler: Crawler, worker: str, scope: str, kind: str, shards: Sequence[int] | None) -> None:
+        self._crawler = crawler
+        self._catalog = crawler.catalog
+        self._worker = worker
+        self._scope = scope
+        self._kind = kind
+        self._shards = shards
+        self._lost = 0
+        self._counting = Pace()
+
+    def claim(self, limit: int) -> list[tuple[VisitTask, int]]:
+        now = self._catalog.clock()
+
+        def begin(connection: Connection) -> list[tuple[VisitTask, int]]:
+            tasks = claim_visits(
+                connection,
+                self._scope,
+                self._shards,
+                worker=self._worker,
+                now=now,
+                until=now + self._crawler.claim_lease_s,
+                limit=limit,
+            )
+            ids = begin_visits(connection, [task.project.id for task in tasks], self._kind, self._scope, now)
+            return [(task, ids[task.project.id]) for task in tasks]
+
+        return self._catalog.transact(begin)
+
+    def do(self, item: tuple[VisitTask, int]) -> _Answer:
+        task, _ = item
+        index = self._crawler.index
+        if task.attempts >= self._crawler.max_attempts:
+            text = f"no attempt is left: of {task.attempts}, the last ones ended with their worker"
+            return RefusedError(text, index.index_url)
+        try:
+            return index.project_page(task.project.normalized)
+        except PackageIndexError as error:
+            return error
+
+    def is_enough(self, done: Sequence[tuple[tuple[VisitTask, int], _Answer]]) -> bool:
+        return bool(done)
+
+    def store(self, done: Sequence[tuple[tuple[VisitTask, int], _Answer]]) -> None:
+        self._lost += judge(self._crawler, [Fetched(task, visit_id, answer) for (task, visit_id), answer in done])
+        if self._counting.is_due():
+            with self._counting.timed():
+                self.progress()
+
+    def ready_at(self) -> float | None:
+        with self._catalog.read() as connection:
+            return visits_ready_at(connection, self._scope, self._shards)
+
+    def progress(self) -> ScopeProgress:
+        """How the visits stand, for all to hear."""
+        with self._catalog.read() as connection:
+            progress = scope_progress(connection, self._scope, self._shards)
+        self._crawler.report(Progress("visits", progress.total - progress.todo, progress.total, progress.gave_up))
+        return replace(progress, lost=self._lost)

@@ -7,8 +7,9 @@ from dagster import ResourceParam
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from pydantic import Field
 
+from pypi_assets.catalog.failures import VISIT
 from pypi_assets.crawl.reprocess import Reprocessed, reprocess
-from pypi_assets.crawl.retry import VISIT, retry
+from pypi_assets.crawl.retry import retry
 from pypi_assets.defs.assets.changes import (
     changed_distribution_data,
     changed_distributions,

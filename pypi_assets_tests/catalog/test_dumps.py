@@ -24,9 +24,9 @@ from pypi_assets.catalog.dumps import (
     recorded_files,
     restore_dump,
 )
+from pypi_assets.catalog.failures import retry_failed_reads
 from pypi_assets.catalog.ledger import UnknownRangeError
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.reads import retry_failures
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental
 from pypi_assets.crawl.reading import read_scope
@@ -107,7 +107,7 @@ def test_a_late_read_is_told_by_the_next_dump(index: ServedIndex, catalog: Catal
     assert (row["outcome"], row["modules"]) == ("gave up", None)
     index.faults = None
     with catalog.write() as connection:
-        retry_failures(connection)
+        retry_failed_reads(connection)
     read_scope(crawler, None)
     index.wheel("other", "1.0")
     rows, _ = follow(index, catalog)

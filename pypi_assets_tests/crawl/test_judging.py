@@ -13,8 +13,9 @@ from sqlalchemy import event, select
 from pypi_assets.catalog.crawls import open_crawl
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.events import store_events
+from pypi_assets.catalog.failures import list_failures
 from pypi_assets.catalog.projects import Selection, enter_projects
-from pypi_assets.catalog.queue import VisitTask, due_visits, list_failed_visits, queue_visits, scope_progress
+from pypi_assets.catalog.queue import VisitTask, claim_visits, queue_visits, scope_progress
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
@@ -81,7 +82,7 @@ def begun(
         enter_projects(connection, [(name, 0) for name in names])
         rows = connection.execute(select(projects).where(projects.c.normalized.in_(names))).all()
         queue_visits(connection, scope, [(row.id, row.shard, min_serial) for row in rows])
-        tasks = due_visits(connection, scope, None, 1e12, 1_000)
+        tasks = claim_visits(connection, scope, None, worker="one", now=1e12, until=2e12, limit=1_000)
         ids = begin_visits(connection, [task.project.id for task in tasks], "incremental", scope, 0.0)
     return {task.project.normalized: (task, ids[task.project.id]) for task in tasks}
 
@@ -98,7 +99,7 @@ def content(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
                 for column in distributions.c
                 if column.name not in {"id", "project_id", "release_id", "filename"}
             ],
-            *[distribution_data.c[name] for name in ("outcome", "attempts", "error_kind", "error_text")],
+            *[distribution_data.c[name] for name in ("outcome", "error_kind", "error_text")],
         )
         .join_from(distributions, releases)
         .join(projects, projects.c.id == distributions.c.project_id)
@@ -218,7 +219,7 @@ def test_one_project_that_cannot_be_stored_costs_only_its_own_visit(catalog: Cat
     judge(crawler_of(catalog, Changelog()), [Fetched(*visits_of[name], pages[name]) for name in names])
     with catalog.read() as connection:
         assert scope_progress(connection, SCOPE).done == 2
-        [failure] = list_failed_visits(connection)
+        [failure] = list_failures(connection, 50, "visit")
         assert set(connection.scalars(select(distributions.c.filename))) == {"fine-1.0.tar.gz", "good-1.0.tar.gz"}
     assert (failure.project, failure.outcome) == ("bad", "gave up")
     assert "cannot be stored" in failure.text
@@ -236,7 +237,7 @@ def test_a_page_beyond_the_changelog_costs_only_its_own_visit(catalog: Catalog):
     )
     with catalog.read() as connection:
         assert scope_progress(connection, SCOPE).done == 2
-        [failure] = list_failed_visits(connection)
+        [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("far", "waiting")
     assert "the changelog ends at serial 9" in failure.text
     assert index.asked[:2] == [5, 10**9]  # one page brought what the others need

@@ -12,11 +12,10 @@ from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.catalog.crawls import find_open_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.events import events_through
+from pypi_assets.catalog.failures import list_failures, retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.ledger import UnknownRangeError, complete_serial
 from pypi_assets.catalog.projects import Selection
-from pypi_assets.catalog.queue import list_failed_visits, retry_failed_visits
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.reads import list_failures, retry_failures
 from pypi_assets.crawl.changelog import catch_up
 from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.crawl.incremental import crawl_incremental, crawl_range
@@ -50,7 +49,7 @@ def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog
     assert (result.visits.done, result.visits.gave_up) == (2, 1)
     with catalog.read() as connection:
         assert complete_serial(connection) == index.serial
-        [failure] = list_failed_visits(connection)
+        [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("bad", "gave up")
     assert "503" in failure.text
     status = catalog_status(catalog)
@@ -90,13 +89,13 @@ def test_a_file_that_keeps_failing_is_given_up_shown_and_read_when_asked_again(i
     assert (status.outcomes["data"], status.outcomes["gave up"]) == (1, 1)
     assert sum(status.outcomes.values()) == status.live_distributions == 2
     with catalog.read() as connection:
-        [failure] = list_failures(connection)
+        [failure] = list_failures(connection, 50)
     assert (failure.filename, failure.kind) == ("two-1.0-py3-none-any.whl", "transient")
     assert failure.attempts >= 2
 
     index.faults = None
     with catalog.write() as connection:
-        assert retry_failures(connection, kind="transient") == 1
+        assert retry_failed_reads(connection, kind="transient") == 1
     assert read_scope(crawler, None).data == 1
     assert catalog_status(catalog).outcomes["data"] == 2
 
@@ -108,7 +107,7 @@ def test_a_corrupt_wheel_is_data_and_blocks_nothing(index: ServedIndex, catalog:
     result = crawl_full(index.crawler(catalog))
     assert (result.reads.data, result.reads.errors, result.reads.unsupported) == (1, 1, 1)
     with catalog.read() as connection:
-        [failure] = list_failures(connection)
+        [failure] = list_failures(connection, 50)
     assert (failure.filename, failure.kind) == ("broken-1.0-py3-none-any.whl", "corrupt archive")
     assert live(catalog) == index.shown()
 
@@ -118,7 +117,7 @@ def test_bytes_that_are_not_those_of_the_page_are_an_error(index: ServedIndex, c
     index.faults = lambda request: Response(b"other bytes") if wheel in request.url.path else None
     crawl_full(index.crawler(catalog))
     with catalog.read() as connection:
-        [failure] = list_failures(connection)
+        [failure] = list_failures(connection, 50)
     assert failure.kind == "wrong content"
 
 
@@ -133,7 +132,7 @@ def test_a_file_gone_before_it_could_be_read_has_vanished_and_was_live(index: Se
     assert live(catalog) == index.shown()
     assert (wheel, False) in live(catalog, between)
     with catalog.read() as connection:
-        assert list_failures(connection) == []
+        assert list(list_failures(connection, 50)) == []
 
 
 def test_a_stale_page_is_retried_until_it_is_new_enough(index: ServedIndex, catalog: Catalog):

@@ -18,7 +18,7 @@ from pypi_assets_tests.served_index import ServedIndex, live
 def test_each_shard_is_yielded_with_its_own_numbers(
     index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_projects: int
 ) -> None:
-    monkeypatch.setattr("pypi_assets.crawl.reading._GROUP_PROJECTS", group_projects)
+    monkeypatch.setattr("pypi_assets.crawl.shards._GROUP_PROJECTS", group_projects)
     index.wheel("alpha", "1.0")
     index.sdist("alpha", "1.0")
     index.raw("beta-1.0.tar.gz", b"no archive")

@@ -130,7 +130,7 @@ def test_a_304_that_nobody_asked_for_is_retried_and_given_up(index: ServedIndex,
 
 
 def test_reads_go_on_through_many_shards(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pypi_assets.crawl.reading._GROUP_PROJECTS", 2)
+    monkeypatch.setattr("pypi_assets.crawl.reading._GROUP_READS", 2)
     for number in range(7):
         index.wheel(f"project{number}", "1.0")
     failing = iter(range(2))

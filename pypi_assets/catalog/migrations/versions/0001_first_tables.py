@@ -257,20 +257,39 @@ def upgrade() -> None:
         sa.Column("shard", sa.SmallInteger(), nullable=False),
         sa.Column("min_serial", sa.BigInteger(), nullable=False, comment="a page older than this is stale"),
         sa.Column("state", Short, nullable=False, comment="todo, done or gave up"),
-        sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
-        sa.Column("first_failed_at", sa.Float(), nullable=True),
-        sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
         sa.Column("error_text", Text, nullable=True),
+        sa.Column("nice", sa.SmallInteger(), server_default=sa.text("0"), nullable=False, comment="lower first"),
+        sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False, comment="since it was queued"),
+        sa.Column("first_failed_at", sa.Float(), nullable=True),
+        sa.Column("claimed_by", Short, nullable=True, comment="the worker that does it"),
+        sa.Column(
+            "claimed_until",
+            sa.Float(),
+            server_default=sa.text("0"),
+            nullable=False,
+            comment="from then on somebody else may claim it",
+        ),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_visit_queue_project_id_projects")),
         sa.PrimaryKeyConstraint("scope", "project_id", name=op.f("pk_visit_queue")),
     )
     op.create_index(
-        op.f("ix_visit_queue_scope_visit_queue_state_visit_queue_shard_visit_queue_due_at"),
+        "ix_visit_queue_due", "visit_queue", ["scope", "state", "nice", "due_at", "project_id"], unique=False
+    )
+    op.create_index(
+        "ix_visit_queue_shard_due",
         "visit_queue",
-        ["scope", "state", "shard", "due_at"],
+        ["scope", "shard", "state", "nice", "due_at", "project_id"],
         unique=False,
     )
-    op.create_index("ix_visit_queue_due", "visit_queue", ["scope", "state", "due_at", "project_id"], unique=False)
+    op.create_index(
+        op.f("ix_visit_queue_claimed_by"),
+        "visit_queue",
+        ["claimed_by"],
+        unique=False,
+        postgresql_where=sa.text("claimed_by IS NOT NULL"),
+        sqlite_where=sa.text("claimed_by IS NOT NULL"),
+    )
     op.create_table(
         "visits",
         sa.Column("id", Key, nullable=False),
@@ -371,9 +390,6 @@ def upgrade() -> None:
         sa.Column("outcome", Short, nullable=False),
         sa.Column("error_kind", Short, nullable=True),
         sa.Column("error_text", Text, nullable=True),
-        sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
-        sa.Column("first_failed_at", sa.Float(), nullable=True),
-        sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
         sa.Column("read_at", sa.Float(), nullable=True),
         sa.Column("extractor_version", sa.Integer(), nullable=True),
         sa.Column(
@@ -414,6 +430,58 @@ def upgrade() -> None:
         unique=False,
     )
     op.create_table(
+        "read_queue",
+        sa.Column("distribution_id", Key, nullable=False),
+        sa.Column("project_id", Key, nullable=False),
+        sa.Column("nice", sa.SmallInteger(), server_default=sa.text("0"), nullable=False, comment="lower first"),
+        sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False, comment="since it was queued"),
+        sa.Column("first_failed_at", sa.Float(), nullable=True),
+        sa.Column("claimed_by", Short, nullable=True, comment="the worker that does it"),
+        sa.Column(
+            "claimed_until",
+            sa.Float(),
+            server_default=sa.text("0"),
+            nullable=False,
+            comment="from then on somebody else may claim it",
+        ),
+        sa.ForeignKeyConstraint(
+            ["distribution_id"], ["distributions.id"], name=op.f("fk_read_queue_distribution_id_distributions")
+        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_read_queue_project_id_projects")),
+        sa.PrimaryKeyConstraint("distribution_id", name=op.f("pk_read_queue")),
+        comment="The distributions that are pending and whose address is known; nothing else is here.",
+    )
+    op.create_index(op.f("ix_read_queue_project_id"), "read_queue", ["project_id"], unique=False)
+    op.create_index(
+        op.f("ix_read_queue_claimed_by"),
+        "read_queue",
+        ["claimed_by"],
+        unique=False,
+        postgresql_where=sa.text("claimed_by IS NOT NULL"),
+        sqlite_where=sa.text("claimed_by IS NOT NULL"),
+    )
+    op.create_table(
+        "read_attempts",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("distribution_id", Key, nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False, comment="counts up since the distribution was queued"),
+        sa.Column("worker", Short, nullable=False),
+        sa.Column("started_at", sa.Float(), nullable=True, comment="null: its worker died"),
+        sa.Column("seconds", sa.Float(), nullable=False),
+        sa.Column("outcome", Short, nullable=False),
+        sa.Column("error_kind", Short, nullable=True),
+        sa.Column("error_text", Text, nullable=True),
+        sa.Column("bytes_fetched", sa.BigInteger(), nullable=False),
+        sa.Column("requests", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["distribution_id"], ["distributions.id"], name=op.f("fk_read_attempts_distribution_id_distributions")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_read_attempts")),
+        comment="Every attempt to read a distribution. Only ever appended to.",
+    )
+    op.create_index(op.f("ix_read_attempts_distribution_id"), "read_attempts", ["distribution_id"], unique=False)
+    op.create_table(
         "live_intervals",
         sa.Column("distribution_id", Key, nullable=False),
         sa.Column("start", sa.BigInteger(), nullable=False),
@@ -450,6 +518,8 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table("yanked_intervals")
     op.drop_table("live_intervals")
+    op.drop_table("read_attempts")
+    op.drop_table("read_queue")
     op.drop_table("distribution_data")
     op.drop_table("changes")
     op.drop_table("visit_statuses")

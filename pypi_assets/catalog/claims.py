@@ -1,0 +1,65 @@
+"""Claims: which worker does what of a queue, and until when.
+
+What is claimed is left alone by all others for as long as its worker lives and renews its claims. A worker is a name
+that nobody else has. What a claim is lost for is dropped by who lost it, so nothing is stored twice.
+"""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, case, func, select, tuple_, update
+
+from pypi_assets.catalog.tables import read_queue, visit_queue
+
+WORKER_DIED = "worker died"
+RELEASED: dict[str, Any] = {"claimed_by": None, "claimed_until": 0.0}
+
+
+def is_claimable(queue: Table, now: float) -> ColumnElement[bool]:
+    """Whether an entry is due, and nobody has a claim on it that still holds."""
+    return and_(queue.c.due_at <= now, queue.c.claimed_until <= now)
+
+
+def ready_at(queue: Table) -> ColumnElement[float]:
+    """From when on an entry can be claimed, if its worker does not finish it."""
+    return case((queue.c.claimed_until > queue.c.due_at, queue.c.claimed_until), else_=queue.c.due_at)
+
+
+def claimed(queue: Table, worker: str, now: float, until: float) -> dict[str, Any]:
+    """What a claim makes of an entry. Where another worker's claim ran out, its attempt has failed."""
+    is_abandoned = queue.c.claimed_by.is_not(None)
+    failed_at = func.coalesce(queue.c.first_failed_at, now)
+    return {
+        "claimed_by": worker,
+        "claimed_until": until,
+        "attempts": queue.c.attempts + case((is_abandoned, 1), else_=0),
+        "first_failed_at": case((is_abandoned, failed_at), else_=queue.c.first_failed_at),
+    }
+
+
+def renew_claims(connection: Connection, worker: str, until: float) -> None:
+    """Holds all that `worker` has claimed until `until` (unix seconds), but for what it is just finishing."""
+    for queue in (visit_queue, read_queue):
+        key = list(queue.primary_key)
+        mine = select(*key).where(queue.c.claimed_by == worker).with_for_update(skip_locked=True)
+        connection.execute(update(queue).where(tuple_(*key).in_(mine)).values(claimed_until=until))
+
+
+def release_claims(connection: Connection, worker: str) -> None:
+    """Gives back what `worker` has claimed and not finished."""
+    for queue in (visit_queue, read_queue):
+        connection.execute(update(queue).where(queue.c.claimed_by == worker).values(RELEASED))
+
+
+def claiming_workers(connection: Connection) -> set[str]:
+    """The workers that have claims, also those that died."""
+    found: set[str] = set()
+    for queue in (visit_queue, read_queue):
+        claimed_by = queue.c.claimed_by
+        found.update(connection.scalars(select(claimed_by).where(claimed_by.is_not(None)).distinct()))
+    return found
+
+
+def expire_claims(connection: Connection, worker: str) -> None:
+    """Lets the claims of a worker that is known to be dead run out at once."""
+    for queue in (visit_queue, read_queue):
+        connection.execute(update(queue).where(queue.c.claimed_by == worker).values(claimed_until=0.0))

@@ -1,0 +1,153 @@
+"""Works off a queue that several processes share, with as much in flight as the crawler says.
+
+What is next is claimed while the rest is still under way, so that no slow item keeps the others waiting. A process
+that finds nothing to claim waits for what others have claimed, and takes it over where they die: at once where they ran
+on the same machine, else when their claims run out.
+"""
+
+import os
+import platform
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from pypi_assets.catalog.claims import claiming_workers, expire_claims, release_claims, renew_claims
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.crawl.crawler import Crawler
+
+_FIRST_NAP_S = 0.5
+_LONGEST_NAP_S = 10.0
+"""Others finish what they have claimed without telling: so it is looked for now and then."""
+_GATHER_S = 0.2
+_HOST_CHARACTERS = 32
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class Work(Protocol[_Item, _Result]):
+    """A queue of items, what is done with each, and what becomes of that. Only `do` runs in threads."""
+
+    def claim(self, limit: int) -> Sequence[_Item]:
+        """Up to `limit` items for this worker alone; none where nothing is due that is free."""
+
+    def do(self, item: _Item) -> _Result:
+        """What costs time without the catalog."""
+
+    def store(self, done: Sequence[tuple[_Item, _Result]]) -> None:
+        """Gives what was done its outcome in the catalog."""
+
+    def is_enough(self, done: Sequence[tuple[_Item, _Result]]) -> bool:
+        """Whether it is worth while to store what is done, with more under way."""
+
+    def ready_at(self) -> float | None:
+        """When something can be claimed (unix seconds) that nobody finishes before; None once nothing is left."""
+
+
+class Pace:
+    """When it is time again for something that is done now and then, and may take a small share of all time."""
+
+    def __init__(self, every_s: float = 1.0, share: float = 0.05) -> None:
+        self._every_s = every_s
+        self._share = share
+        self._due_at = time.monotonic() + every_s
+
+    def is_due(self) -> bool:
+        return time.monotonic() >= self._due_at
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """What is done now and then."""
+        started = time.monotonic()
+        yield
+        ended = time.monotonic()
+        self._due_at = ended + max(self._every_s, (ended - started) / self._share)
+
+
+@contextmanager
+def claiming(crawler: Crawler) -> Iterator[str]:
+    """The name of a new worker, whose claims are renewed until the end, and given back then."""
+    catalog, worker = crawler.catalog, f"{_this_machine()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(crawler.claim_lease_s / 3):
+            with suppress(SQLAlchemyError), catalog.write() as connection:  # else the next time, or they are lost
+                renew_claims(connection, worker, catalog.clock() + crawler.claim_lease_s)
+
+    thread = threading.Thread(target=renew, name="claims", daemon=True)
+    thread.start()
+    try:
+        yield worker
+    finally:
+        ended.set()
+        thread.join()
+        with suppress(SQLAlchemyError), catalog.write() as connection:  # else they run out
+            release_claims(connection, worker)
+
+
+def work_off(crawler: Crawler, work: Work[_Item, _Result]) -> None:
+    """Does all that is left of `work`, or waits for those who do; what is under way when it fails is dropped."""
+    flight: dict[Future[_Result], _Item] = {}
+    done: list[tuple[_Item, _Result]] = []
+    nap_s = _FIRST_NAP_S
+    with ThreadPoolExecutor(crawler.connections, thread_name_prefix="crawl") as pool:
+        try:
+            while True:
+                free = crawler.in_flight - len(flight)
+                if not flight or free * 4 >= crawler.in_flight:
+                    flight |= {pool.submit(work.do, item): item for item in work.claim(free)}
+                finished = wait(flight, timeout=_GATHER_S).done
+                done += [(flight.pop(future), future.result()) for future in finished]
+                if done and (not flight or work.is_enough(done)):
+                    work.store(done)
+                    done = []
+                if not flight and not finished:
+                    _expire_claims_of_the_dead(crawler.catalog)
+                    ready_at = work.ready_at()
+                    if ready_at is None:
+                        return
+                    crawler.wait_until(min(ready_at, crawler.catalog.clock() + nap_s))
+                    nap_s = min(nap_s * 2, _LONGEST_NAP_S)
+                elif finished:
+                    nap_s = _FIRST_NAP_S
+        finally:
+            for future in flight:
+                future.cancel()
+
+
+def _expire_claims_of_the_dead(catalog: Catalog) -> None:
+    """Nobody need wait for the claims of a process that ran on this machine, and is gone, to run out."""
+    with catalog.read() as connection:
+        workers = claiming_workers(connection)
+    for worker in workers:
+        machine, _, pid = worker.rpartition(":")[0].rpartition(":")
+        if os.name == "posix" and machine == _this_machine() and pid.isdecimal() and not _is_running(int(pid)):
+            with catalog.write() as connection:
+                expire_claims(connection, worker)
+
+
+def _this_machine() -> str:
+    """A name for what process ids count in: this machine, or a container on it."""
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
+    except OSError:  # no Linux
+        namespace = ""
+    return f"{platform.node()[:_HOST_CHARACTERS]}/{namespace}"
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True

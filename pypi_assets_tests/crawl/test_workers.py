@@ -1,0 +1,266 @@
+"""Several processes on one crawl: nothing is read twice, and where one is killed the others finish its work."""
+
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from sqlalchemy import func, select, update
+from starlette.requests import Request
+
+from pypi_assets.catalog.answers import catalog_status
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger import complete_serial
+from pypi_assets.catalog.read_queue import ABANDONED
+from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    read_attempts,
+    read_queue,
+    visit_queue,
+    visit_statuses,
+    visits,
+)
+from pypi_assets.catalog.visits import ABANDONED as ABANDONED_VISIT
+from pypi_assets.catalog.visits import VisitStatus
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.working import claiming
+from pypi_assets_tests.served_index import ServedIndex, live
+
+PROJECTS = 12
+
+WORKER = """
+import sys
+from dataclasses import replace
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.settings import load_settings
+
+url, database_url, storage_url, work, name = sys.argv[1:]
+settings = load_settings(
+    index_url=url,
+    database_url=database_url,
+    storage_url=storage_url,
+    contact=f"{name}@example.org",
+    requests_per_second=1000,
+    max_connections=2,
+    request_attempts=1,
+    in_flight=4,
+)
+catalog = catalog_from(settings)
+crawler = crawler_from(
+    settings, index_from(settings, catalog), catalog, storage_from(settings), readers_from(settings)
+)
+print("ready", flush=True)
+sys.stdin.readline()
+{"full": crawl_full, "incremental": crawl_incremental}[work](replace(crawler, claim_lease_s=1.0))
+"""
+
+
+@contextmanager
+def worker(index: ServedIndex, catalog: Catalog, work: str, name: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has opened everything, and begins once it is told to."""
+    database_url = catalog.engine.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-c", WORKER, index.url, database_url, index.storage.url, work, name]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+
+
+def begin(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.close()
+
+
+def fill(index: ServedIndex, version: str) -> None:
+    for number in range(PROJECTS):
+        index.wheel(f"project{number}", version)
+        index.sdist(f"project{number}", version)
+
+
+def attempts_of(catalog: Catalog) -> dict[str, Counter[str]]:
+    """How many attempts at each file had which outcome."""
+    found: dict[str, Counter[str]] = {}
+    with catalog.read() as connection:
+        query = select(distributions.c.filename, read_attempts.c.outcome).join(
+            read_attempts, read_attempts.c.distribution_id == distributions.c.id
+        )
+        for filename, outcome in connection.execute(query):
+            found.setdefault(filename, Counter())[outcome] += 1
+    return found
+
+
+def assert_nothing_is_left(catalog: Catalog) -> None:
+    with catalog.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(read_queue)) == 0
+        assert connection.scalar(select(func.count()).where(visit_queue.c.claimed_by.is_not(None))) == 0
+        ended = select(visit_statuses.c.visit_id).where(visit_statuses.c.status != VisitStatus.ONGOING)
+        assert connection.scalar(select(func.count()).where(visits.c.id.not_in(ended))) == 0
+
+
+def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
+    fill(index, "1.0")
+    asked: set[str] = set()
+    both_read = threading.Event()
+
+    def wait_for_both(request: Request) -> None:
+        """Files are given once both have asked for one."""
+        if "/packages/" in request.url.path:
+            asked.add(request.headers["user-agent"])
+            if len(asked) == 2:
+                both_read.set()
+            both_read.wait(30)
+
+    index.faults = wait_for_both
+    with ExitStack() as stack:
+        processes = [stack.enter_context(worker(index, catalog, "full", name)) for name in ("one", "two")]
+        for process in processes:
+            begin(process)
+        for process in processes:
+            assert process.wait(60) == 0
+    assert live(catalog) == index.shown()
+    with catalog.read() as connection:
+        assert complete_serial(connection) == index.serial
+    assert both_read.is_set()
+    assert catalog_status(catalog).open_crawl is None
+    counts = attempts_of(catalog)
+    assert set(counts) == {filename for filename, _ in live(catalog)}
+    assert all(count == Counter([Outcome.DATA]) for count in counts.values())
+    assert_nothing_is_left(catalog)
+
+
+@pytest.mark.parametrize(("work", "path"), [("full", "/simple/project"), ("incremental", "/packages/")])
+def test_where_one_is_killed_the_others_finish_its_work(index: ServedIndex, catalog: Catalog, work: str, path: str):
+    fill(index, "1.0")
+    if work == "incremental":
+        crawl_full(index.crawler(catalog))
+        fill(index, "2.0")
+    reached, killed = threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def hold(request: Request) -> None:
+        """Holds the third request of the one that is to be killed."""
+        if path in request.url.path and "killed@" in request.headers["user-agent"]:
+            seen.append(request.url.path)
+            if len(seen) >= 3:
+                reached.set()
+                killed.wait(30)
+
+    index.faults = hold
+    with worker(index, catalog, work, "killed") as victim, worker(index, catalog, work, "other") as other:
+        begin(victim)
+        assert reached.wait(30)
+        begin(other)
+        victim.kill()
+        victim.wait(10)
+        killed.set()
+        assert other.wait(60) == 0
+    assert live(catalog) == index.shown()
+    assert catalog_status(catalog).complete_serial == index.serial
+    counts = attempts_of(catalog)
+    assert all(count[Outcome.DATA] == 1 and set(count) <= {Outcome.DATA, ABANDONED} for count in counts.values())
+    abandoned = sum(count[ABANDONED] for count in counts.values())
+    with catalog.read() as connection:
+        abandoned += connection.scalar(select(func.count()).where(visit_statuses.c.text == ABANDONED_VISIT))
+    assert 0 < abandoned <= 4
+    assert_nothing_is_left(catalog)
+
+
+def test_a_worker_waits_for_what_others_do_and_takes_over_what_they_leave(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    index.faults = lambda request: claim_for_somebody() if "/simple/one" in request.url.path else None
+
+    def claim_for_somebody() -> None:
+        """The visit that is under way is no longer that of who asks; and who has it now dies soon."""
+        index.faults = None
+        with catalog.write() as connection:
+            soon = catalog.clock() + 0.3
+            connection.execute(update(visit_queue).values(claimed_by="somebody", claimed_until=soon))
+
+    result = crawl_full(index.crawler(catalog))
+    assert (result.visits.done, result.visits.lost) == (1, 1)
+    assert live(catalog) == index.shown()
+
+
+def test_what_is_lost_while_it_is_read_is_dropped_and_counted(index: ServedIndex, catalog: Catalog):
+    wheel = index.wheel("one", "1.0")
+
+    def claim_for_somebody() -> None:
+        index.faults = None
+        with catalog.write() as connection:
+            soon = catalog.clock() + 0.3
+            connection.execute(update(read_queue).values(claimed_by="somebody", claimed_until=soon))
+
+    index.faults = lambda request: claim_for_somebody() if wheel in request.url.path else None
+    result = crawl_full(index.crawler(catalog))
+    assert (result.reads.data, result.reads.lost) == (1, 1)
+    assert attempts_of(catalog)[wheel] == Counter([Outcome.DATA, ABANDONED])
+
+
+def test_what_kills_its_workers_is_given_up(index: ServedIndex, catalog: Catalog):
+    wheel = index.wheel("one", "1.0")
+    crawler = index.crawler(catalog, max_attempts=2)
+
+    def claim_for_somebody(request: Request) -> None:
+        if wheel in request.url.path:
+            with catalog.write() as connection:
+                connection.execute(
+                    update(read_queue)
+                    .where(read_queue.c.claimed_by.is_not(None))
+                    .values(claimed_by="somebody", claimed_until=0)
+                )
+
+    index.faults = claim_for_somebody
+    result = crawl_full(crawler)
+    assert (result.reads.gave_up, catalog_status(catalog).complete_serial) == (1, index.serial)
+    assert attempts_of(catalog)[wheel][ABANDONED] == 2
+    with catalog.read() as connection:
+        given_up = select(distribution_data.c.error_kind).where(distribution_data.c.outcome == Outcome.GAVE_UP)
+        assert connection.scalars(given_up).all() == ["worker died"]
+
+
+def test_claims_are_renewed_while_they_are_worked_on(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    renewed = threading.Event()
+    crawler = index.crawler(catalog, claim_lease_s=0.3)
+
+    def wait_for_renewal(request: Request) -> None:
+        if "/simple/one" not in request.url.path:
+            return
+        first = None
+        while not renewed.wait(0.02):
+            with catalog.read() as connection:
+                until = connection.scalar(select(visit_queue.c.claimed_until))
+            first = first or until
+            if until > first + 0.3:
+                renewed.set()
+
+    index.faults = wait_for_renewal
+    assert crawl_full(crawler).visits.lost == 0
+    assert renewed.is_set()
+
+
+def test_what_is_claimed_is_given_back_at_an_orderly_end(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    with claiming(crawler) as first, claiming(crawler) as second:
+        assert first != second
+
+    def fail(request: Request) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        crawl_full(index.crawler(catalog, report=lambda progress: fail(None) if progress.stage == "reads" else None))
+    with catalog.read() as connection:
+        assert connection.scalar(select(func.count()).where(read_queue.c.claimed_by.is_not(None))) == 0
+    crawl_full(crawler)
+    crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
