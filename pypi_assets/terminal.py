@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -26,6 +26,11 @@ PLAIN_PROGRESS_EVERY_S = 5.0
 def local_time(unix_seconds: float | None) -> str | None:
     """ISO 8601 in the local time zone, to the second."""
     return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds).astimezone().isoformat("T", "seconds")
+
+
+def utc_time(unix_seconds: float | None) -> str | None:
+    """ISO 8601 in UTC, to the second."""
+    return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def print_json(value: object) -> None:

@@ -230,6 +230,43 @@ def test_ranges_are_shown_with_what_is_missing(
     assert "set PYPI_ASSETS_INDEX_URL back" in commands.done("ranges").stderr
 
 
+def test_a_project_has_a_story_and_visits(commands: Commands, index: ServedIndex) -> None:
+    first = index.wheel("Demo", "1.0")
+    commands.done("crawl", "full")
+    baseline = index.serial
+    broken = index.raw("demo-2.0-py3-none-any.whl", b"no zip")
+    index.history.yank("demo", "1.0")
+    commands.done("crawl", "incremental")
+    told = [line.split("\t") for line in commands.done("history", "demo").stdout.splitlines()]
+    assert [(serial, what, live, away) for serial, _, what, live, away in told] == [
+        (str(baseline), f"there since before the first known event: {first}", "+1", ""),
+        (str(baseline), f"visit 1 (crawl:1): full, page of serial {baseline}, 1 files", "", ""),
+        (str(index.serial - 1), f"{broken} uploaded: error: corrupt archive", "+1", ""),
+        (str(index.serial), "release 1.0 yanked; 1 files yanked", "", ""),
+        (
+            str(index.serial),
+            f"visit 2 (range:{baseline}-{index.serial}): full, page of serial {index.serial}, 2 files",
+            "",
+            "",
+        ),
+    ]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", told[-1][1])
+    story = commands.json("history", "demo")
+    assert [(entry["kind"], entry["live"]) for entry in story if entry["live"]] == [
+        ("baseline", [first]),
+        ("add file", [broken]),
+    ]
+    ignored = [entry for entry in commands.json("history", "demo", "--all") if entry not in story]
+    assert {(entry["kind"], entry["text"]) for entry in ignored} == {("ignored", "new release")}
+    visits = commands.json("visits", "demo")
+    assert [(one["visit"], one["outcome"], one["files"]) for one in visits] == [(1, "full", 1), (2, "full", 2)]
+    assert commands.done("visits", "demo").stdout.startswith(f"1\tcrawl:1\t1\t{visits[0]['started_at']}\tfull\t")
+    differences = commands.json("visits", "demo", "--compare", 1, 2)
+    assert [(one["filename"], one["change"]) for one in differences] == [(first, "yanked"), (broken, "came")]
+    message = commands.refused("visits", "demo", "--compare", 1, 7)
+    assert message == "Error: Demo has no visit 7; see `pypi-assets visits Demo`\n"
+
+
 def test_dumps_that_the_catalog_has_forgotten_are_entered_again(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
@@ -496,6 +533,8 @@ def test_the_commands_are_these() -> None:
         "lookup module",
         "lookup project",
         "files",
+        "history",
+        "visits",
         "ranges",
         "failures list",
         "failures retry",
@@ -635,6 +674,10 @@ def test_what_is_unknown_is_an_empty_answer_with_a_clear_sentence(commands: Comm
         ("lookup", "project", "nope"): f"no distribution of nope is known as of serial {serial}",
         ("lookup", "project", "demo==9"): f"no distribution of demo in version 9 is known as of serial {serial}",
         ("files", "--project", "nope"): "the catalog knows no project nope",
+        ("history", "nope"): "the catalog knows no project nope",
+        ("visits", "nope"): "the catalog knows no project nope",
+        ("visits", "nope", "--compare", 1, 2): "the catalog knows no project nope",
+        ("visits", "demo", "--compare", 1, 1): "visits 1 and 1 of demo saw the same files",
     }.items():
         result = commands.done(*arguments)
         assert (result.stdout, result.stderr) == ("", f"{sentence}\n")

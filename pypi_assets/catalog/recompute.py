@@ -4,10 +4,8 @@ Many projects at once, with as many statements as one project takes. Each projec
 of it, by the rules of state.py; only the rows that differ are written.
 """
 
-import json
-import zlib
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +17,7 @@ from pypi_assets.catalog.ledger import Seals, lock_state, seals
 from pypi_assets.catalog.projects import Project
 from pypi_assets.catalog.read_queue import queue_reads
 from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.snapshots import read_snapshots
 from pypi_assets.catalog.state import FileHistory, Interval, SeenPage, file_histories
 from pypi_assets.catalog.tables import (
     changes,
@@ -26,7 +25,6 @@ from pypi_assets.catalog.tables import (
     distributions,
     live_intervals,
     releases,
-    snapshots,
     visit_statuses,
     visits,
     yanked_intervals,
@@ -63,8 +61,8 @@ def recompute(connection: Connection, projects: Sequence[Project], pages: Mappin
         events=events_by_project(connection, ids),
         sightings=_sightings(connection, ids),
         files=_files(connection, ids),
-        live=_intervals(connection, live_intervals, ids),
-        yanked=_intervals(connection, yanked_intervals, ids),
+        live=intervals_of_projects(connection, live_intervals, ids),
+        yanked=intervals_of_projects(connection, yanked_intervals, ids),
     )
     computed = [_compute(project, pages.get(project.id), stored) for project in projects]
     release_ids = _release_ids(connection, computed)
@@ -221,20 +219,13 @@ def _sightings(connection: Connection, project_ids: Sequence[int]) -> dict[int, 
         .where(visits.c.project_id.in_(project_ids), visit_statuses.c.snapshot_id.is_not(None))
         .order_by(visit_statuses.c.id)
     ).all()
-    shown = _snapshots(connection, {row.snapshot_id for row in rows})
+    shown = {
+        snapshot_id: {filename: yanked for filename, _, yanked in snapshot.files}
+        for snapshot_id, snapshot in read_snapshots(connection, {row.snapshot_id for row in rows})
+    }
     found: dict[int, list[_Sighting]] = {project_id: [] for project_id in project_ids}
     for row in rows:
         found[row.project_id].append(_Sighting(row.page_serial, row.seen_through, shown[row.snapshot_id]))
-    return found
-
-
-def _snapshots(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, dict[str, bool]]:
-    """What each snapshot shows: of each filename, whether it is yanked."""
-    found: dict[int, dict[str, bool]] = {}
-    for ids in at_a_time(sorted(snapshot_ids)):
-        rows = connection.execute(select(snapshots.c.id, snapshots.c.content).where(snapshots.c.id.in_(ids)))
-        for snapshot_id, content in rows:
-            found[snapshot_id] = {name: yanked for name, _, yanked in json.loads(zlib.decompress(content))}
     return found
 
 
@@ -261,7 +252,10 @@ def _files(connection: Connection, project_ids: Sequence[int]) -> dict[int, dict
     return found
 
 
-def _intervals(connection: Connection, table: Table, project_ids: Sequence[int]) -> dict[int, tuple[Interval, ...]]:
+def intervals_of_projects(
+    connection: Connection, table: Table, project_ids: Sequence[int]
+) -> dict[int, tuple[Interval, ...]]:
+    """The stored intervals of the projects' files, in order, by the id of the distribution."""
     rows = connection.execute(
         select(table.c.distribution_id, table.c.start, table.c.end)
         .join(distributions, distributions.c.id == table.c.distribution_id)

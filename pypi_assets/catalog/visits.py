@@ -4,9 +4,6 @@ A visit is never updated: statuses are appended to it, and the latest one tells 
 project is in recompute.py.
 """
 
-import hashlib
-import json
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,13 +11,14 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, bindparam, exists, func, insert, or_, select, update
 
-from pypi_assets.catalog.database import at_a_time, insert_missing, storable
+from pypi_assets.catalog.database import at_a_time, storable
 from pypi_assets.catalog.events import events_through
 from pypi_assets.catalog.projects import Project
 from pypi_assets.catalog.reads import Outcome
 from pypi_assets.catalog.recompute import recompute
-from pypi_assets.catalog.tables import distribution_data, distributions, projects, snapshots, visit_statuses, visits
-from pypi_assets.index.models import IndexFile, ProjectPage
+from pypi_assets.catalog.snapshots import snapshot_content, store_snapshots
+from pypi_assets.catalog.tables import distribution_data, distributions, projects, visit_statuses, visits
+from pypi_assets.index.models import ProjectPage
 
 
 class VisitStatus(StrEnum):
@@ -129,7 +127,7 @@ def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: f
     for verdict in verdicts:
         if verdict.page is not None or verdict.status == VisitStatus.NOT_FOUND:
             page = verdict.page
-            contents.append(_snapshot(() if page is None else page.files))
+            contents.append(snapshot_content(() if page is None else page.files))
             seen.append(
                 {
                     "visit_id": verdict.visit_id,
@@ -142,7 +140,7 @@ def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: f
         if verdict.status in _WITHOUT_PAGE:
             text = None if verdict.text is None else storable(verdict.text)
             failed.append({"visit_id": verdict.visit_id, "at": now, "status": verdict.status, "text": text})
-    snapshot_ids = _store_snapshots(connection, contents)
+    snapshot_ids = store_snapshots(connection, contents)
     if seen:
         rows = [row | {"snapshot_id": snapshot_ids[content]} for row, content in zip(seen, contents, strict=True)]
         connection.execute(insert(visit_statuses), rows)
@@ -188,28 +186,3 @@ def _lock_projects(connection: Connection, project_ids: Sequence[int]) -> None:
     if connection.dialect.name != "sqlite":
         locked = select(projects.c.id).where(projects.c.id.in_(project_ids)).order_by(projects.c.id)
         connection.execute(locked.with_for_update(key_share=True))
-
-
-def _snapshot(files: Iterable[IndexFile]) -> bytes:
-    shown = sorted(((file.filename, file.sha256, file.yanked) for file in files), key=lambda entry: entry[0])
-    return json.dumps(shown, separators=(",", ":")).encode()
-
-
-def _store_snapshots(connection: Connection, contents: Iterable[bytes]) -> dict[bytes, int]:
-    """Stores those of `contents` that are not there yet; returns the id of each."""
-    digests = {content: hashlib.sha256(content).hexdigest() for content in contents}
-    found = _find_snapshots(connection, digests.values())
-    new = {digest: content for content, digest in digests.items() if digest not in found}
-    insert_missing(
-        connection, snapshots, [{"sha256": digest, "content": zlib.compress(new[digest])} for digest in sorted(new)]
-    )
-    found |= _find_snapshots(connection, new)
-    return {content: found[digest] for content, digest in digests.items()}
-
-
-def _find_snapshots(connection: Connection, digests: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for wanted in at_a_time(digests):
-        rows = connection.execute(select(snapshots.c.sha256, snapshots.c.id).where(snapshots.c.sha256.in_(wanted)))
-        found.update((sha256, snapshot_id) for sha256, snapshot_id in rows)
-    return found

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import click
 from sqlalchemy.engine import make_url
@@ -10,20 +11,35 @@ from sqlalchemy.engine import make_url
 from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.answers import answerable_serial, live_files
 from pypi_assets.catalog.crawls import followed_index
+from pypi_assets.catalog.past_visits import compare_visits, past_visits
 from pypi_assets.catalog.projects import find_project
 from pypi_assets.catalog.range_states import range_statuses
 from pypi_assets.catalog.rows import project_rows_at, providing_releases
+from pypi_assets.catalog.stories import VISIT, read_story
 from pypi_assets.cli.opening import opened_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.dumps.rows import as_dumped
+from pypi_assets.index.actions import Action
 from pypi_assets.index.urls import redact
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.readers import Answer, Reader, module_answer, project_answer
 from pypi_assets.settings import load_settings
 from pypi_assets.status import Status, ask_last_serial, read_status, status_to_json
-from pypi_assets.terminal import local_time, plain, print_facts, print_json, print_rows, say
+from pypi_assets.terminal import (
+    local_time,
+    plain,
+    print_facts,
+    print_json,
+    print_json_rows,
+    print_rows,
+    print_table,
+    say,
+    utc_time,
+)
 
 _SHOWN_COMPLETE_RANGES = 10
+_VISIT_COLUMNS = ("visit", "scope", "attempt", "started_at", "outcome", "page_serial", "files", "snapshot", "text")
+_DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
 _AT_SERIAL = click.option(
     "--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published."
@@ -155,6 +171,56 @@ def files_command(project: str | None, at_serial: int | None, as_json: bool) -> 
             say(f"no distribution {f'of {project} ' if project else ''}is live at serial {serial}")
 
 
+@command("history", "requests --all")
+@click.argument("project")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also events that change no files: roles, renames and the like."
+)
+@JSON
+def history_command(project: str, everything: bool, as_json: bool) -> None:
+    """The story of PROJECT: what happened to it at which serial, and the visits of its page."""
+    with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
+        known = find_project(connection, project)
+        story = [] if known is None else read_story(connection, known)
+    rows = [asdict(entry) | {"at": utc_time(entry.at)} for entry in story if everything or entry.kind != Action.IGNORED]
+    if as_json:
+        print_json_rows(rows)
+    else:
+        print_table(("serial", "time", "what", "live", "away"), map(_told_entry, rows))
+    if known is None:
+        say(f"the catalog knows no project {project}")
+
+
+def _told_entry(row: dict[str, Any]) -> tuple[object, ...]:
+    outcome = "" if row["kind"] == VISIT else row["outcome"]
+    what = ": ".join(part for part in (row["text"], outcome, row["error"]) if part)
+    flags = [f"{len(row[flag])} files {flag}" for flag in ("yanked", "unyanked") if row[flag]]
+    counts = (f"+{len(row['live'])}" if row["live"] else "", f"-{len(row['away'])}" if row["away"] else "")
+    return (row["serial"], row["at"], "; ".join([what, *flags]), *counts)
+
+
+@command("visits", "requests --compare 1 3")
+@click.argument("project")
+@click.option("--compare", type=click.IntRange(1), nargs=2, help="How the files that two visits saw differ.")
+@JSON
+def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool) -> None:
+    """The visits of PROJECT's page and what came of them, or how the files that two of them saw differ."""
+    rows: list[dict[str, Any]] = []
+    nothing = f"the catalog knows no project {project}"
+    with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
+        known = find_project(connection, project)
+        if known and compare:
+            rows = [asdict(difference) for difference in compare_visits(connection, known, *compare)]
+            nothing = f"visits {compare[0]} and {compare[1]} of {known.name} saw the same files"
+        elif known:
+            rows = [asdict(visit) for visit in past_visits(connection, known)]
+            nothing = f"{known.name} has not been visited yet"
+    for row in rows:
+        row.update({time: utc_time(row[time]) for time in ("started_at", "ended_at") if time in row})
+    if not print_rows(_DIFFERENCE_COLUMNS if compare else _VISIT_COLUMNS, rows, as_json):
+        say(nothing)
+
+
 @command("ranges", "--all")
 @click.option("--all", "all_ranges", is_flag=True, help="Also those that have long been complete.")
 @JSON
@@ -190,4 +256,4 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
         say("there are no ranges: run `pypi-assets crawl full` first")
 
 
-COMMANDS = (status_command, lookup_group, files_command, ranges_command)
+COMMANDS = (status_command, lookup_group, files_command, history_command, visits_command, ranges_command)

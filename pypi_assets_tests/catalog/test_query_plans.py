@@ -13,7 +13,10 @@ from pypi_assets.catalog.answers import live_files
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.dumps import open_full_dump, open_range_dump, range_dump_rows
 from pypi_assets.catalog.extracts import records_older_than
+from pypi_assets.catalog.past_visits import compare_visits
+from pypi_assets.catalog.projects import find_project
 from pypi_assets.catalog.rows import project_rows_at, providing_releases
+from pypi_assets.catalog.stories import read_story
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.crawl.packs import clean_packs
@@ -81,6 +84,11 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
             [result] = crawl_incremental(crawler)
             list(range_dump_rows(catalog, open_range_dump(catalog, result.serials)))
             list(live_files(catalog, project="project1"))
+            with catalog.read() as connection:
+                project = find_project(connection, "project1")
+                assert project
+                assert read_story(connection, project)
+                assert compare_visits(connection, project, 1, 2)
             assert list(providing_releases(catalog, index.serial, "project1_module"))
             assert list(project_rows_at(catalog, index.serial, "project1"))
             change_extractor_version(catalog)
