@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
+from pypi_assets.catalog.tables import metadata
 from pypi_assets.cli import cli
 from pypi_assets.settings import ENV_PREFIX, Settings
 
@@ -61,3 +62,14 @@ def test_every_rule_that_a_record_can_name_is_explained():
     rules = {rule for source in sources for some in names(named, source) for rule in names(r'"([^"]+)"', some)}
     assert len(rules) > 30
     assert [name for name in sorted(rules) if f"`{name}`" not in text] == []
+
+
+def test_every_table_is_told_of():
+    [section] = re.findall(r"## The catalog\n(.*?)\n## ", (ROOT / "docs" / "formats.md").read_text(), re.DOTALL)
+    told = [
+        name
+        for line in section.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    ]
+    assert sorted(told) == sorted(metadata.tables)
