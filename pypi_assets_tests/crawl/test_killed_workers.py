@@ -1,0 +1,104 @@
+"""Rule 7 at random: processes that follow an index together are killed at any moment, and what is left is done.
+
+KILLED_HISTORIES says how many histories are tried.
+"""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
+from pypi_assets.catalog.answers import catalog_status
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.ledger import ledger
+from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.settings import load_settings
+from pypi_assets_tests.crawl.test_exactness import PROJECTS, VERSIONS, do
+from pypi_assets_tests.served_index import ServedIndex, live, served_index
+
+HISTORIES = int(os.environ.get("KILLED_HISTORIES", "3"))
+KINDS = (
+    *["wheel"] * 8,
+    *["sdist"] * 6,
+    *["remove_file", "remove_release", "remove_project", "yank", "unyank", "quarantine", "unquarantine"],
+    *["quarantine_release", "unquarantine_release"],
+)
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload([__name__])
+
+
+def follow(index_url: str, database_url: str, storage_url: str, work: str) -> None:
+    """What a process does: a crawl, as the settings put it together."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    settings = load_settings(
+        index_url=index_url,
+        database_url=database_url,
+        storage_url=storage_url,
+        requests_per_second=10_000,
+        max_connections=2,
+        request_attempts=1,
+        range_events=10,
+        retry_pause_s=0.01,
+        retry_deadline_s=5,
+    )
+    catalog = catalog_from(settings)
+    with readers_from(settings) as readers:
+        crawler = crawler_from(settings, index_from(settings, catalog), catalog, storage_from(settings), readers)
+        {"full": crawl_full, "incremental": crawl_incremental}[work](crawler)
+
+
+def change(index: ServedIndex, chance: random.Random, count: int) -> None:
+    for _ in range(count):
+        do(index, chance.choice(KINDS), chance.choice(PROJECTS), chance.choice(VERSIONS))
+
+
+def follow_and_die(index: ServedIndex, database_url: str, work: str, chance: random.Random) -> None:
+    """Two or three processes do the work; each is killed after a while, or lives to its end."""
+    started = []
+    for _ in range(chance.choice([2, 3])):
+        arguments = (index.url, database_url, index.storage.url, work)
+        process = _processes.Process(target=follow, args=arguments)
+        process.start()
+        lifetime = chance.choice([None, *[chance.uniform(0.05, 1.0)] * 3])
+        started.append((process, None if lifetime is None else time.monotonic() + lifetime))
+    for process, dies_at in sorted(started, key=lambda pair: pair[1] or float("inf")):
+        process.join(60 if dies_at is None else max(dies_at - time.monotonic(), 0))
+        if dies_at is not None:
+            process.kill()
+        process.join(60)
+        assert process.exitcode in {0, 1, -signal.SIGKILL}
+
+
+def a_history(folder: Path, database_url: str, seed: int) -> None:
+    chance = random.Random(seed)
+    with served_index(folder) as index:
+        change(index, chance, 8)
+        follow_and_die(index, database_url, "full", chance)
+        catalog = open_catalog(database_url)
+        crawl_full(index.crawler(catalog))
+        shown = {}
+        for _ in range(2):
+            change(index, chance, 8)
+            shown[index.serial] = index.shown()
+            follow_and_die(index, database_url, "incremental", chance)
+        crawl_incremental(index.crawler(catalog))
+        shown[index.serial] = index.shown()
+        status = catalog_status(catalog)
+        assert (status.complete_serial, status.ledger_faults) == (index.serial, ())
+        assert status.outcomes["pending"] == 0
+        with catalog.read() as connection:
+            ends = {entry.serials.end for entry in ledger(connection)}
+        for serial in shown.keys() & ends:
+            assert live(catalog, serial) == shown[serial], f"seed {seed}, serial {serial}"
+        catalog.close()
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_processes_that_are_killed_lose_nothing(catalog: Catalog, tmp_path: Path, seed: int) -> None:
+    a_history(tmp_path / "served", catalog.engine.url.render_as_string(hide_password=False), seed)
