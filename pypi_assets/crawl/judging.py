@@ -13,7 +13,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 from pypi_assets.catalog.events import explained_absences
 from pypi_assets.catalog.queue import TaskState, VisitTask, finish_visits, postpone_visits, still_claimed
 from pypi_assets.catalog.visits import Verdict, VisitStatus, record_verdicts
-from pypi_assets.crawl.changelog import catch_up
+from pypi_assets.crawl.changelog import catch_up, index_serial
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
@@ -66,7 +66,7 @@ def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, Packa
     gone = [one.visit_id for one in fetched if isinstance(one.answer, GoneError)]
     if gone:
         try:
-            last = crawler.index.last_serial()
+            last = index_serial(crawler)
         except PackageIndexError as error:
             failed = dict.fromkeys(gone, error)
         else:

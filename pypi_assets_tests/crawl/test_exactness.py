@@ -83,7 +83,8 @@ def content(catalog: Catalog) -> dict[str, object]:
 def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batches, data):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
         for change in batches[0]:
-            do(index, *change)
+            if not change[0].startswith("quarantine"):  # what it hides then, and is gone before a visit, nothing tells
+                do(index, *change)
         followed, later = (open_catalog(f"sqlite:///{folder}/{name}.sqlite") for name in ("followed", "later"))
         crawl_full(index.crawler(followed))
         crawl_full(index.crawler(later))
