@@ -97,8 +97,9 @@ def crawler_from(
     storage: Storage,
     readers: ReaderPool,
     report: Callable[[Progress], None] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Crawler:
-    """What a crawl works with; `report` hears of its progress."""
+    """What a crawl works with; `report` hears of its progress, `tell` what people should know."""
     crawler = Crawler(
         index=index,
         catalog=catalog,
@@ -106,6 +107,7 @@ def crawler_from(
         readers=readers,
         selection=Selection(frozenset(settings.projects)),
         connections=settings.max_connections,
+        lister=settings.lister,
         range_events=settings.range_events,
         retry_pause_s=settings.retry_pause_s,
         retry_deadline_s=settings.retry_deadline_s,
@@ -113,4 +115,5 @@ def crawler_from(
         in_flight=settings.in_flight,
         claim_lease_s=settings.claim_lease_s,
     )
-    return crawler if report is None else replace(crawler, report=report)
+    crawler = crawler if report is None else replace(crawler, report=report)
+    return crawler if tell is None else replace(crawler, tell=tell)

@@ -4,7 +4,7 @@ import ipaddress
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name, is_normalized_name
@@ -60,6 +60,10 @@ class Settings(BaseSettings):
     changelog_url: Annotated[
         str | None, Field(description="the XML-RPC endpoint's URL; default: /pypi beside the index's /simple/")
     ] = None
+    lister: Annotated[
+        Literal["auto", "xmlrpc", "simple"],
+        Field(description="auto, xmlrpc (the changelog) or simple (the list of projects, while there is no changelog)"),
+    ] = "auto"
     database_url: Annotated[
         str, Field(description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE; default: SQLite in home")
     ] = ""

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pypi_assets.assembly import catalog_from, index_from, storage_from
 from pypi_assets.catalog.answers import CatalogStatus, catalog_status
 from pypi_assets.catalog.dumps import Dump, DumpKind, committed_dumps
+from pypi_assets.catalog.ledger import SIMPLE
 from pypi_assets.catalog.reads import Outcome
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.index.errors import PackageIndexError
@@ -28,7 +29,8 @@ class NewestVersion:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How each stage stands. `index_serial` is None, and `index_error` says why, where the index did not answer."""
+    """How each stage stands. `index_serial` is None, and `index_error` says why, where the index did not answer. While
+    the changelog is off it is that of the list of projects that was looked at last."""
 
     catalog: CatalogStatus
     index_serial: int | None
@@ -66,6 +68,11 @@ class Status:
         """What stands in the way of all being well, each with what to do; empty where nothing does."""
         catalog, complete = self.catalog, self.catalog.complete_serial
         lines = [error for error in (self.index_error, self.storage_error) if error]
+        if catalog.changelog_trouble and catalog.is_changelog_off:
+            lines.append(
+                f"the changelog is off: {catalog.changelog_trouble.text}; the list of projects is followed in its"
+                " place, and tells no events (PYPI_ASSETS_LISTER says which is followed)"
+            )
         lines += [f"the ledger is broken: {fault}" for fault in catalog.ledger_faults]
         if catalog.open_crawl is not None:
             lines.append("a full crawl is open: `pypi-assets crawl full` goes on with it")
@@ -91,12 +98,15 @@ def read_status(settings: Settings) -> Status:
     finally:
         catalog.close()
     index_serial, index_error = ask_last_serial(settings, status.index_url)
+    if settings.lister == SIMPLE or status.is_changelog_off:
+        index_serial, index_error = status.listed_serial, None
     leveldbs, storage_error = _newest_versions(settings)
     return Status(status, index_serial, index_error, tuple(dumps), cover_of(dumps), leveldbs, storage_error)
 
 
 def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
-    """The index's last serial, or why it is not known. It is asked once, and not for long."""
+    """The index's last serial, or why it is not known. It is asked once, and not for long; not at all where only the
+    list of projects is followed."""
     hasty = settings.model_copy(
         update={
             "request_attempts": 1,
@@ -104,6 +114,8 @@ def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | Non
             "read_timeout_s": min(settings.read_timeout_s, _PATIENCE_S),
         }
     )
+    if settings.lister == SIMPLE:
+        return None, None
     try:
         with index_from(hasty) as index:
             if followed not in {None, index.index_url}:
@@ -136,6 +148,8 @@ def status_to_json(status: Status, *, expected_end: str | None, last_full_crawl:
         "index_serial": status.index_serial,
         "lag": status.lag,
         "index_error": status.index_error,
+        "changelog_off": catalog.is_changelog_off,
+        "inexact_spans": [span.key for span in catalog.inexact_spans],
         "exact_from": catalog.exact_from,
         "events_through": catalog.events_through,
         "open_ranges": catalog.open_ranges,

@@ -22,6 +22,7 @@ WRONG = {
         "http://[::1/simple/",
     ],
     "changelog_url": ["index.example.org/pypi", "https://index.example.org/pypi#top"],
+    "lister": ["both", "XMLRPC"],
     "database_url": [
         "mysql://localhost/catalog",
         "catalog.sqlite",
@@ -66,6 +67,7 @@ RIGHT = {
         "https://user:secret@index.example.org/team/simple/",
     ),
     "changelog_url": ("https://index.example.org/xmlrpc", "https://index.example.org/xmlrpc"),
+    "lister": ("simple", "simple"),
     "database_url": ("postgresql://user@host/catalog", "postgresql://user@host/catalog"),
     "storage_url": ("s3://bucket/some/prefix/", "s3://bucket/some/prefix"),
     "contact": ("https://example.org/about", "https://example.org/about"),

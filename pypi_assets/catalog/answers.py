@@ -8,7 +8,8 @@ from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or
 
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.ledger import RangeState, complete_serial, ledger
+from pypi_assets.catalog.ledger import RangeState, complete_serial, inexact_spans, ledger
+from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed_serial
 from pypi_assets.catalog.queue import TaskState, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.read_queue import count_pending_reads
@@ -74,6 +75,13 @@ class CatalogStatus:
     last_crawl_completed_at: float | None
     index_url: str | None
     ledger_faults: tuple[str, ...]
+    changelog_trouble: ChangelogTrouble | None
+    inexact_spans: tuple[SerialRange, ...]
+    listed_serial: int | None
+
+    @property
+    def is_changelog_off(self) -> bool:
+        return self.changelog_trouble is not None and self.changelog_trouble.is_off
 
 
 def catalog_status(catalog: Catalog) -> CatalogStatus:
@@ -105,6 +113,9 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             last_crawl_completed_at=None if completed is None else completed.completed_at,
             index_url=None if state is None else state.index_url,
             ledger_faults=tuple(ledger_faults(connection)),
+            changelog_trouble=None if state is None else changelog_trouble(connection, state.index_url),
+            inexact_spans=tuple(inexact_spans(connection)),
+            listed_serial=None if state is None else last_listed_serial(connection, state.index_url),
         )
 
 
@@ -159,8 +170,17 @@ def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
             raise CatalogError("no full crawl is complete yet, so nothing can be told: run `pypi-assets crawl full`")
         complete = complete_serial(connection)
         exact_from = connection.scalar(select(catalog_state.c.exact_from)) or 0
-    if serial is None or exact_from <= serial <= complete:
-        return complete if serial is None else serial
+        spans = [] if serial is None else inexact_spans(connection, around=serial)
+    if serial is None:
+        return complete
+    if exact_from <= serial <= complete and spans:
+        raise CatalogError(
+            f"nothing can be told of serial {serial}: the list of projects told what changed between the serials"
+            f" {spans[0].start} and {spans[-1].end}, and no events are known of that time; ask for one of the two, or"
+            " follow the changelog once it answers (`pypi-assets crawl incremental`)"
+        )
+    if exact_from <= serial <= complete:
+        return serial
     if exact_from > complete:
         raise CatalogError(
             f"nothing can be told of serial {serial} yet: the catalog is exact from serial {exact_from} on, and"

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, exists, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
-from pypi_assets.catalog.events import events_since
+from pypi_assets.catalog.events import events_since, events_through
 from pypi_assets.catalog.ledger import ask_range, complete_range, last_asked_serial, lock_state
+from pypi_assets.catalog.listings import has_live_files, is_any_unseen
 from pypi_assets.catalog.projects import Selection, enter_projects, project_ids, project_shard
 from pypi_assets.catalog.queue import crawl_scope, is_visit_pending, queue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.read_queue import is_read_pending
 from pypi_assets.catalog.tables import (
     catalog_state,
-    distributions,
     full_crawls,
-    live_intervals,
     projects,
     visit_queue,
     visit_statuses,
@@ -127,12 +126,15 @@ def list_projects(
     listed_serial: int | None,
     *,
     with_history: bool = False,
+    is_all: bool = False,
 ) -> CrawlListing:
     """Enters the index's projects and queues a visit of each; also of those that have live files and are not listed.
 
     `listed_serial` is the index's serial when the list was made: what it leaves out may have been there before.
-    `with_history` says that the events since serial 0 are stored, and that what they change is queued already.
+    `with_history` says that the events since serial 0 are stored, and that what they change is queued already; `is_all`
+    that the list is all that is known, since the changelog is off.
     """
+    told_at = listed_serial if is_all else None
     chunk: dict[str, ListedProject] = {}
     missing = set(crawl.selection.names)
     for project in listed:
@@ -141,21 +143,17 @@ def list_projects(
             missing.discard(normalized)
             chunk[normalized] = project
         if len(chunk) >= _LISTED_AT_A_TIME:
-            _enter_listed(catalog, crawl, chunk)
+            _enter_listed(catalog, crawl, chunk, told_at)
             chunk = {}
-    _enter_listed(catalog, crawl, chunk)
+    _enter_listed(catalog, crawl, chunk, told_at)
     with catalog.write() as connection:
         unlisted = connection.execute(
             select(projects.c.id, projects.c.shard).where(
-                exists().where(
-                    distributions.c.project_id == projects.c.id,
-                    live_intervals.c.distribution_id == distributions.c.id,
-                    live_intervals.c.end.is_(None),
-                ),
+                has_live_files(),
                 ~exists().where(visit_queue.c.scope == crawl.scope, visit_queue.c.project_id == projects.c.id),
             )
         )
-        queue_visits(connection, crawl.scope, [(row.id, row.shard, 0) for row in unlisted])
+        queue_visits(connection, crawl.scope, [(row.id, row.shard, 0) for row in unlisted], unlisted_at=told_at)
         connection.execute(
             update(full_crawls)
             .where(full_crawls.c.id == crawl.id)
@@ -164,17 +162,30 @@ def list_projects(
         return CrawlListing(scope_progress(connection, crawl.scope).total, tuple(sorted(missing)))
 
 
-def _enter_listed(catalog: Catalog, crawl: FullCrawl, listed: Mapping[str, ListedProject]) -> None:
+def _enter_listed(
+    catalog: Catalog, crawl: FullCrawl, listed: Mapping[str, ListedProject], listed_at: int | None
+) -> None:
     if not listed:
         return
     with catalog.write() as connection:
+        through = events_through(connection)
         known_since = 0 if events_since(connection) == 0 else crawl.serial
-        enter_projects(connection, ((project.name, known_since) for project in listed.values()))
-        tasks = [
-            (project_id, project_shard(normalized), min(listed[normalized].last_serial or 0, crawl.serial))
-            for normalized, project_id in project_ids(connection, list(listed)).items()
-        ]
-        queue_visits(connection, crawl.scope, tasks)
+        serials = {normalized: project.last_serial or 0 for normalized, project in listed.items()}
+        enter_projects(
+            connection,
+            (
+                (project.name, min(known_since, through) if serials[normalized] > through else known_since)
+                for normalized, project in listed.items()
+            ),
+        )
+        ids = project_ids(connection, list(listed))
+        for is_newer in (False, True):  # than the crawl: its page is then asked for as of the crawl's serial
+            tasks = [
+                (project_id, project_shard(normalized), min(serials[normalized], crawl.serial))
+                for normalized, project_id in ids.items()
+                if (serials[normalized] > crawl.serial) == is_newer
+            ]
+            queue_visits(connection, crawl.scope, tasks, listed_at=None if is_newer else listed_at)
 
 
 def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
@@ -199,7 +210,8 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
         if current.with_history:
             connection.execute(update(catalog_state).values(exact_from=0))
         elif before is None or before.selection != crawl.selection:  # of projects new to the catalog no more is known
-            seen = (crawl.serial, current.listed_serial or 0, greatest_page_serial or 0)
+            at = max(crawl.serial, current.listed_serial or 0) + is_any_unseen(connection, crawl.scope)
+            seen = (at, greatest_page_serial or 0)
             connection.execute(update(catalog_state).values(exact_from=max(seen)))
         if before is None and crawl.serial > 0:
             complete_range(connection, SerialRange(0, crawl.serial), now)

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.ledger import RangeState, complete_serial, lock_state, require_range, seal
+from pypi_assets.catalog.ledger import RangeState, complete_serial, inexact_spans, lock_state, require_range, seal
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.rows import rows_at, stream_rows
 from pypi_assets.catalog.tables import (
@@ -112,6 +112,11 @@ def require_exact(connection: Connection) -> int:
         raise DumpError(
             f"the full crawl saw pages as new as serial {state['exact_from']}, and ranges are complete only up to"
             f" {serial}: follow the changelog first (pypi-assets crawl incremental)"
+        )
+    if spans := inexact_spans(connection, around=serial):
+        raise DumpError(
+            f"the catalog is complete up to serial {serial}, and pages as new as serial {spans[-1].end} were seen while"
+            " no events are known: follow the index further first (pypi-assets crawl incremental)"
         )
     return serial
 

@@ -35,21 +35,20 @@ def events_since(connection: Connection) -> int:
 
 
 def store_events(
-    catalog: Catalog, page: Sequence[ChangelogEvent], after: int, through: int, selection: Selection
+    connection: Connection, page: Sequence[ChangelogEvent], after: int, through: int, selection: Selection
 ) -> None:
     """Stores one page of the changelog, which holds all events with `after` < serial <= `through`.
 
     Events that are there already stay as they are. Raises CatalogError where `after` would leave a gap.
     """
-    with catalog.write() as connection:
-        state = lock_state(connection, exclusive=True)
-        if after > state["events_through"]:
-            raise CatalogError(
-                f"events are stored up to serial {state['events_through']}, so a page after {after} leaves a gap"
-            )
-        _insert_events(connection, [event for event in page if event.serial <= through], selection)
-        if through > state["events_through"]:
-            connection.execute(update(catalog_state).values(events_through=through))
+    state = lock_state(connection, exclusive=True)
+    if after > state["events_through"]:
+        raise CatalogError(
+            f"events are stored up to serial {state['events_through']}, so a page after {after} leaves a gap"
+        )
+    _insert_events(connection, [event for event in page if event.serial <= through], selection)
+    if through > state["events_through"]:
+        connection.execute(update(catalog_state).values(events_through=through))
 
 
 def store_earlier_events(

@@ -14,6 +14,10 @@ from pypi_assets.catalog.database import CatalogError, storable
 from pypi_assets.catalog.ranges import RangeError, SerialRange
 from pypi_assets.catalog.tables import catalog_state, serial_ranges
 
+XMLRPC = "xmlrpc"
+SIMPLE = "simple"
+"""The listers that bring ranges: of those of `simple` the projects are known that changed, and no events."""
+
 
 class RangeState(StrEnum):
     ASKED = "asked"
@@ -26,7 +30,11 @@ class UnknownRangeError(RangeError):
 
 @dataclass(frozen=True, slots=True)
 class LedgerRange:
-    """One range of the ledger. Times are unix seconds. `error_text` says what ended the last worker's work on it."""
+    """One range of the ledger. Times are unix seconds. `error_text` says what ended the last worker's work on it.
+
+    `lister` is who brought it, None where that was a full crawl. No event is known of the serials between the range's
+    start and `exact_from`, if that is not None, so nothing can be told of them.
+    """
 
     serials: SerialRange
     state: RangeState
@@ -35,6 +43,8 @@ class LedgerRange:
     begun_at: float | None
     error_text: str | None
     completed_at: float | None
+    lister: str | None
+    exact_from: int | None
 
 
 def lock_state(connection: Connection, *, exclusive: bool) -> RowMapping:
@@ -74,12 +84,14 @@ def last_asked_serial(connection: Connection) -> int:
     return int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
 
 
-def ask_range(connection: Connection, end: int, now: float) -> SerialRange | None:
+def ask_range(connection: Connection, end: int, now: float, lister: str | None = None) -> SerialRange | None:
     """Brings the next range into being, from the end of the last one to `end`; None where `end` is not beyond it."""
-    return next(iter(ask_ranges(connection, [end], now)), None)
+    return next(iter(ask_ranges(connection, [end], now, lister)), None)
 
 
-def ask_ranges(connection: Connection, ends: Iterable[int], now: float) -> list[SerialRange]:
+def ask_ranges(
+    connection: Connection, ends: Iterable[int], now: float, lister: str | None = XMLRPC
+) -> list[SerialRange]:
     """Brings the next ranges into being, from the end of the last one to each of `ends`, which ascend."""
     lock_state(connection, exclusive=True)
     start = last_asked_serial(connection)
@@ -90,7 +102,8 @@ def ask_ranges(connection: Connection, ends: Iterable[int], now: float) -> list[
             start = end
     if asked:
         rows = [{"start": serials.start, "end": serials.end} for serials in asked]
-        connection.execute(insert(serial_ranges).values(state=RangeState.ASKED, sealed=False, asked_at=now), rows)
+        born = insert(serial_ranges).values(state=RangeState.ASKED, sealed=False, asked_at=now, lister=lister)
+        connection.execute(born, rows)
     return asked
 
 
@@ -127,12 +140,26 @@ def fail_range(connection: Connection, serials: SerialRange, error_text: str) ->
     )
 
 
-def complete_range(connection: Connection, serials: SerialRange, now: float) -> None:
+def complete_range(connection: Connection, serials: SerialRange, now: float, exact_from: int | None = None) -> None:
     connection.execute(
         update(serial_ranges)
         .where(serial_ranges.c.start == serials.start, serial_ranges.c.state != RangeState.COMPLETE)
-        .values(state=RangeState.COMPLETE, completed_at=now, error_text=None)
+        .values(state=RangeState.COMPLETE, completed_at=now, error_text=None, exact_from=exact_from)
     )
+
+
+def inexact_spans(connection: Connection, *, around: int | None = None) -> list[SerialRange]:
+    """Of which serials nothing can be told, since no events are known of them: those above the start of each span and
+    below its end. With `around` only the spans that this serial lies in."""
+    spans = select(serial_ranges.c.start, serial_ranges.c.exact_from).where(serial_ranges.c.exact_from.is_not(None))
+    if around is not None:
+        spans = spans.where(serial_ranges.c.exact_from > around, serial_ranges.c.start < around)
+    return [SerialRange(start, end) for start, end in connection.execute(spans.order_by(serial_ranges.c.start))]
+
+
+def end_inexact_span(connection: Connection, start: int) -> None:
+    """The events of the span that starts there are known now, and so is what follows from them."""
+    connection.execute(update(serial_ranges).where(serial_ranges.c.start == start).values(exact_from=None))
 
 
 def seal(connection: Connection, serials: SerialRange) -> None:
@@ -188,4 +215,6 @@ def _ledger_range(row: RowMapping) -> LedgerRange:
         begun_at=row["begun_at"],
         error_text=row["error_text"],
         completed_at=row["completed_at"],
+        lister=row["lister"],
+        exact_from=row["exact_from"],
     )

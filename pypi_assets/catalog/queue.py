@@ -1,6 +1,6 @@
 """Which projects a full crawl or a serial range still has to visit.
 
-A *scope* names the work: `crawl:7` or `range:1200-1350`. What is left of it survives any stop.
+A *scope* names the work: `crawl:7`, `range:1200-1350` or `audit:3`. What is left of it survives any stop.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,11 @@ class TaskState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VisitTask:
-    """One project that `worker` has claimed to visit; a page older than `min_serial` is stale."""
+    """One project that `worker` has claimed to visit; a page older than `min_serial` is stale.
+
+    The list of projects of the serial `listed_at` has it, and says that `min_serial` is the project's last serial; that
+    of `unlisted_at` does not have it. Both are None where no list led here.
+    """
 
     scope: str
     project: Project
@@ -33,6 +37,8 @@ class VisitTask:
     attempts: int
     first_failed_at: float | None
     worker: str
+    listed_at: int | None = None
+    unlisted_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,25 @@ def range_scope(serials: SerialRange) -> str:
     return f"range:{serials.key}"
 
 
-def queue_visits(connection: Connection, scope: str, tasks: Iterable[tuple[int, int, int]], nice: int = 0) -> int:
-    """Adds (project id, its shard, least serial) to what `scope` has to visit; returns how many are new."""
-    todo = {"scope": scope, "state": TaskState.TODO, "nice": nice}
+def audit_scope(audit_id: int) -> str:
+    return f"audit:{audit_id}"
+
+
+def queue_visits(
+    connection: Connection,
+    scope: str,
+    tasks: Iterable[tuple[int, int, int]],
+    nice: int = 0,
+    *,
+    listed_at: int | None = None,
+    unlisted_at: int | None = None,
+) -> int:
+    """Adds (project id, its shard, least serial) to what `scope` has to visit; returns how many are new.
+
+    `listed_at` and `unlisted_at` as of a VisitTask.
+    """
+    told = {"listed_at": listed_at, "unlisted_at": unlisted_at}
+    todo = {"scope": scope, "state": TaskState.TODO, "nice": nice} | told
     return insert_missing(
         connection,
         visit_queue,
@@ -117,6 +139,8 @@ def claim_visits(
             attempts=row.attempts + (row.claimed_by is not None),
             first_failed_at=now if row.first_failed_at is None and row.claimed_by is not None else row.first_failed_at,
             worker=worker,
+            listed_at=row.listed_at,
+            unlisted_at=row.unlisted_at,
         )
         for row in rows
     ]
@@ -208,6 +232,12 @@ def progress_by_shard(connection: Connection, scope: str, shards: Sequence[int])
     for shard, state, count in connection.execute(query):
         counts[shard][state] = count
     return {shard: _progress(states) for shard, states in counts.items()}
+
+
+def projects_to_visit(connection: Connection, scope: str) -> list[int]:
+    """The ids of all projects of `scope`, visited or not, in their order."""
+    query = select(visit_queue.c.project_id).where(visit_queue.c.scope == scope).order_by(visit_queue.c.project_id)
+    return list(connection.scalars(query))
 
 
 def scopes_to_visit(connection: Connection) -> list[str]:

@@ -25,7 +25,10 @@ class ShownState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RangeStatus:
-    """One range. Times are unix seconds; `visits` counts the projects to visit as far as they are known."""
+    """One range. Times are unix seconds; `visits` counts the projects to visit as far as they are known.
+
+    `lister` and `exact_from` as of a LedgerRange.
+    """
 
     serials: SerialRange
     state: ShownState
@@ -34,6 +37,8 @@ class RangeStatus:
     begun_at: float | None = None
     completed_at: float | None = None
     error_text: str | None = None
+    lister: str | None = None
+    exact_from: int | None = None
 
 
 def range_statuses(
@@ -75,6 +80,8 @@ def _status(connection: Connection, entry: LedgerRange) -> RangeStatus:
         entry.begun_at,
         entry.completed_at,
         entry.error_text,
+        entry.lister,
+        entry.exact_from,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable, upsert
-from pypi_assets.catalog.events import events_by_project
+from pypi_assets.catalog.events import events_by_project, events_through
 from pypi_assets.catalog.ledger import Seals, lock_state, seals
 from pypi_assets.catalog.projects import Project
 from pypi_assets.catalog.read_queue import queue_reads
@@ -58,6 +58,7 @@ def recompute(connection: Connection, projects: Sequence[Project], pages: Mappin
     """
     ids = sorted(project.id for project in projects)
     stored = _Stored(
+        events_through=events_through(connection),  # before the events: those up to there are all among them
         events=events_by_project(connection, ids),
         sightings=_sightings(connection, ids),
         files=_files(connection, ids),
@@ -99,6 +100,7 @@ class _Sighting:
 class _Stored:
     """What is stored of some projects, by project id; intervals by the id of the distribution."""
 
+    events_through: int
     events: Mapping[int, Sequence[ChangelogEvent]]
     sightings: Mapping[int, Sequence[_Sighting]]
     files: Mapping[int, Mapping[str, Any]]
@@ -169,7 +171,13 @@ def _compute(project: Project, page: ProjectPage | None, stored: _Stored) -> _Co
     names = _Names(project)
     events = stored.events[project.id]
     seen = list(_seen_pages(stored.sightings[project.id], events))
-    histories = file_histories(events, seen, known_since=project.known_since, version_of=names.version)
+    histories = file_histories(
+        events,
+        seen,
+        known_since=project.known_since,
+        events_through=stored.events_through,
+        version_of=names.version,
+    )
     known = stored.files[project.id]
     shown = {} if page is None else {file.filename: file for file in page.files}
     computed = _Computed(project, names, max((seen_page.serial for seen_page in seen), default=None))

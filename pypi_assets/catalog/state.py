@@ -14,6 +14,7 @@ from pypi_assets.index.actions import Action, FileChange, file_change
 from pypi_assets.index.models import ChangelogEvent
 
 UNEXPLAINED = "unexplained"
+LISTED = "listed"
 BASELINE = "baseline"
 
 
@@ -101,26 +102,28 @@ def file_histories(
     pages: Iterable[SeenPage],
     *,
     known_since: int,
+    events_through: int,
     version_of: Callable[[str], str],
 ) -> dict[str, FileHistory]:
     """The history of every file of a project, by filename.
 
-    `events` are the project's stored events in order of serial; all those above `known_since` must be there, up to the
-    serial of each page. `version_of` tells a file's release where no add event does. Files that were there before the
+    `events` are the project's stored events in order of serial: all those above `known_since`, up to
+    `events_through`. `version_of` tells a file's release where no add event does. Files that were there before the
     first event count from `known_since`. Where a page differs from what the events lead to, the page wins, and the
-    change has the cause UNEXPLAINED.
+    change has the cause UNEXPLAINED; or LISTED where the page is newer than `events_through`, since nothing is known
+    of what led to it. Such a page tells nothing of what was there before.
     """
     known = [(event, file_change(event)) for event in events if event.serial > known_since]
     shown = _pages_by_serial(pages)
     project = _Project(version_of)
-    project.begin(known, shown, known_since)
+    project.begin(known, [page for page in shown if page.serial <= events_through], known_since)
     remaining = iter([*known])
     pending = next(remaining, None)
     for page in shown:
         while pending is not None and pending[0].serial <= page.serial:
             project.apply(*pending)
             pending = next(remaining, None)
-        project.correct(page, max(page.serial, known_since))
+        project.correct(page, max(page.serial, known_since), UNEXPLAINED if page.serial <= events_through else LISTED)
     while pending is not None:
         project.apply(*pending)
         pending = next(remaining, None)
@@ -225,7 +228,7 @@ class _Project:
             return
         self._refresh(touched, serial, action.value)
 
-    def correct(self, page: SeenPage, serial: int) -> None:
+    def correct(self, page: SeenPage, serial: int, cause: str) -> None:
         """Makes the state what `page` shows."""
         for filename, yanked in page.yanked.items():
             file = self._files.get(filename)
@@ -242,7 +245,7 @@ class _Project:
         for filename, file in self._files.items():
             if filename not in page.yanked and self._is_live(file):
                 file.present = False
-        self._refresh(self._files, serial, UNEXPLAINED)
+        self._refresh(self._files, serial, cause)
 
     def histories(self) -> dict[str, FileHistory]:
         return {

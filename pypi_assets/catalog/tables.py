@@ -68,6 +68,7 @@ projects = Table(
     Column("status", Text, comment="project-status of that page"),
     Index(None, "shard", "id"),
     Index(None, "bucket", "normalized"),
+    Index(None, "page_serial"),
 )
 
 events = Table(
@@ -278,6 +279,7 @@ visit_statuses = Table(
     Column("page_serial", Serial, comment="the page's own; null: none was seen, or a 404 that no event explains"),
     Column("seen_through", Serial, comment="how far events were stored when the page was judged"),
     Column("snapshot_id", ForeignKey("snapshots.id")),
+    Column("page_status", Text, comment="the project-status of the page"),
     Column("text", Text),
     comment="Only ever appended to; the latest tells the outcome of its visit.",
 )
@@ -294,8 +296,15 @@ serial_ranges = Table(
     Column("begun_at", Time, comment="when a worker last began on it"),
     Column("error_text", Text, comment="what ended the last one's work; null: nothing did, or nobody knows"),
     Column("completed_at", Time),
+    Column("lister", Short, comment="who brought it: xmlrpc or simple; null: a full crawl"),
+    Column(
+        "exact_from",
+        Serial,
+        comment="no event is known of the serials from start to here, so nothing can be told of those between",
+    ),
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
     Index(None, "state", "start"),
+    Index(None, "exact_from"),
     comment="The ledger: ranges are born here, without gap or overlap.",
 )
 
@@ -325,12 +334,19 @@ full_crawls = Table(
 visit_queue = Table(
     "visit_queue",
     metadata,
-    Column("scope", Short, primary_key=True, comment="crawl:ID or range:START-END"),
+    Column(
+        "scope",
+        Short,
+        primary_key=True,
+        comment="crawl:ID, range:START-END, audit:ID, or listing: what no range has taken yet",
+    ),
     Column("project_id", ForeignKey("projects.id"), primary_key=True),
     Column("shard", SmallInteger, nullable=False),
     Column("min_serial", Serial, nullable=False, comment="a page older than this is stale"),
     Column("state", Short, nullable=False, comment="todo, done or gave up"),
     Column("error_text", Text),
+    Column("listed_at", Serial, comment="the list of projects of this serial has it, with min_serial as its own"),
+    Column("unlisted_at", Serial, comment="the list of projects of this serial does not have it"),
     *_claims(),
     Index("ix_visit_queue_due", "scope", "state", "nice", "due_at", "project_id"),
     Index("ix_visit_queue_shard_due", "scope", "shard", "state", "nice", "due_at", "project_id"),
@@ -338,6 +354,30 @@ visit_queue = Table(
 for _queue in (read_queue, visit_queue):
     _is_claimed = _queue.c.claimed_by.is_not(None)
     Index(None, _queue.c.claimed_by, postgresql_where=_is_claimed, sqlite_where=_is_claimed)
+
+audits = Table(
+    "audits",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("share", Float, nullable=False, comment="of all listed projects, visited whatever their serial is"),
+    Column("opened_at", Time, nullable=False),
+    Column("serial", Serial, comment="the index's when the list was made; null: not listed yet"),
+    Column("findings", Text, comment="JSON: by cause, how many projects and some of them; null: not listed yet"),
+    Column("completed_at", Time),
+    Column("open", SmallInteger, unique=True, comment="1 while open, then null: at most one is open"),
+    CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),
+)
+
+lister_states = Table(
+    "lister_states",
+    metadata,
+    Column("lister", Short, primary_key=True, comment="xmlrpc or simple"),
+    Column("instance", Text, primary_key=True, comment="the index's URL"),
+    Column("state", Text, nullable=False, comment="JSON, the lister's own; see docs/operations.md"),
+    Column("revision", Integer, nullable=False, comment="counts the saves"),
+    Column("updated_at", Time, nullable=False),
+    comment="What each lister has come to. How far events are stored is told by catalog_state alone.",
+)
 
 rates = Table(
     "rates",

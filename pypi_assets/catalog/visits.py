@@ -5,7 +5,7 @@ project is in recompute.py.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -89,8 +89,9 @@ class Verdict:
     """What one visit came to.
 
     `page` is the one that was seen: new enough if the status is FULL, older than its events if PARTIAL. `explained_at`
-    is the event that explains why there is none. Unless `tells`, the visit tells nothing of the project, whose state
-    stays as it is: it failed, and is tried again.
+    is the serial that explains why there is none. Up to `true_through` it is known, if anything tells it, that no event
+    of the project is stored or to come that the visit does not show. Unless `tells`, the visit tells nothing of the
+    project, whose state stays as it is: it failed, and is tried again.
     """
 
     visit_id: int
@@ -98,6 +99,7 @@ class Verdict:
     status: VisitStatus
     page: ProjectPage | None = None
     explained_at: int | None = None
+    true_through: int | None = None
     text: str | None = None
     tells: bool = True
 
@@ -105,8 +107,8 @@ class Verdict:
 def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: float) -> None:
     """Stores what visits came to, and recomputes their projects; no project has two of them.
 
-    The events up to the serials of the pages are stored already. Where no page new enough came, the project is judged
-    by its events, and what only they tell of cannot be read until a page does.
+    The events up to the serials of the pages are stored already, unless the changelog is off. Where no page new enough
+    came, the project is judged by its events, and what only they tell of cannot be read until a page does.
     """
     telling = [verdict for verdict in verdicts if verdict.tells]
     _lock_projects(connection, [verdict.project.id for verdict in telling])
@@ -118,6 +120,14 @@ def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: fl
     _give_up_unseen(connection, [verdict for verdict in telling if verdict.status in _WITHOUT_PAGE])
 
 
+def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None:
+    """Recomputes these projects from what is stored of them, since more of their events are known now."""
+    _lock_projects(connection, project_ids)
+    columns = (projects.c[field.name] for field in fields(Project))
+    rows = connection.execute(select(*columns).where(projects.c.id.in_(project_ids)).order_by(projects.c.id))
+    recompute(connection, [Project(*row) for row in rows], {})
+
+
 def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: float) -> None:
     """One status a visit, and two where a page was seen that is too old."""
     through = events_through(connection)
@@ -125,19 +135,21 @@ def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: f
     failed: list[dict[str, Any]] = []
     contents: list[bytes] = []
     for verdict in verdicts:
-        if verdict.page is not None or verdict.status == VisitStatus.NOT_FOUND:
+        if verdict.page is not None or (verdict.status == VisitStatus.NOT_FOUND and verdict.tells):
             page = verdict.page
+            page_serial = verdict.explained_at if page is None else page.last_serial
             contents.append(snapshot_content(() if page is None else page.files))
             seen.append(
                 {
                     "visit_id": verdict.visit_id,
                     "at": now,
                     "status": VisitStatus.NOT_FOUND if page is None else VisitStatus.FULL,
-                    "page_serial": verdict.explained_at if page is None else page.last_serial,
-                    "seen_through": through,
+                    "page_serial": page_serial,
+                    "seen_through": max(through, page_serial or 0, verdict.true_through or 0),
+                    "page_status": None if page is None else storable(page.status),
                 }
             )
-        if verdict.status in _WITHOUT_PAGE:
+        if verdict.status in _WITHOUT_PAGE or not verdict.tells:
             text = None if verdict.text is None else storable(verdict.text)
             failed.append({"visit_id": verdict.visit_id, "at": now, "status": verdict.status, "text": text})
     snapshot_ids = store_snapshots(connection, contents)

@@ -235,7 +235,7 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
             found = range_statuses(
                 connection, index_serial=index_serial, complete=None if all_ranges else _SHOWN_COMPLETE_RANGES
             )
-    columns = ("range", "state", "projects", "visited", "gave_up", "asked", "completed", "error")
+    columns = ("range", "state", "lister", "projects", "visited", "gave_up", "asked", "completed", "error")
     rows = [
         {
             "range": status.serials.key,
@@ -247,11 +247,15 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
             "begun": local_time(status.begun_at),
             "completed": local_time(status.completed_at),
             "error": status.error_text,
+            "lister": status.lister,
+            "exact_from": status.exact_from,
         }
         for status in found
     ]
     if problem:
         say(problem)
+    if inexact := [status.serials.key for status in found if status.exact_from is not None]:
+        say(f"the list of projects told what changed in {', '.join(inexact)}; of its single events nothing is known")
     if not print_rows(columns, rows, as_json):
         say("there are no ranges: run `pypi-assets crawl full` first")
 

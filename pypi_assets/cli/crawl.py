@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from pypi_assets.catalog.ledger import complete_serial
+from pypi_assets.catalog.ledger import SIMPLE, complete_serial
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.crawl.full import crawl_full
@@ -61,6 +61,7 @@ def crawl_incremental_command(as_json: bool) -> None:
         ranges = [
             {
                 "range": result.serials.key,
+                "lister": result.lister,
                 "events": result.events.events,
                 "unknown_events": result.events.unknown,
                 "unexplained_changes": result.unexplained_changes,
@@ -76,9 +77,9 @@ def crawl_incremental_command(as_json: bool) -> None:
     for result in results:
         if not as_json:
             unknown = f" ({result.events.unknown} of unknown kinds)" if result.events.unknown else ""
+            told = "no events, but the list" if result.lister == SIMPLE else f"{result.events.events} events{unknown}"
             click.echo(
-                f"range {result.serials}: {result.events.events} events{unknown}, {result.visits.total} projects"
-                f" visited, {told_reads(result.reads)}"
+                f"range {result.serials}: {told}, {result.visits.total} projects visited, {told_reads(result.reads)}"
             )
         if result.unexplained_changes:
             say(f"range {result.serials}: changes of files that no event explains: {result.unexplained_changes}")

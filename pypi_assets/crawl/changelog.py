@@ -1,11 +1,16 @@
 """Keeps the stored events without a gap, as far as they are needed."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.events import events_since, events_through, last_event, store_earlier_events, store_events
-from pypi_assets.catalog.ledger import last_asked_serial
+from pypi_assets.catalog.ledger import XMLRPC, last_asked_serial
+from pypi_assets.catalog.lister_states import Content
 from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.crawl.listers import run_lister
 from pypi_assets.index.errors import StaleError
 from pypi_assets.index.models import ChangelogEvent
 
@@ -35,34 +40,82 @@ def catch_up(crawler: Crawler, until: int, pages: int | None = None) -> int:
     backwards, also if it has passed `until` again since: then the last stored event is another one there.
     """
     with crawler.catalog.read() as connection:
-        through = start = events_through(connection)
-        known = last_event(connection)
-    if known is not None and through - known.serial >= _LONGEST_OVERLAP:
-        known = None
-    reached = False
-    stored = 0
-    while through < until:
-        before = through
-        for page in crawler.index.changelog(through if known is None else known.serial - 1, until):
+        through = events_through(connection)
+    if through >= until:
+        return through
+    lister = ChangelogLister(crawler, until, pages)
+    run_lister(crawler, lister)
+    return lister.through
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogPage:
+    """All events with `after` < serial <= `through`."""
+
+    events: Sequence[ChangelogEvent]
+    after: int
+    through: int
+
+
+class ChangelogLister:
+    """The lister `xmlrpc`: stores the events up to `until`, or `most_pages` pages of them.
+
+    How far they are stored is what the catalog says, and no state of this lister: that keeps the last serial that the
+    changelog has told, and since when it fails. Any number of runs can store the same events.
+    """
+
+    name = XMLRPC
+
+    def __init__(self, crawler: Crawler, until: int, most_pages: int | None = None) -> None:
+        with crawler.catalog.read() as connection:
+            self.through = self._start = events_through(connection)
+            self._known = last_event(connection)
+        if self._known is not None and self.through - self._known.serial >= _LONGEST_OVERLAP:
+            self._known = None
+        self._crawler, self._until, self._most_pages = crawler, until, most_pages
+
+    def pages(self) -> Iterator[ChangelogPage]:
+        is_reached = False
+        count = 0
+        while self.through < self._until:
+            before = self.through
+            for events in self._asked():
+                after = self.through
+                if (last := events[-1].serial) <= after:
+                    continue
+                yield ChangelogPage(events, after, last)
+                count += 1
+                if count == self._most_pages:
+                    return
+            if is_reached and self.through == before:  # the last serials have no event of their own
+                yield ChangelogPage((), before, self._until)
+                return
+            if self.through < self._until and (last := index_serial(self._crawler)) < self._until:
+                raise StaleError(
+                    f"the changelog ends at serial {last}, before {self._until}", self._crawler.index.changelog_url
+                )
+            is_reached = True  # what came in before that was told may not have been on the pages: they are asked again
+
+    def _asked(self) -> Iterator[list[ChangelogEvent]]:
+        known, self._known = self._known, None
+        for events in self._crawler.index.changelog(self.through if known is None else known.serial - 1, self._until):
             if known is not None:
-                _require_known(page[0], known)
+                _require_known(events[0], known)
                 known = None
-            last = max(page[-1].serial, through)
-            if last == through:
-                continue
-            store_events(crawler.catalog, page, through, last, crawler.selection)
-            through = last
-            crawler.report(Progress("changelog", min(through, until) - start, until - start))
-            stored += 1
-            if stored == pages:
-                return through
-        if reached and through == before:  # it reaches `until`, and the last serials have no event of their own
-            store_events(crawler.catalog, [], through, until, crawler.selection)
-            return until
-        if through < until and (last := index_serial(crawler)) < until:
-            raise StaleError(f"the changelog ends at serial {last}, before {until}", crawler.index.changelog_url)
-        reached = True  # what came in before that was told may not have been on the pages: they are asked for again
-    return through
+            yield events
+
+    def commit(self, connection: Connection, page: ChangelogPage) -> Content:
+        store_events(connection, page.events, page.after, page.through, self._crawler.selection)
+        self.through = page.through
+        told = Progress("changelog", min(page.through, self._until) - self._start, self._until - self._start)
+        self._crawler.report(told)
+        return {"serial": page.through}
+
+    def finalize(self, _: Connection) -> None:
+        """Each page was whole."""
+
+    def reconcile(self, stored: Content, own: Content) -> Content:
+        return {"serial": max(stored.get("serial", 0), own["serial"])}
 
 
 def go_back(crawler: Crawler) -> None:

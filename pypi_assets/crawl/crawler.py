@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger import XMLRPC
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
@@ -28,13 +29,16 @@ class Progress:
     failed: int = 0
 
 
-def _unheard(progress: Progress) -> None:
+def _unheard(_: Progress | str) -> None:
     """Nobody listens."""
 
 
 @dataclass(frozen=True)
 class Crawler:
-    """One index, the catalog that follows it, who reads, where it is kept, and how patiently."""
+    """One index, the catalog that follows it, who reads, where it is kept, and how patiently.
+
+    `lister` is what is followed: xmlrpc, simple or auto. `report` hears how far it is, `tell` what people should know.
+    """
 
     index: IndexClient
     catalog: Catalog
@@ -42,6 +46,7 @@ class Crawler:
     readers: ReaderPool
     selection: Selection = field(default_factory=Selection)
     connections: int = 10
+    lister: str = XMLRPC
     range_events: int = 20_000
     retry_pause_s: float = 1.0
     retry_deadline_s: float = 6 * 3600.0
@@ -49,6 +54,7 @@ class Crawler:
     in_flight: int = 200
     claim_lease_s: float = 300.0
     report: Callable[[Progress], None] = _unheard
+    tell: Callable[[str], None] = _unheard
     sleep: Callable[[float], None] = time.sleep
 
     def wait_until(self, due_at: float) -> None:

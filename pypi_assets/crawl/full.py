@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pypi_assets.catalog.crawls import (
     CrawlListing,
@@ -14,11 +15,13 @@ from pypi_assets.catalog.crawls import (
 )
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.events import changed_projects
-from pypi_assets.catalog.ledger import read_state
+from pypi_assets.catalog.ledger import last_asked_serial, read_state
 from pypi_assets.catalog.queue import ScopeProgress, queue_visits, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.changelog import catch_up, go_back, index_serial
 from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.listing import require_serial
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
 from pypi_assets.index.errors import StaleError
@@ -39,13 +42,13 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
 
     The index's list can be older than the pinned serial (it is cached), so the events between the two are stored too,
     and what they change is visited as well. `with_history` does so from serial 0 on. Raises CatalogError where the
-    open crawl was listed without.
+    open crawl was listed without. Where the changelog is off, the list alone is gone by, at its own serial.
     """
     with crawler.catalog.read() as connection:
         joined = find_open_crawl(connection)
         is_followed = joined is not None or last_completed_crawl(connection) is not None
     index, catalog = crawler.index, crawler.catalog
-    serial = index_serial(crawler) if is_followed else index.last_serial()
+    serial = ask_changelog(crawler, partial(index_serial, crawler) if is_followed else index.last_serial, again=True)
     if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
         if with_history and not joined.with_history:
             raise CatalogError(
@@ -55,10 +58,16 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
         with catalog.read() as connection:
             return joined, CrawlListing(scope_progress(connection, joined.scope).total, ())
     with index.iter_listing() as (listing_serial, listed):
+        is_all = serial is None
+        if serial is None and with_history:
+            raise CatalogError("there is no history while the changelog is off: run it without --with-history")
+        if serial is None:
+            serial = _list_serial(crawler, listing_serial)
         since = serial if listing_serial is None else min(listing_serial, serial)
         crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)
         _require_events_since(crawler, since)
-        catch_up(crawler, crawl.serial)
+        if not is_all:
+            catch_up(crawler, crawl.serial)
         if with_history:
             go_back(crawler)
             since = 0
@@ -67,9 +76,23 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
                 changed = changed_projects(connection, SerialRange(since, crawl.serial))
                 for start in range(0, len(changed), _QUEUED_AT_A_TIME):
                     queue_visits(connection, crawl.scope, changed[start : start + _QUEUED_AT_A_TIME])
-        listing = list_projects(catalog, crawl, listed, listing_serial, with_history=with_history)
+        listing = list_projects(catalog, crawl, listed, listing_serial, with_history=with_history, is_all=is_all)
     crawler.report(Progress("listing", listing.projects, listing.projects))
     return crawl, listing
+
+
+def _list_serial(crawler: Crawler, listed_serial: int | None) -> int:
+    """The serial of the list, where nothing else tells one. Raises StaleError where the catalog is beyond that."""
+    serial = require_serial(crawler, listed_serial)
+    with crawler.catalog.read() as connection:
+        asked = last_asked_serial(connection)
+    if serial < asked:
+        raise StaleError(
+            f"the list of projects is of serial {serial}, and the catalog already follows the index up to {asked}:"
+            " a cache on the way; try again in some minutes",
+            crawler.index.index_url,
+        )
+    return serial
 
 
 def _require_events_since(crawler: Crawler, listed_serial: int) -> None:

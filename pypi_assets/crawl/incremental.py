@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -11,24 +12,40 @@ from pypi_assets.catalog.crawls import require_followable
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.events import RangeEvents, changed_projects, count_events, events_through, range_ends
 from pypi_assets.catalog.ledger import (
+    SIMPLE,
     LedgerRange,
     RangeState,
     ask_ranges,
     begin_range,
     complete_range,
+    end_inexact_span,
     fail_range,
+    inexact_spans,
     last_asked_serial,
     ledger,
     lock_state,
     require_range,
 )
-from pypi_assets.catalog.queue import ScopeProgress, queue_visits, range_scope, requeue_visits, scope_progress
+from pypi_assets.catalog.listings import exact_again_from
+from pypi_assets.catalog.queue import (
+    ScopeProgress,
+    projects_to_visit,
+    queue_visits,
+    range_scope,
+    requeue_visits,
+    scope_progress,
+)
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.read_queue import is_read_pending
+from pypi_assets.catalog.visits import recompute_stored
 from pypi_assets.crawl.changelog import catch_up, index_serial
 from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.listing import ask_listed_ranges
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
+
+_COMPUTED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +55,36 @@ class RangeResult:
     visits: ScopeProgress
     reads: ReadCounts
     unexplained_changes: int
+    lister: str | None
 
 
-def ask_next_ranges(crawler: Crawler, changelog_pages: int | None = None) -> list[SerialRange]:
+def ask_next_ranges(
+    crawler: Crawler, changelog_pages: int | None = None, list_pause_s: float = 0.0
+) -> list[SerialRange]:
     """Brings the ranges up to the index's last serial into the ledger; none where the index has nothing new.
 
     Their events are stored first, since a backlog is cut by their number (`range_events` of the crawler). With
-    `changelog_pages` no more is asked of the changelog at once, and the ranges reach as far as that.
+    `changelog_pages` no more is asked of the changelog at once, and the ranges reach as far as that. Where the
+    changelog is off, the list of projects tells what changed, asked for once in `list_pause_s` seconds.
     Raises CatalogError where no full crawl is complete, or where the index has gone backwards.
     """
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
         require_followable(connection, index.index_url, crawler.selection)
-    last = index_serial(crawler)
-    through = min(catch_up(crawler, last, changelog_pages), last)
+    through = ask_changelog(crawler, partial(_store_new_events, crawler, changelog_pages), again=True)
+    if through is None:
+        return ask_listed_ranges(crawler, list_pause_s)
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         if through <= (asked := last_asked_serial(connection)):
             return []
         ends = range_ends(connection, SerialRange(asked, through), crawler.range_events)
         return ask_ranges(connection, ends, catalog.clock())
+
+
+def _store_new_events(crawler: Crawler, changelog_pages: int | None) -> int:
+    last = index_serial(crawler)
+    return min(catch_up(crawler, last, changelog_pages), last)
 
 
 def open_ranges(crawler: Crawler) -> list[SerialRange]:
@@ -68,19 +95,26 @@ def open_ranges(crawler: Crawler) -> list[SerialRange]:
 
 
 def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
-    """Stores the events of a range of the ledger. Raises RangeError for any other range."""
-    with _work_on(crawler, serials):
-        catch_up(crawler, serials.end)
+    """Stores the events of a range of the ledger, unless a list brought it. Raises RangeError for any other range."""
+    with _work_on(crawler, serials) as entry:
+        if entry.lister != SIMPLE:
+            catch_up(crawler, serials.end)
     with crawler.catalog.read() as connection:
         return count_events(connection, serials)
 
 
 def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> ScopeProgress:
     """Visits every project of which an event in the range changes files; those of a complete range once more, unless
-    `again` says otherwise."""
+    `again` says otherwise.
+
+    Of a range that a list brought, the projects that it told of. What events tell of earlier such ranges by now is
+    made good first.
+    """
     scope = range_scope(serials)
+    explain_ranges(crawler)
     with _work_on(crawler, serials) as entry:
-        catch_up(crawler, serials.end)  # a range may be visited by itself, and what its events change is to be known
+        if entry.lister != SIMPLE:
+            catch_up(crawler, serials.end)  # a range may be visited by itself, and its events are to be known
         with crawler.catalog.write() as connection:
             queue_visits(connection, scope, changed_projects(connection, serials))
             if again and entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:
@@ -94,10 +128,10 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
     Raises CatalogError where its projects have not been visited.
     """
     scope, catalog = range_scope(serials), crawler.catalog
-    with _work_on(crawler, serials):
+    with _work_on(crawler, serials) as entry:
         with catalog.write() as connection:
-            through = events_through(connection)
-            if through < serials.end or queue_visits(connection, scope, changed_projects(connection, serials)):
+            is_told = entry.lister == SIMPLE or events_through(connection) >= serials.end
+            if not is_told or queue_visits(connection, scope, changed_projects(connection, serials)):
                 raise CatalogError(
                     f"the projects that changed in {serials} have not been visited: visit them first"
                     " (changed_distributions, or `pypi-assets crawl incremental`)"
@@ -105,7 +139,8 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
         counts = read_scope(crawler, scope)
         with catalog.write() as connection:
             if not scope_progress(connection, scope).todo and not is_read_pending(connection, scope):
-                complete_range(connection, serials, catalog.clock())
+                exact_from = exact_again_from(connection, serials) if entry.lister == SIMPLE else None
+                complete_range(connection, serials, catalog.clock(), exact_from)
         return counts
 
 
@@ -114,7 +149,8 @@ def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
     events = store_changelog(crawler, serials)
     visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
     with crawler.catalog.read() as connection:
-        return RangeResult(serials, events, visits, reads, count_unexplained(connection, serials))
+        lister = require_range(connection, serials.key).lister
+        return RangeResult(serials, events, visits, reads, count_unexplained(connection, serials), lister)
 
 
 def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
@@ -123,7 +159,33 @@ def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
     Others can work on the same ranges meanwhile; what they complete is not done again.
     """
     ask_next_ranges(crawler)
+    explain_ranges(crawler)
     return [crawl_range(crawler, serials, again=False) for serials in open_ranges(crawler)]
+
+
+def explain_ranges(crawler: Crawler) -> None:
+    """Makes the complete ranges that a list brought exact again whose events have come in since.
+
+    The projects that these change are computed anew; those that the list did not tell of are visited first.
+    """
+    catalog = crawler.catalog
+    with catalog.read() as connection:
+        spans = inexact_spans(connection)
+        through = events_through(connection) if spans else 0
+        scopes = {entry.serials.start: range_scope(entry.serials) for entry in ledger(connection)} if spans else {}
+    for span in spans:
+        if span.end > through:
+            continue
+        scope = scopes[span.start]
+        with catalog.write() as connection:
+            queue_visits(connection, scope, changed_projects(connection, span))
+        visit_scope(crawler, scope, "incremental")
+        with catalog.read() as connection:
+            changed = projects_to_visit(connection, scope)
+        for start in range(0, len(changed), _COMPUTED_AT_ONCE):
+            catalog.transact(partial(recompute_stored, project_ids=changed[start : start + _COMPUTED_AT_ONCE]))
+        with catalog.write() as connection:
+            end_inexact_span(connection, span.start)
 
 
 @contextmanager

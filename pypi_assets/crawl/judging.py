@@ -6,6 +6,7 @@ It knows nothing of threads, nor of what is visited when. Whatever fails is put 
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError
@@ -15,10 +16,13 @@ from pypi_assets.catalog.queue import TaskState, VisitTask, finish_visits, postp
 from pypi_assets.catalog.visits import Verdict, VisitStatus, record_verdicts
 from pypi_assets.crawl.changelog import catch_up, index_serial
 from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.lister_choice import ask_changelog
 from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
 
 _AT_ONCE = 100
+_LATE_404_S = 600.0
+"""For how long a 404 can come from a cache, with much to spare, in seconds."""
 _FAULTS_OF_DATA = (DataError, IntegrityError, ArithmeticError, LookupError, TypeError, ValueError, zlib.error)
 """What storing a project may raise that is the project's own; a database that is out of order is nobody's."""
 
@@ -44,9 +48,9 @@ class _Judged:
 def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
     """Gives each visit its outcome, up to a hundred in one transaction; no two are of one project.
 
-    The events up to a page's own serial are stored before it is judged. A project that cannot be stored costs its own
-    visit, and nobody else's. All are claimed by one worker for one scope; those whose claim another one has taken over
-    are dropped. Returns how many.
+    The events up to a page's own serial are stored before it is judged, unless the changelog is off. A project that
+    cannot be stored costs its own visit, and nobody else's. All are claimed by one worker for one scope; those whose
+    claim another one has taken over are dropped. Returns how many.
     """
     lost = 0
     for start in range(0, len(fetched), _AT_ONCE):
@@ -60,25 +64,32 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
 
 
 def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, PackageIndexError]:
-    """Stores the events up to what each visit needs; the visits for which that failed, each with the reason."""
+    """Stores the events up to what each visit needs; the visits for which that failed, each with the reason.
+
+    Where the changelog is off, none needs any.
+    """
     failed: dict[int, PackageIndexError] = {}
     needed = [(one.answer.last_serial, one.visit_id) for one in fetched if isinstance(one.answer, ProjectPage)]
     gone = [one.visit_id for one in fetched if isinstance(one.answer, GoneError)]
     if gone:
         try:
-            last = index_serial(crawler)
+            last = ask_changelog(crawler, partial(index_serial, crawler))
         except PackageIndexError as error:
             failed = dict.fromkeys(gone, error)
         else:
-            needed += [(last, visit_id) for visit_id in gone]
+            needed += [(last, visit_id) for visit_id in gone if last is not None]
     through = -1
     missing: PackageIndexError | None = None
     for serial, visit_id in sorted(needed):
         if serial > through and missing is None:
             try:
-                through = catch_up(crawler, serial)
+                reached = ask_changelog(crawler, partial(catch_up, crawler, serial))
             except PackageIndexError as error:
                 missing = error
+            else:
+                if reached is None:
+                    break
+                through = reached
         if missing is not None:  # who needs the events up to a greater serial needs these too
             failed[visit_id] = missing
     return failed
@@ -91,21 +102,47 @@ def _judge(
     match fetched.answer if failed is None else failed:
         case ProjectPage(last_serial=serial) as page:
             if serial >= task.min_serial:
-                return _Judged(task, Verdict(visit_id, task.project, VisitStatus.FULL, page))
+                through = task.listed_at if serial == task.min_serial else None
+                return _Judged(task, Verdict(visit_id, task.project, VisitStatus.FULL, page, true_through=through))
             stale = StaleError(
                 f"the page is of serial {serial}, older than the event at {task.min_serial}", crawler.index.index_url
             )
             return _put_off_or_give_up(crawler, fetched, stale, page)  # it is true of its own serial all the same
         case GoneError() as gone:
-            explained_at = explained.get(task.project.id)
-            if explained_at is None and crawler.next_try(task.attempts, task.first_failed_at) is not None:
+            explained_at = _explanation(task, explained)
+            if explained_at is None and _may_come_back(crawler, task):
                 return _put_off_or_give_up(crawler, fetched, gone)
+            if explained_at is None and task.listed_at is not None:
+                text = f"{gone}: removed since it was listed, nobody knows when; the next list tells"
+                later = Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, text=text, tells=False)
+                return _Judged(task, later)
             return _Judged(task, Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, explained_at=explained_at))
         case PackageIndexError() as error:
             return _put_off_or_give_up(crawler, fetched, error)
         case NotModified():  # nobody asked whether it was
             error = TransientError("304 to an unconditional request", crawler.index.index_url)
             return _put_off_or_give_up(crawler, fetched, error)
+
+
+def _explanation(task: VisitTask, explained: Mapping[int, int]) -> int | None:
+    """The serial at which the project has no page, as an event tells it, or the list of projects that lacks it.
+
+    An event from before the project was listed explains nothing.
+    """
+    if task.unlisted_at is not None:
+        return max(task.unlisted_at, explained.get(task.project.id, 0))
+    told_at = explained.get(task.project.id)
+    is_outdated = told_at is not None and task.listed_at is not None and told_at < task.min_serial
+    return None if is_outdated else told_at
+
+
+def _may_come_back(crawler: Crawler, task: VisitTask) -> bool:
+    """Whether a 404 that nothing explains is asked for again. A list that has the project is soon followed by one that
+    has not, so it is not waited for as long as where an event is to explain it."""
+    is_late = task.listed_at is not None and task.first_failed_at is not None
+    if is_late and crawler.catalog.clock() >= (task.first_failed_at or 0) + _LATE_404_S:
+        return False
+    return crawler.next_try(task.attempts, task.first_failed_at) is not None
 
 
 def _put_off_or_give_up(

@@ -66,7 +66,7 @@ class Retries(dg.Config):
 def retry_given_up(context: dg.OpExecutionContext, config: Retries, parts: ResourceParam[Parts]) -> None:
     """Visits and reads again what failed, and reads whatever is pending."""
     with told_plainly():
-        crawler = parts.crawler(progress_log(context))
+        crawler = parts.crawler(progress_log(context), context.log.warning)
         for kind in config.kinds or (None,):
             result = retry(crawler, kind)
             reads = result.reads

@@ -60,8 +60,10 @@ class Parts:
         with self._opening:
             return self._readers
 
-    def crawler(self, report: Callable[[Progress], None] | None = None) -> Crawler:
-        return crawler_from(self.settings, self.index, self.catalog, self.storage, self.readers, report)
+    def crawler(
+        self, report: Callable[[Progress], None] | None = None, tell: Callable[[str], None] | None = None
+    ) -> Crawler:
+        return crawler_from(self.settings, self.index, self.catalog, self.storage, self.readers, report, tell)
 
     def close(self) -> None:
         """Closes what was opened, and not what was given."""

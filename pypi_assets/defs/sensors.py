@@ -30,6 +30,8 @@ from pypi_assets.storage.store import Storage
 RUNS_A_TICK = 20
 CHANGELOG_PAGES_A_TICK = 5
 """Events are stored before their ranges are asked for; a longer backlog is taken up by the ticks that follow."""
+LIST_PAUSE_S = 1_800.0
+"""How long a tick waits after the list of projects was asked for, in seconds: it is large, and cached about as long."""
 KEYS_A_TICK = 20_000  # Dagster takes 25,000
 
 
@@ -47,8 +49,8 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
         with told_plainly():
             if reason := _not_followable(parts.catalog):
                 return dg.SkipReason(reason)
-            crawler = parts.crawler()
-            ask_next_ranges(crawler, CHANGELOG_PAGES_A_TICK)
+            crawler = parts.crawler(tell=context.log.warning)
+            ask_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S)
             unfinished = _unfinished(parts.catalog, open_ranges(crawler))
             followed = _followed(parts.catalog)
             requests, waiting = _requests(

@@ -15,8 +15,10 @@ def event(serial: int, action: str, version: str | None = "1.0") -> ChangelogEve
     return ChangelogEvent("Demo", version, 0, action, serial)
 
 
-def histories(events: list[ChangelogEvent], *pages: SeenPage, known_since: int = 0) -> dict[str, FileHistory]:
-    return file_histories(events, pages, known_since=known_since, version_of=version_of)
+def histories(
+    events: list[ChangelogEvent], *pages: SeenPage, known_since: int = 0, events_through: int = 1_000_000
+) -> dict[str, FileHistory]:
+    return file_histories(events, pages, known_since=known_since, events_through=events_through, version_of=version_of)
 
 
 def live(history: FileHistory) -> list[tuple[int, int | None]]:

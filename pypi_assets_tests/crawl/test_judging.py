@@ -191,7 +191,8 @@ def test_a_batch_leads_to_the_same_as_one_by_one(histories, rounds, patience_s, 
         for together in (True, False):
             catalog = open_catalog(f"sqlite:///{folder}/{together}.sqlite", clock=lambda: 1_000.0)
             open_crawl(catalog, 0, 0, URL, Selection())
-            store_events(catalog, events, 0, last, Selection())
+            with catalog.write() as connection:
+                store_events(connection, events, 0, last, Selection())
             crawler = crawler_of(catalog, Changelog(events, last), patience_s)
             for step, answered in enumerate(rounds):
                 visits_of = begun(catalog, [f"demo-{number}" for number in answered], least, f"range:0-{step + 1}")

@@ -33,7 +33,7 @@ def changelog(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
     refused.
     """
     with marking(context) as mark:
-        crawler = parts.crawler(progress_log(context))
+        crawler = parts.crawler(progress_log(context), context.log.warning)
         for serials in parse_ranges(list(context.partition_keys)):
             started = time.monotonic()
             events = store_changelog(crawler, serials)
@@ -68,7 +68,7 @@ def changed_distributions(context: dg.AssetExecutionContext, parts: ResourcePara
     complete already is visited once more.
     """
     with marking(context) as mark:
-        crawler = parts.crawler(progress_log(context))
+        crawler = parts.crawler(progress_log(context), context.log.warning)
         for serials in parse_ranges(list(context.partition_keys)):
             started = time.monotonic()
             visits = visit_range(crawler, serials)
@@ -104,7 +104,7 @@ def changed_distribution_data(
     and each of their distributions has an outcome.
     """
     with marking(context) as mark:
-        crawler = parts.crawler(progress_log(context))
+        crawler = parts.crawler(progress_log(context), context.log.warning)
         for serials in parse_ranges(list(context.partition_keys)):
             reads = read_range(crawler, serials)
             mark(

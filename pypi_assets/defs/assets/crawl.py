@@ -29,7 +29,7 @@ RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL
 def project_listing(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
     """All projects of the index, listed at a pinned serial. Joins the full crawl that is open, or opens one."""
     with told_plainly():
-        crawl, listing = list_index(parts.crawler(progress_log(context)))
+        crawl, listing = list_index(parts.crawler(progress_log(context), context.log.warning))
     return dg.MaterializeResult(
         metadata={
             "serial": crawl.serial,
@@ -59,7 +59,7 @@ def crawled_projects(context: dg.AssetExecutionContext, parts: ResourceParam[Par
     """
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
-        for finished in visit_each_shard(parts.crawler(progress_log(context)), list(shards)):
+        for finished in visit_each_shard(parts.crawler(progress_log(context), context.log.warning), list(shards)):
             visits = finished.visits
             mark(
                 shards[finished.shard],
@@ -94,7 +94,7 @@ def crawled_distribution_data(
     """
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
-        for finished in read_each_shard(parts.crawler(progress_log(context)), list(shards)):
+        for finished in read_each_shard(parts.crawler(progress_log(context), context.log.warning), list(shards)):
             mark(shards[finished.shard], _read_metadata(finished))
     return dg.MaterializeResult()
 

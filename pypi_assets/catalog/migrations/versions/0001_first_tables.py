@@ -28,6 +28,44 @@ def upgrade() -> None:
         comment="One row. It is locked while a range is sealed, and shared while a change is logged.",
     )
     op.create_table(
+        "audits",
+        sa.Column("id", Key, nullable=False),
+        sa.Column(
+            "share",
+            sa.Float(),
+            nullable=False,
+            comment="of all listed projects, visited whatever their serial is",
+        ),
+        sa.Column("opened_at", sa.Float(), nullable=False),
+        sa.Column(
+            "serial",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the index's when the list was made; null: not listed yet",
+        ),
+        sa.Column(
+            "findings",
+            Text,
+            nullable=True,
+            comment="JSON: by cause, how many projects and some of them; null: not listed yet",
+        ),
+        sa.Column("completed_at", sa.Float(), nullable=True),
+        sa.Column("open", sa.SmallInteger(), nullable=True, comment="1 while open, then null: at most one is open"),
+        sa.CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name=op.f("ck_audits_open_until_completed")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_audits")),
+        sa.UniqueConstraint("open", name=op.f("uq_audits_open")),
+    )
+    op.create_table(
+        "lister_states",
+        sa.Column("lister", Short, nullable=False, comment="xmlrpc or simple"),
+        sa.Column("instance", Text, nullable=False, comment="the index's URL"),
+        sa.Column("state", Text, nullable=False, comment="JSON, the lister's own; see docs/operations.md"),
+        sa.Column("revision", sa.Integer(), nullable=False, comment="counts the saves"),
+        sa.Column("updated_at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("lister", "instance", name=op.f("pk_lister_states")),
+        comment="What each lister has come to. How far events are stored is told by catalog_state alone.",
+    )
+    op.create_table(
         "dumps",
         sa.Column("id", Key, nullable=False),
         sa.Column("kind", Short, nullable=False),
@@ -144,6 +182,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("normalized", name=op.f("uq_projects_normalized")),
     )
     op.create_index(op.f("ix_projects_bucket_projects_normalized"), "projects", ["bucket", "normalized"], unique=False)
+    op.create_index(op.f("ix_projects_page_serial"), "projects", ["page_serial"], unique=False)
     op.create_index(op.f("ix_projects_shard_projects_id"), "projects", ["shard", "id"], unique=False)
     op.create_table(
         "rates",
@@ -170,12 +209,20 @@ def upgrade() -> None:
             comment="what ended the last one's work; null: nothing did, or nobody knows",
         ),
         sa.Column("completed_at", sa.Float(), nullable=True),
+        sa.Column("lister", Short, nullable=True, comment="who brought it: xmlrpc or simple; null: a full crawl"),
+        sa.Column(
+            "exact_from",
+            sa.BigInteger(),
+            nullable=True,
+            comment="no event is known of the serials from start to here, so nothing can be told of those between",
+        ),
         sa.CheckConstraint('start >= 0 AND "end" > start', name=op.f("ck_serial_ranges_not_empty")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_serial_ranges")),
         sa.UniqueConstraint("end", name=op.f("uq_serial_ranges_end")),
         sa.UniqueConstraint("start", name=op.f("uq_serial_ranges_start")),
         comment="The ledger: ranges are born here, without gap or overlap.",
     )
+    op.create_index(op.f("ix_serial_ranges_exact_from"), "serial_ranges", ["exact_from"], unique=False)
     op.create_index(
         op.f("ix_serial_ranges_state_serial_ranges_start"), "serial_ranges", ["state", "start"], unique=False
     )
@@ -252,12 +299,29 @@ def upgrade() -> None:
     )
     op.create_table(
         "visit_queue",
-        sa.Column("scope", Short, nullable=False, comment="crawl:ID or range:START-END"),
+        sa.Column(
+            "scope",
+            Short,
+            nullable=False,
+            comment="crawl:ID, range:START-END, audit:ID, or listing: what no range has taken yet",
+        ),
         sa.Column("project_id", Key, nullable=False),
         sa.Column("shard", sa.SmallInteger(), nullable=False),
         sa.Column("min_serial", sa.BigInteger(), nullable=False, comment="a page older than this is stale"),
         sa.Column("state", Short, nullable=False, comment="todo, done or gave up"),
         sa.Column("error_text", Text, nullable=True),
+        sa.Column(
+            "listed_at",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the list of projects of this serial has it, with min_serial as its own",
+        ),
+        sa.Column(
+            "unlisted_at",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the list of projects of this serial does not have it",
+        ),
         sa.Column("nice", sa.SmallInteger(), server_default=sa.text("0"), nullable=False, comment="lower first"),
         sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
         sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False, comment="since it was queued"),
@@ -342,6 +406,7 @@ def upgrade() -> None:
             comment="how far events were stored when the page was judged",
         ),
         sa.Column("snapshot_id", Key, nullable=True),
+        sa.Column("page_status", Text, nullable=True, comment="the project-status of the page"),
         sa.Column("text", Text, nullable=True),
         sa.ForeignKeyConstraint(
             ["snapshot_id"], ["snapshots.id"], name=op.f("fk_visit_statuses_snapshot_id_snapshots")
@@ -538,7 +603,9 @@ def downgrade() -> None:
     op.drop_table("name_lists")
     op.drop_table("extract_packs")
     op.drop_table("leveldb_versions")
+    op.drop_table("lister_states")
     op.drop_table("leases")
     op.drop_table("full_crawls")
     op.drop_table("dumps")
+    op.drop_table("audits")
     op.drop_table("catalog_state")

@@ -1,0 +1,69 @@
+"""Which lister is followed: the changelog, or the list of projects for as long as there is no changelog.
+
+With `auto` that is found out by asking. What is found is kept in the state of the lister `xmlrpc`, for all processes.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pypi_assets.catalog.ledger import SIMPLE, XMLRPC
+from pypi_assets.catalog.lister_states import Content, read_lister_state, save_lister_state
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.index.errors import PackageIndexError, RefusedError, StaleError
+
+AUTO = "auto"
+_T = TypeVar("_T")
+
+
+def ask_changelog(crawler: Crawler, ask: Callable[[], _T], *, again: bool = False) -> _T | None:
+    """What `ask` gets from the changelog; None where it is off, and the list of projects is to be followed.
+
+    With `auto` it is off once it was refused, or has failed for as long as a crawl has patience; it is asked no more
+    then, but with `again`, and on again as soon as it answers. Raises what `ask` raises while it is not off.
+    """
+    if crawler.lister == XMLRPC:
+        return ask()
+    if crawler.lister == SIMPLE:
+        return None
+    with crawler.catalog.read() as connection:
+        known = read_lister_state(connection, XMLRPC, crawler.index.index_url).content
+    if "off_since" in known and not again:
+        return None
+    try:
+        answer = ask()
+    except StaleError:  # it answers
+        raise
+    except PackageIndexError as error:
+        if not _note_failure(crawler, error):
+            raise
+        return None
+    if "failing_since" in known:
+        _note(crawler, lambda content: {"serial": content["serial"]} if "serial" in content else {})
+        if "off_since" in known:
+            crawler.tell("the changelog answers again, and is followed")
+    return answer
+
+
+def _note_failure(crawler: Crawler, error: PackageIndexError) -> bool:
+    """Keeps that the changelog fails; returns whether it is off."""
+    now = crawler.catalog.clock()
+
+    def failing(content: Content) -> Content:
+        since = content.get("failing_since", now)
+        is_off = isinstance(error, RefusedError) or now >= since + crawler.retry_deadline_s
+        off = {"off_since": content.get("off_since", now)} if is_off or "off_since" in content else {}
+        return {**content, "failing_since": since, "error": str(error)} | off
+
+    before, after = _note(crawler, failing)
+    if "off_since" in after and "off_since" not in before:
+        crawler.tell(f"the changelog is off, so the list of projects is followed, which tells no events: {error}")
+    return "off_since" in after
+
+
+def _note(crawler: Crawler, change: Callable[[Content], Content]) -> tuple[Content, Content]:
+    with crawler.catalog.write() as connection:
+        before = read_lister_state(connection, XMLRPC, crawler.index.index_url, lock=True)
+        after = save_lister_state(
+            connection, before, change(before.content), crawler.catalog.clock(), lambda stored, _: change(stored)
+        )
+    return before.content, after.content

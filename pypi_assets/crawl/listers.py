@@ -1,0 +1,48 @@
+"""What a lister is, and the one loop that all of them run in: pages, each committed with the lister's state; an end.
+
+So a stop at any moment loses no page that was committed, and of two runs at the same time neither takes the other back.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.lister_states import Content, read_lister_state, save_lister_state
+from pypi_assets.crawl.crawler import Crawler
+
+PageT = TypeVar("PageT")
+
+
+class Lister(Protocol[PageT]):
+    """Brings what one index tells into the catalog, page by page.
+
+    `commit` stores what a page tells, and `finalize` what follows from all of them; each returns the lister's new
+    state. `reconcile` makes one state of that which another run has stored meanwhile and the own one, or raises
+    OvertakenError.
+    """
+
+    name: str
+
+    def pages(self) -> Iterator[PageT]: ...
+
+    def commit(self, connection: Connection, page: PageT) -> Content: ...
+
+    def finalize(self, connection: Connection) -> Content | None: ...
+
+    def reconcile(self, stored: Content, own: Content) -> Content: ...
+
+
+def run_lister(crawler: Crawler, lister: Lister[PageT]) -> None:
+    """Runs `lister` from its first page to its end."""
+    catalog = crawler.catalog
+    with catalog.read() as connection:
+        state = read_lister_state(connection, lister.name, crawler.index.index_url)
+    for page in lister.pages():
+        with catalog.write() as connection:
+            content = lister.commit(connection, page)
+            state = save_lister_state(connection, state, content, catalog.clock(), lister.reconcile)
+    with catalog.write() as connection:
+        end = lister.finalize(connection)
+        if end is not None:
+            save_lister_state(connection, state, end, catalog.clock(), lister.reconcile)
