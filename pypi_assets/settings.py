@@ -125,6 +125,9 @@ class Settings(BaseSettings):
         float,
         Field(ge=3, le=86_400, description="seconds after which the work of a process that died is free, 3 to 86400"),
     ] = 300.0
+    audit_share_percent: Annotated[
+        float, Field(ge=0, le=100, description="percent of all projects that an audit visits in any case, 0 to 100")
+    ] = 5.0
     max_file_bytes: Annotated[int, Field(ge=1, description="the largest file that is read, in bytes")] = 2 * 1024**3
     max_metadata_bytes: Annotated[int, Field(ge=1, description="the largest metadata file, in bytes")] = 8 * 1024**2
     max_members: Annotated[int, Field(ge=1, description="the most members of one archive")] = 200_000

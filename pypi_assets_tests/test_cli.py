@@ -19,7 +19,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.cli import INTERRUPTED, cli
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
@@ -205,6 +205,38 @@ def test_what_is_done_already_is_said_and_not_done_again(commands: Commands, ind
         "modules: nothing is new since version 1\ndepgraph: nothing is new since version 1\n"
     )
     assert commands.json("dump", "incremental") == []
+
+
+def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    baseline = index.serial
+    assert commands.json("status")["changelog_off"] is False
+    index.wheel("demo", "2.0")
+    index.faults = lambda request: PlainTextResponse("", 404) if request.url.path == "/pypi" else None
+    followed = commands.done("crawl", "incremental")
+    assert f"range {baseline}-{index.serial}: no events, but the list, 1 projects visited" in followed.stdout
+    assert "the changelog is off, so the list of projects is followed" in followed.stderr
+    status = commands.json("status")
+    assert (status["changelog_off"], status["lag"], status["index_error"]) == (True, 0, None)
+    assert status["inexact_spans"] == [f"{baseline}-{index.serial}"]
+    assert any("the changelog is off" in line for line in status["to_do"])
+    [_, listed] = commands.json("ranges", "--all")
+    assert (listed["lister"], listed["exact_from"]) == ("simple", index.serial)
+    assert "of its single events nothing is known" in commands.done("ranges").stderr
+    assert len(commands.json("files", "--at-serial", index.serial)) == 2
+    assert "nothing can be told of serial" in commands.refused("files", "--at-serial", index.serial - 1)
+
+
+def test_an_audit_says_what_drift_it_found(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    assert commands.json("audit", "--share", 0)["visited"] == 0
+    index.history.archive("demo")
+    found = commands.done("audit", "--share", 100).stdout
+    assert found == f"audit at serial {index.serial}: 1 projects visited, 1 status changed\n  status changed: demo\n"
+    again = commands.json("audit", "--share", 100)
+    assert (again["drift"], again["share_percent"], again["visits_given_up"]) == ({}, 100, 0)
 
 
 def test_ranges_are_shown_with_what_is_missing(
@@ -538,6 +570,7 @@ def test_the_commands_are_these() -> None:
         "ranges",
         "failures list",
         "failures retry",
+        "audit",
         "reprocess",
         "extracts clean",
         "inspect",

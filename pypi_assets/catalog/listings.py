@@ -10,7 +10,7 @@ from pypi_assets.catalog.database import at_a_time, upsert
 from pypi_assets.catalog.events import changed_projects, events_through
 from pypi_assets.catalog.ledger import SIMPLE, ask_range, lock_state
 from pypi_assets.catalog.projects import enter_projects, project_ids
-from pypi_assets.catalog.queue import TaskState, queue_visits, range_scope
+from pypi_assets.catalog.queue import LISTING, TaskState, queue_visits, range_scope
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.tables import (
     distributions,
@@ -20,9 +20,6 @@ from pypi_assets.catalog.tables import (
     visit_queue,
 )
 from pypi_assets.index.models import ListedProject
-
-_LISTING_SCOPE = "listing"
-"""What the list of projects has found, and no range has taken yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +72,15 @@ def unlisted_projects(
     ]
 
 
+def known_serials(connection: Connection, ids: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Of each of these projects (its id, its shard, the greatest serial known of it, 0 where there is none)."""
+    return [
+        (row.id, row.shard, max(_known(row), 0))
+        for some in at_a_time(ids)
+        for row in connection.execute(_known_projects().where(projects.c.id.in_(some)))
+    ]
+
+
 def has_live_files() -> ColumnElement[bool]:
     """Whether any file of the row of `projects` is live now."""
     return exists().where(
@@ -94,11 +100,16 @@ def _known(row: Row[Any]) -> int:
     return max(-1 if row.page_serial is None else row.page_serial, -1 if row.event_serial is None else row.event_serial)
 
 
-def queue_listed(connection: Connection, compared: Iterable[ComparedProject], list_serial: int) -> None:
-    """Has these visited by the range that is asked for next, listed or not; what an older list told gives way."""
+def queue_listed(
+    connection: Connection, compared: Iterable[ComparedProject], list_serial: int, scope: str = LISTING
+) -> None:
+    """Has these visited, listed or not, by `scope`, or by the range that is asked for next.
+
+    What an older list told gives way. Of what is not listed, a page newer than all that is known is asked for.
+    """
     rows = [
         {
-            "scope": _LISTING_SCOPE,
+            "scope": scope,
             "project_id": project.id,
             "shard": project.shard,
             "min_serial": project.known_serial + 1 if project.listed_serial is None else project.listed_serial,
@@ -108,7 +119,7 @@ def queue_listed(connection: Connection, compared: Iterable[ComparedProject], li
         }
         for project in sorted(compared, key=lambda project: project.id)
     ]
-    told = ("min_serial", "listed_at", "unlisted_at")
+    told = ("min_serial", "listed_at", "unlisted_at", "state")
     upsert(connection, visit_queue, rows, key=("scope", "project_id"), update=told)
 
 
@@ -122,7 +133,7 @@ def ask_listed_range(connection: Connection, list_serial: int, now: float) -> Se
     if serials is None:
         return None
     scope = range_scope(serials)
-    connection.execute(update(visit_queue).where(visit_queue.c.scope == _LISTING_SCOPE).values(scope=scope))
+    connection.execute(update(visit_queue).where(visit_queue.c.scope == LISTING).values(scope=scope))
     queue_visits(connection, scope, changed_projects(connection, serials))
     return serials
 

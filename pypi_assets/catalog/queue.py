@@ -15,6 +15,9 @@ from pypi_assets.catalog.projects import Project
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.tables import projects, visit_queue
 
+LISTING = "listing"
+"""What the list of projects has found, and no range has taken yet: nobody visits it before."""
+
 
 class TaskState(StrEnum):
     TODO = "todo"
@@ -242,7 +245,7 @@ def projects_to_visit(connection: Connection, scope: str) -> list[int]:
 
 def scopes_to_visit(connection: Connection) -> list[str]:
     """The scopes that have something left to visit."""
-    todo = select(visit_queue.c.scope).where(visit_queue.c.state == TaskState.TODO)
+    todo = select(visit_queue.c.scope).where(visit_queue.c.state == TaskState.TODO, visit_queue.c.scope != LISTING)
     return list(connection.scalars(todo.distinct().order_by(visit_queue.c.scope)))
 
 

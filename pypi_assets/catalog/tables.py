@@ -359,7 +359,7 @@ audits = Table(
     "audits",
     metadata,
     Column("id", Key, primary_key=True),
-    Column("share", Float, nullable=False, comment="of all listed projects, visited whatever their serial is"),
+    Column("share_percent", Float, nullable=False, comment="of all listed projects, visited whatever their serial is"),
     Column("opened_at", Time, nullable=False),
     Column("serial", Serial, comment="the index's when the list was made; null: not listed yet"),
     Column("findings", Text, comment="JSON: by cause, how many projects and some of them; null: not listed yet"),

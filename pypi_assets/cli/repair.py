@@ -15,6 +15,7 @@ from pypi_assets.catalog.failures import Failure, FailureGroup, group_failures, 
 from pypi_assets.cli.crawl import tell_failed, told_reads
 from pypi_assets.cli.opening import opened_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
+from pypi_assets.crawl.audit import audit_index
 from pypi_assets.crawl.packs import clean_packs
 from pypi_assets.crawl.reprocess import reprocess, stored_records
 from pypi_assets.crawl.retry import retry
@@ -101,6 +102,40 @@ def failures_retry_command(kind: str | None, project: str | None, as_json: bool)
     if (kind or project) and not result.retried_reads and not result.retried_visits:
         say("nothing of that has failed; see `pypi-assets failures list`")
     tell_failed(result.reads, result.visits_given_up)
+
+
+@command("audit", "--share 10")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="Of all projects, those unvisited for longest are visited too; default: PYPI_ASSETS_AUDIT_SHARE_PERCENT.",
+)
+@JSON
+def audit_command(share: float | None, as_json: bool) -> None:
+    """Compare every project's serial with the index's list, visit those that differ, and say what drift was found."""
+    share = load_settings().audit_share_percent if share is None else share
+    with opened_crawler() as crawler:
+        result = audit_index(crawler, share)
+    audit, findings = result.audit, result.audit.findings
+    if as_json:
+        print_json(
+            {
+                "serial": audit.serial,
+                "share_percent": audit.share_percent,
+                "visited": result.visits.done,
+                "visits_given_up": result.visits.gave_up,
+                "drift": findings.counts,
+                "examples": findings.examples,
+                "reads": asdict(result.reads),
+            }
+        )
+    else:
+        found = ", ".join(f"{count} {cause}" for cause, count in findings.counts.items()) or "no drift"
+        click.echo(f"audit at serial {audit.serial}: {result.visits.done} projects visited, {found}")
+        for cause, projects in findings.examples.items():
+            click.echo(f"  {cause}: {plain(projects)}")
+    tell_failed(result.reads, result.visits.gave_up)
 
 
 @command("reprocess", "--project requests")
@@ -227,4 +262,4 @@ def _print_record(fields: dict[str, object]) -> None:
     click.echo()
 
 
-COMMANDS = (failures_group, reprocess_command, extracts_group, inspect_command)
+COMMANDS = (failures_group, audit_command, reprocess_command, extracts_group, inspect_command)

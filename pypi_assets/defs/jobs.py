@@ -1,6 +1,7 @@
 """The jobs. `full_crawl` and `full_dump` take all their partitions in one run unless told otherwise."""
 
 import os
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 from dagster import ResourceParam
@@ -8,7 +9,8 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from pydantic import Field
 
 from pypi_assets.catalog.failures import VISIT
-from pypi_assets.crawl.reprocess import Reprocessed, reprocess
+from pypi_assets.crawl.audit import audit_index
+from pypi_assets.crawl.reprocess import reprocess
 from pypi_assets.crawl.retry import retry
 from pypi_assets.defs.assets.changes import (
     changed_distribution_data,
@@ -81,6 +83,42 @@ def retry_failures() -> None:
     retry_given_up()
 
 
+class Auditing(dg.Config):
+    """How much of the index to visit."""
+
+    share_percent: float | None = Field(
+        default=None,
+        description="percent of all projects that are visited in any case; by default, as the settings say",
+    )
+
+
+@dg.op(pool=INDEX_POOL)
+def audit_catalog(context: dg.OpExecutionContext, config: Auditing, parts: ResourceParam[Parts]) -> None:
+    """Compares every project's serial with the index's list, and visits those that differ and some others."""
+    share = parts.settings.audit_share_percent if config.share_percent is None else config.share_percent
+    with told_plainly():
+        result = audit_index(parts.crawler(progress_log(context), context.log.warning), share)
+    findings = result.audit.findings
+    context.add_output_metadata(
+        {
+            "serial": result.audit.serial,
+            "visited": result.visits.done,
+            "gave_up": result.visits.gave_up,
+            "drift": sum(findings.counts.values()),
+            **findings.counts,
+            "examples": dg.MetadataValue.md(_told_examples(findings.examples)),
+        }
+    )
+
+
+@dg.job(
+    tags={ONE_AT_A_TIME_TAG: "audit"},
+    description="Compares the catalog with the index's list of projects, visits what differs, reports drift by cause.",
+)
+def audit() -> None:
+    audit_catalog()
+
+
 class Reprocessing(dg.Config):
     """Which records to make anew."""
 
@@ -117,19 +155,17 @@ def reprocess_extracts(context: dg.OpExecutionContext, config: Reprocessing, par
             "unread": result.unread,
             "broken_packs": len(result.broken_packs),
             "seconds": round(result.seconds, 3),
-            "examples": dg.MetadataValue.md(_told_examples(result)),
+            "examples": dg.MetadataValue.md(_told_examples(result.examples)),
         }
     )
     for problem in result.problems:
         context.log.warning(problem)
 
 
-def _told_examples(result: Reprocessed) -> str:
+def _told_examples(found: Mapping[str, Sequence[str]]) -> str:
     """A table in Markdown, where a bar would end a cell."""
-    rows = [(sort, example.replace("|", "\\|")) for sort, examples in result.examples.items() for example in examples]
-    return "\n".join(
-        ["| what changed | example |", "|---|---|", *(f"| {sort} | {example} |" for sort, example in rows)]
-    )
+    rows = [(sort, example.replace("|", "\\|")) for sort, examples in found.items() for example in examples]
+    return "\n".join(["| what | example |", "|---|---|", *(f"| {sort} | {example} |" for sort, example in rows)])
 
 
 @dg.job(
@@ -146,5 +182,6 @@ JOBS: list[dg.JobDefinition | UnresolvedAssetJobDefinition] = [
     incremental_crawl_job,
     update_leveldbs_job,
     retry_failures,
+    audit,
     reprocess_distributions,
 ]

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pypi_assets.defs.jobs import full_dump_job, retry_failures
+from pypi_assets.defs.jobs import audit, full_dump_job, retry_failures
 
 daily_retry = dg.ScheduleDefinition(
     name="daily_retry",
@@ -18,4 +18,11 @@ weekly_full_dump = dg.ScheduleDefinition(
     execution_timezone="UTC",
     description="A new full dump once a week, so that chains of ranges stay short.",
 )
-SCHEDULES = [daily_retry, weekly_full_dump]
+weekly_audit = dg.ScheduleDefinition(
+    name="weekly_audit",
+    job=audit,
+    cron_schedule="23 2 * * 6",
+    execution_timezone="UTC",
+    description="Compares the catalog with the index's list of projects once a week.",
+)
+SCHEDULES = [daily_retry, weekly_full_dump, weekly_audit]

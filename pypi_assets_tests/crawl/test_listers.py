@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import xmlrpc.client
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -44,9 +44,15 @@ BUSY = TransientError("HTTP 503", "https://index.example.org/pypi")
 
 @dataclass
 class SilentIndex(ModelIndex):
-    """An index whose changelog answers with `trouble`, if that is not None."""
+    """An index whose changelog answers with `trouble`, and its list with `listing`, where they are not None."""
 
     trouble: PackageIndexError | None = None
+    listing: tuple[int | None, list[ListedProject]] | None = None
+
+    @contextmanager
+    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
+        with super().iter_listing() as (serial, listed):
+            yield (serial, listed) if self.listing is None else (self.listing[0], iter(self.listing[1]))
 
     def last_serial(self) -> int:
         self._ask()

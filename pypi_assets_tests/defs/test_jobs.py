@@ -68,11 +68,23 @@ def test_a_reprocess_asks_no_index_and_tells_what_changed(index: ServedIndex, pi
     assert told(older_than_version=EXTRACTOR_VERSION + 1)["looked_at"] == 4
 
 
+def test_an_audit_tells_what_drift_it_found(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.history.archive("beta")
+    config = {"ops": {"audit_catalog": {"config": {"share_percent": 100.0}}}}
+    result = pipeline.run("audit", run_config=config)
+    [output] = [event for event in result.all_events if event.is_successful_output]
+    told = {name: value.value for name, value in output.step_output_data.metadata.items()}
+    assert (told["drift"], told["status changed"], told["gave_up"]) == (1, 1, 0)
+    assert "| status changed | beta |" in told["examples"].lower()
+
+
 def test_schedules_are_off_until_turned_on() -> None:
     schedules = {schedule.name: schedule for schedule in defs.get_repository_def().schedule_defs}
     assert {name: (schedule.job_name, schedule.default_status) for name, schedule in schedules.items()} == {
         "daily_retry": ("retry_failures", dg.DefaultScheduleStatus.STOPPED),
         "weekly_full_dump": ("full_dump", dg.DefaultScheduleStatus.STOPPED),
+        "weekly_audit": ("audit", dg.DefaultScheduleStatus.STOPPED),
     }
 
 

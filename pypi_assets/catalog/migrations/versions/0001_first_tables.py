@@ -31,7 +31,7 @@ def upgrade() -> None:
         "audits",
         sa.Column("id", Key, nullable=False),
         sa.Column(
-            "share",
+            "share_percent",
             sa.Float(),
             nullable=False,
             comment="of all listed projects, visited whatever their serial is",
