@@ -82,7 +82,7 @@ def main() -> None:
             seconds[name].append(time.perf_counter() - started)
     medians = {name: statistics.median(each) for name, each in seconds.items()}
     size = sum(path.stat().st_size for path in wheels)
-    members = sum(len(extract.members) for extract, _ in extracts)
+    members = sum(len(extract.paths) for extract, _ in extracts)
     print(f"{len(wheels)} wheels, {size / 1e6:.0f} MB, {members} members, one process of {os.cpu_count()} cores")
     print(f"{'':24}{'wheels/s':>10}{'ms each':>10}{'ratio':>8}")
     baseline = medians["pkginfo and zipfile"]

@@ -37,6 +37,7 @@ from pypi_assets.crawl.reprocess import Reprocessed, reprocess
 from pypi_assets.distributions.extracts import Extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
 from pypi_assets.distributions.workers import ReaderPool
@@ -68,8 +69,12 @@ def renamed(filename: str, extract: Extract, number: int) -> tuple[str, str, Ext
         if at is not None and path.endswith(("METADATA", "PKG-INFO")):
             lines[at] = f"Name: {new}".encode()
         files[rename(path)] = b"\n".join(lines)
-    members = [rename(path) for path in extract.members]
-    return new + filename.removeprefix(name), canonicalize_name(new), replace(extract, members=members, files=files)
+    members = [rename(path) for path in extract.paths]
+    return (
+        new + filename.removeprefix(name),
+        canonicalize_name(new),
+        replace(extract, members=dict(by_folder(members)), files=files),
+    )
 
 
 def fill(catalog: Catalog, storage: Storage, extracts: Mapping[str, Extract], count: int) -> list[int]:

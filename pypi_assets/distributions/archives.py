@@ -3,25 +3,21 @@
 Nothing is unpacked: member names are names and never become paths of this machine.
 """
 
-import re
 from collections.abc import Sequence
 
 from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.limits import Budget
+from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.metadata import headers_of
 
-_ODD = re.compile("/[./\n]")
-_ODD_FILE = re.compile("/[./]")
-"""What is in no name that needs no cleaning, and in few others."""
 
-
-class Members:
+class SafeNames:
     """Collects safe member names, each once, and counts the others."""
 
     def __init__(self, extract: Extract, budget: Budget) -> None:
         self._extract = extract
         self._budget = budget
-        self._seen: set[str] = set()
+        self._names: dict[str, None] = {}
         self._unsafe = 0
         self._repeated = 0
 
@@ -37,45 +33,43 @@ class Members:
                 self._unsafe += 1
                 return None
             name = "/".join(parts)
-        if name in self._seen:
+        if name in self._names:
             self._repeated += 1
         else:
-            self._seen.add(name)
-            self._extract.members.append(name)
+            self._names[name] = None
         return name
 
     def add_all(self, names: list[str]) -> Sequence[str | None]:
         """What `add` gives for each of `names`, of which those that end in / are folders; many times as fast."""
         lines = "\n".join((*names, ""))
-        new = set(names)
-        is_odd = _ODD.search(lines)
-        has_folders = is_odd is not None
-        if has_folders:
-            is_odd = _ODD_FILE.search(lines)
+        new = dict.fromkeys(names)
         # what sorts before "0" may start with a dot or a slash, or be empty
         if (
-            is_odd
+            "/." in lines
+            or "//" in lines
             or "\0" in lines
             or min(names, default="0") < "0"
             or len(new) < len(names)
-            or not self._seen.isdisjoint(new)
+            or not self._names.keys().isdisjoint(new)
         ):
             cut = (name.partition("\0")[0] for name in names)  # zipfile, and so an installer, ends a name at a NUL
             return [self.add(name, is_file=not name.endswith("/")) for name in cut]
         self._budget.count_members(names)
-        self._seen |= new
-        if not has_folders:
-            self._extract.members += names
+        if "/\n" not in lines:
+            self._names |= new
             return names
-        self._extract.members += [name for name in names if not name.endswith("/")]
+        self._names.update(dict.fromkeys([name for name in names if not name.endswith("/")]))
         return [None if name.endswith("/") else name for name in names]
 
     def finish(self) -> None:
+        """Puts the names into the extract, and notes about them."""
+        self._extract.members = dict(by_folder(self._names))
         if self._unsafe:
             self._extract.notes.append(f"{self._unsafe} member names that lead out of the archive are ignored")
         if self._repeated:
             self._extract.notes.append(f"{self._repeated} member names occur again; the last one counts")
-        if colliding := len(self._extract.members) - len(set(map(str.casefold, self._extract.members))):
+        folded = "//".join(self._names).casefold().split("//")  # all at once, as `//` is in no safe name
+        if colliding := len(folded) - len(set(folded)):
             self._extract.notes.append(f"{colliding} member names differ from another one by case alone")
 
 

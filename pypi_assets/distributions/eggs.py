@@ -39,7 +39,7 @@ def egg_record(parts: FilenameParts, project: str | None, extract: Extract) -> D
         requires_dist = unique(requirements)
     else:
         requires_dist = unique(metadata.requires_dist)
-    modules = find_modules(extract.members)
+    modules = find_modules(extract.members.items())
     return build_record(
         parts,
         project,

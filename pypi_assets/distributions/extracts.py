@@ -5,14 +5,17 @@ Extracts are kept for ever as small zstd frames. They share a dictionary that wa
 """
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 import msgspec
 import zstandard
 
 from pypi_assets.distributions.limits import MIB, LimitExceededError
+from pypi_assets.distributions.members import Folder, by_folder, paths_of
 from pypi_assets.distributions.models import ErrorKind, ReadError
 
 FORMAT_VERSION = 1
@@ -23,7 +26,6 @@ COMPRESSION_LEVEL = 12
 """0.3 ms a wheel; the highest level takes seven times as long for 7% fewer bytes."""
 MAX_EXTRACT_BYTES = 256 * MIB
 """More than any limits that read a distribution leave in its extract: what claims to be larger is broken."""
-_SEPARATOR = "\n"
 
 
 class ExtractError(Exception):
@@ -32,14 +34,24 @@ class ExtractError(Exception):
 
 @dataclass(slots=True)
 class Extract:
-    """What was read from one archive. `members` are its files (no folders) without a leading `./`; `setup_arguments`
-    what an sdist's setup.py told then, as kept_arguments writes it."""
+    """What was read from one archive. `members` are its files by their folders, without a leading `./`;
+    `setup_arguments` what an sdist's setup.py told then, as kept_arguments writes it."""
 
-    members: list[str] = field(default_factory=list)
+    members: dict[str, Folder] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     error: ReadError | None = None
     setup_arguments: bytes = b""
+
+    @classmethod
+    def of_paths(cls, paths: Iterable[str], files: dict[str, bytes] | None = None) -> Self:
+        """The extract of an archive with files at `paths`, each of them once."""
+        return cls(dict(by_folder(paths)), files or {})
+
+    @property
+    def paths(self) -> list[str]:
+        """Of all members."""
+        return paths_of(self.members.items())
 
     def fail(self, kind: ErrorKind, text: str) -> None:
         """Keeps the first error: later ones mostly follow from it."""
@@ -57,7 +69,7 @@ class _Stored(msgspec.Struct, array_like=True):
 
     format_version: int
     files: dict[str, bytes]
-    members: str | list[str]
+    members: dict[str, Folder]
     notes: list[str]
     error: tuple[str, str] | None
     setup_arguments: bytes = b""
@@ -68,12 +80,9 @@ _unpacker = msgspec.msgpack.Decoder(_Stored)
 
 
 def pack(extract: Extract) -> bytes:
-    """`extract` as MessagePack: what is compressed. Names joined by newlines are smaller than a list of them."""
-    joined = _SEPARATOR.join(extract.members)
-    is_plain = joined.count(_SEPARATOR) == len(extract.members) - 1  # also false where there is no member
+    """`extract` as MessagePack: what is compressed."""
     error = None if extract.error is None else (extract.error.kind.value, extract.error.text)
-    members = joined if is_plain else extract.members
-    stored = _Stored(FORMAT_VERSION, extract.files, members, extract.notes, error, extract.setup_arguments)
+    stored = _Stored(FORMAT_VERSION, extract.files, extract.members, extract.notes, error, extract.setup_arguments)
     return _packer.encode(stored)
 
 
@@ -97,8 +106,7 @@ def decode_extract(content: bytes) -> Extract:
         error = None if stored.error is None else ReadError(ErrorKind(stored.error[0]), stored.error[1])
     except (zstandard.ZstdError, msgspec.DecodeError, ValueError) as damage:
         raise ExtractError(f"a damaged extract: {damage}") from damage
-    members = stored.members.split(_SEPARATOR) if isinstance(stored.members, str) else stored.members
-    return Extract(members, stored.files, stored.notes, error, stored.setup_arguments)
+    return Extract(stored.members, stored.files, stored.notes, error, stored.setup_arguments)
 
 
 class _Codecs(threading.local):

@@ -1,5 +1,6 @@
 """Where modules mostly lie in a project: what is taken where neither metadata nor a build backend's settings tell."""
 
+from pypi_assets.distributions.members import Files, by_folder
 from pypi_assets.distributions.source_tree import Installed, SourceTree, module_name, moved
 
 _NOT_INSTALLED = (
@@ -22,25 +23,21 @@ def installed(tree: SourceTree) -> Installed | None:
             return Installed(f"{folder} layout", moved(found, folder))
     if named and (path := tree.named("", named)) and (found := tree.at(path)):
         return Installed("project's name", found)
-    tops = {folder.partition("/")[0] for folder in tree.sources if folder} - NOT_INSTALLED
-    packages = sorted(tops & tree.packages)
-    modules = [
-        path for path in tree.files_in("") if path.endswith(".py") and path.removesuffix(".py") not in NOT_INSTALLED
-    ]
-    found = [path for top in packages for path in tree.below(top)] or modules
-    found = found or [path for top in sorted(tops) for path in tree.below(top)]
+    tops = set(tree.tops) - NOT_INSTALLED
+    found = [each for top in sorted(tops & tree.packages) for each in tree.below(top)]
+    found = found or by_folder(f"{name}.py" for name in tree.modules_at_top if name not in NOT_INSTALLED)
+    found = found or [each for top in sorted(tops) for each in tree.below(top)]
     return Installed("flat layout", found) if found else None
 
 
 def declared_names(tree: SourceTree) -> Installed | None:
     """What lies under the import names that the metadata declare (PEP 794), wherever it lies."""
-    found: list[str] = []
+    found: Files = []
     for name in tree.declared:
         path = name.replace(".", "/")
         for folder in ("", *_SOURCE_FOLDERS):
             start = f"{folder}/{path}".lstrip("/")
-            below = tree.below(start) or tree.at(f"{start}.py")
-            if below:
+            if below := tree.below(start) or tree.at(f"{start}.py"):
                 found += moved(below, folder)
                 break
     return Installed("Import-Name", found) if found else None

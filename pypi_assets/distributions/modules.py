@@ -17,10 +17,11 @@ Stub files (`.pyi`) are no modules: they are listed as stubs, by the module that
 """
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 
 from pypi_assets.distributions.limits import LimitExceededError
+from pypi_assets.distributions.members import Folder
 
 MAX_DEPTH = 32
 MAX_NAME_LENGTH = 500
@@ -55,77 +56,60 @@ class ModuleNames:
         return ()
 
 
-def find_modules(
-    paths: Iterable[str], *, compiled: bool = True, installed: Callable[[str], str | None] | None = None
-) -> ModuleNames:
-    """The modules in a tree; `paths` are its files, relative to its root, with `/`.
+def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
+    """The modules in a tree of `files`, whose folders are relative to its root, with `/`.
 
-    `installed` maps each folder of a path (`""` is the root) to the folder where its files are installed, None where
-    they are not. Raises LimitExceededError where there are more than MAX_MODULES, or of more than MAX_CHARACTERS.
+    Raises LimitExceededError where there are more than MAX_MODULES, or of more than MAX_CHARACTERS.
     """
-    stems, stub_stems = _by_folder(paths, compiled=compiled)
-    prefix_of = _Prefixes().__getitem__
-    packages: set[str] = set()
-    modules: set[str] = set()
-    folders: set[str] = set()
+    found: list[str] = []
+    inits: list[str] = []
+    folders: dict[str, None] = {}
+    stubs: list[tuple[str, list[str]]] = []
     unnameable = 0
     characters = 0
-    for folder, found in stems.items():
-        place = folder if installed is None else installed(folder)
-        if place is None or (prefix := prefix_of(place)) == _LEFT_OUT:
+    for folder, inside in files:
+        if inside.is_data or (prefix := _prefix(folder.split("/"))) == _LEFT_OUT:
             continue
+        stems = inside.stems
+        if inside.others and not inside.others_are_data:
+            names = inside.other_names
+            stems += [_compiled_stem(name) for name in names if name.endswith(_COMPILED_SUFFIXES)]
+            if stub_stems := [name.removesuffix(".pyi") for name in names if name.endswith(".pyi")]:
+                stubs.append((folder, stub_stems))
         if prefix is None:
-            unnameable += len(found)
+            unnameable += len(stems)
             continue
-        room = MAX_NAME_LENGTH - len(prefix)
-        named = [stem for stem in found if stem.isidentifier() and len(stem) <= room]
-        unnameable += len(found) - len(named)
-        if not prefix:
-            modules.update(stem for stem in named if stem not in {"__init__", "__main__"})
-            continue
+        named = list(filter(str.isidentifier, stems))
+        if len(prefix) + len(inside.sources) + len(inside.others) > MAX_NAME_LENGTH:
+            named = [stem for stem in named if len(prefix) + len(stem) <= MAX_NAME_LENGTH]
+        unnameable += len(stems) - len(named)
+        found += [prefix + stem for stem in named]
+        if "__init__" in named:
+            inits.append(f"{prefix}__init__")
         parent = prefix[:-1]
-        for stem in named:
-            if stem == "__init__":
-                packages.add(parent)
-            else:
-                modules.add(prefix + stem)
         while named and parent and parent not in folders:
-            folders.add(parent)
+            folders[parent] = None
             characters += len(parent)
             parent = parent.rpartition(".")[0]
         characters += len(named) * len(prefix)
-        if len(modules) + len(folders) > MAX_MODULES:
+        if len(found) + len(folders) > MAX_MODULES:
             raise LimitExceededError(f"more than {MAX_MODULES} modules")
         if characters > MAX_CHARACTERS:
             raise LimitExceededError(f"the names of modules are longer than {MAX_CHARACTERS} characters together")
-    names = modules | folders  # packages are folders too
+    modules = dict.fromkeys(found)  # no set, since what is nearly in order is sorted sooner
+    for name in (*inits, "__main__"):
+        modules.pop(name, None)
+    all_names: Collection[str] = modules | folders  # packages are folders too
     shadowed = 0
-    if hiding := (modules & folders) - packages:
-        reachable = {name for name in modules | packages if hiding.isdisjoint(ancestry(name)[:-1])}
-        shadowed = len(modules | packages) - len(reachable)
-        names = {parent for name in reachable for parent in ancestry(name)}
-    stubs = _stubs(stub_stems, installed, names, prefix_of)
-    return ModuleNames(tuple(sorted(names)), tuple(sorted(stubs)), unnameable, shadowed)
-
-
-def _by_folder(paths: Iterable[str], *, compiled: bool) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The stems of module files and of stub files, by the folder in which they lie."""
-    stems: dict[str, list[str]] = {}
-    stub_stems: dict[str, list[str]] = {}
-    for path in paths:
-        if path.endswith(".py"):  # by far the most: the short way
-            folder, _, stem = path[:-3].rpartition("/")
-            try:
-                stems[folder].append(stem)
-            except KeyError:
-                stems[folder] = [stem]
-        elif path.endswith(".pyi"):
-            folder, _, stem = path[:-4].rpartition("/")
-            stub_stems.setdefault(folder, []).append(stem)
-        elif compiled and path.endswith(_COMPILED_SUFFIXES):
-            folder, _, filename = path.rpartition("/")
-            stems.setdefault(folder, []).append(_compiled_stem(filename))
-    return stems, stub_stems
+    if hiding := modules.keys() & folders.keys():
+        packages = {name.removesuffix(".__init__") for name in inits}
+        hiding -= packages
+        present = modules.keys() | packages - {"__init__"}
+        reachable = {name for name in present if hiding.isdisjoint(ancestry(name)[:-1])}
+        shadowed = len(present) - len(reachable)
+        all_names = {parent for name in reachable for parent in ancestry(name)}
+    stub_names = _stubs(stubs, all_names)
+    return ModuleNames(tuple(sorted(all_names)), tuple(sorted(stub_names)), unnameable, shadowed)
 
 
 def _compiled_stem(filename: str) -> str:
@@ -135,20 +119,13 @@ def _compiled_stem(filename: str) -> str:
     return name if suffix != "pyc" and _ABI_TAG.fullmatch(tag) else stem
 
 
-def _stubs(
-    stub_stems: dict[str, list[str]],
-    installed: Callable[[str], str | None] | None,
-    names: Container[str],
-    prefix_of: Callable[[str], str | None],
-) -> set[str]:
+def _stubs(stub_stems: Iterable[tuple[str, list[str]]], names: Container[str]) -> set[str]:
     stubs = set()
-    for folder, found in stub_stems.items():
-        place = folder if installed is None else installed(folder)
-        if place is None:
-            continue
-        top, slash, rest = place.partition("/")
-        is_stub_only = top.endswith(_STUB_ONLY)
-        prefix = prefix_of(top.removesuffix(_STUB_ONLY) + slash + rest)
+    for folder, found in stub_stems:
+        parts = folder.split("/")
+        is_stub_only = parts[0].endswith(_STUB_ONLY)
+        parts[0] = parts[0].removesuffix(_STUB_ONLY)
+        prefix = _prefix(parts)
         if prefix is None or prefix == _LEFT_OUT:
             continue
         for stem in found:
@@ -159,22 +136,14 @@ def _stubs(
     return stubs
 
 
-class _Prefixes(dict[str, str | None]):
+def _prefix(parts: list[str]) -> str | None:
     """`a.b.` for the folder `a/b`; None where that is no dotted name, _LEFT_OUT where nothing in it is a module."""
-
-    def __missing__(self, folder: str) -> str | None:
-        parent, _, last = folder.rpartition("/")
-        if not folder:
-            prefix: str | None = ""
-        elif last in _LEFT_OUT_FOLDERS or folder == "__main__":
-            prefix = _LEFT_OUT
-        elif folder.count("/") >= MAX_DEPTH:  # no name; but what is left out stays so, however deep
-            prefix = None if _LEFT_OUT_FOLDERS.isdisjoint(folder.split("/")) else _LEFT_OUT
-        elif (prefix := self[parent]) is not None and prefix != _LEFT_OUT:
-            is_name = last.isidentifier() and folder.count("/") < MAX_DEPTH - 1
-            prefix = f"{prefix}{last}." if is_name else None
-        self[folder] = prefix
-        return prefix
+    if parts == [""]:
+        return ""
+    if not _LEFT_OUT_FOLDERS.isdisjoint(parts) or parts[0] == "__main__":
+        return _LEFT_OUT
+    is_name = len(parts) < MAX_DEPTH and all(map(str.isidentifier, parts))
+    return f"{'.'.join(parts)}." if is_name else None
 
 
 def ancestry(name: str) -> list[str]:

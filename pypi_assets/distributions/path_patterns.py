@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from pypi_assets.distributions.limits import LimitExceededError
+from pypi_assets.distributions.members import Files, by_folder, paths_of
 
 MAX_STEPS = 1_000_000
 """What finding the modules of one sdist may take: comparisons of a path with a pattern, and paths that settings name,
@@ -133,7 +134,7 @@ def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
     return False
 
 
-def matching(paths: list[str], patterns: Iterable[str], kind: Patterns, effort: Effort) -> list[str]:
+def matching_paths(paths: list[str], patterns: Iterable[str], kind: Patterns, effort: Effort) -> list[str]:
     """Those of `paths` that the patterns name, in their order. Raises LimitExceededError where that takes more than is
     left of `effort`, the record's."""
     stripped = [pattern.strip() for pattern in patterns] if paths else []
@@ -150,9 +151,15 @@ def matching(paths: list[str], patterns: Iterable[str], kind: Patterns, effort: 
     return found
 
 
-def without(paths: list[str], patterns: list[str], kind: Patterns, effort: Effort) -> list[str]:
-    """`paths` without those that the patterns name; raises as `matching` does."""
+def matching(files: Files, patterns: Iterable[str], kind: Patterns, effort: Effort) -> Files:
+    """Those of `files` that the patterns name; raises as `matching_paths` does."""
+    return by_folder(matching_paths(paths_of(files), patterns, kind, effort))
+
+
+def without(files: Files, patterns: list[str], kind: Patterns, effort: Effort) -> Files:
+    """`files` without those that the patterns name; raises as `matching_paths` does."""
     if not patterns:
-        return paths
-    named = set(matching(paths, patterns, kind, effort))
-    return [path for path in paths if path not in named]
+        return files
+    paths = paths_of(files)
+    named = set(matching_paths(paths, patterns, kind, effort))
+    return by_folder(path for path in paths if path not in named)

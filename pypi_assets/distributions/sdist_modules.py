@@ -20,6 +20,7 @@ from pypi_assets.distributions.backends import (
     setuptools,
     uv_build,
 )
+from pypi_assets.distributions.members import Files, Folder, by_folder, merged
 from pypi_assets.distributions.modules import find_modules
 from pypi_assets.distributions.source_tree import Installed, SourceTree
 
@@ -83,9 +84,9 @@ def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:
     return tuple(rule for _, table, rule in _BACKENDS if table in tool)
 
 
-def as_built(tree: SourceTree, installed: Installed) -> list[str]:
-    """The installed paths as a build leaves them: with compiled modules for Cython's sources and extensions."""
-    paths = installed.paths
+def as_built(tree: SourceTree, installed: Installed) -> Files:
+    """The installed files as a build leaves them: with compiled modules for Cython's sources and extensions."""
+    files = installed.files
     if tree.uses_cython:
-        paths = [f"{path[:-4]}.so" if path.endswith(".pyx") else path for path in paths]
-    return [*paths, *(f"{name.replace('.', '/')}.so" for name in installed.extensions)]
+        files = [(folder, Folder(inside.sources, inside.others.replace(".pyx/", ".so/"))) for folder, inside in files]
+    return merged([*files, *by_folder(f"{name.replace('.', '/')}.so" for name in installed.extensions)])

@@ -3,7 +3,7 @@
 What it requires is told in sdist_requirements, which modules it would install in sdist_modules.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.extracts import Extract, printable
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
+from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     decode_text,
@@ -111,24 +112,31 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     )
 
 
-def _below_top(parts: FilenameParts, extract: Extract, notes: list[str]) -> tuple[list[str], str]:
+def _below_top(parts: FilenameParts, extract: Extract, notes: list[str]) -> tuple[dict[str, Folder], str]:
     """The members in the sdist's one top folder and its name with a slash; all and nothing where there is none."""
-    if "PKG-INFO" in extract.files or not extract.members:
-        return extract.members, ""
-    top = extract.members[0].partition("/")[0] + "/"
-    if min(extract.members).startswith(top) and max(extract.members).startswith(top):  # and so do all between
-        return extract.members, top
-    if (chosen := _choose_top(parts, extract)) is None:
-        return extract.members, ""
-    members = [name for name in extract.members if name.startswith(chosen)]
-    if len(members) < len(extract.members):
-        notes.append(f"{len(extract.members) - len(members)} files outside of {printable(chosen)} are ignored")
-    return members, chosen
+    members = extract.members
+    if "PKG-INFO" in extract.files or not members:
+        return members, ""
+    first = next(iter(members)).partition("/")[0]
+    top = f"{first}/"
+    if not first or _outside(members, top):
+        if (chosen := _choose_top(parts, extract)) is None:
+            return members, ""
+        top = f"{chosen}/"
+        if outside := _outside(members, top):
+            notes.append(f"{sum(map(len, outside.values()))} files outside of {printable(top)} are ignored")
+            members = {folder: inside for folder, inside in members.items() if folder not in outside}
+    return members, top
+
+
+def _outside(members: dict[str, Folder], top: str) -> dict[str, Folder]:
+    top_itself = top[:-1]
+    return {folder: inside for folder, inside in members.items() if not folder.startswith(top) and folder != top_itself}
 
 
 def _choose_top(parts: FilenameParts, extract: Extract) -> str | None:
-    """The folder, with its `/`, that is the sdist's own among other files at the root; None where that is the root."""
-    tops = unique(name.partition("/")[0] for name in extract.members if "/" in name)
+    """The folder that is the sdist's own among other files at the root; None where that is the root."""
+    tops = unique(folder.partition("/")[0] for folder in extract.members if folder)
     if not tops:
         return None
     described = [top for top in tops if f"{top}/PKG-INFO" in extract.files]
@@ -136,7 +144,7 @@ def _choose_top(parts: FilenameParts, extract: Extract) -> str | None:
     top = next((top for top in described or tops if top == stem), (described or list(tops))[0])
     if len(tops) > 1 and not described and top != stem and _AT_TOP & set(extract.files):
         return None
-    return f"{top}/"
+    return top
 
 
 def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, Any]:
@@ -156,15 +164,15 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
 def _choose_egg_info(
     parts: FilenameParts,
     project: str | None,
-    members: list[str],
+    members: Iterable[str],
     top: str,
     files: Mapping[str, bytes],
     notes: list[str],
 ) -> str | None:
     """The folder of the .egg-info that is this sdist's own: the shallowest of its name, or the only one."""
-    names_in = [name for name in files if ".egg-info/" in name]
-    names_in = names_in or [name[len(top) :] for name in members if ".egg-info/" in name]
-    folders = unique(folder for name in names_in if (folder := name.rpartition("/")[0]).endswith(".egg-info"))
+    kept_in = [name.rpartition("/")[0] for name in files if ".egg-info/" in name]
+    kept_in = kept_in or [folder[len(top) :] for folder in members if folder.endswith(".egg-info")]
+    folders = unique(folder for folder in kept_in if folder.endswith(".egg-info"))
     shallow = sorted((name for name in folders if name.count("/") < MAX_EGG_INFO_DEPTH - 1), key=lambda f: f.count("/"))
     names = {canonicalize_name(name) for name in (parts.project, project) if name}
     for folder in shallow:

@@ -5,9 +5,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import starmap
 from typing import Any
 
 from pypi_assets.distributions.limits import LimitExceededError
+from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text, parse_top_level
 from pypi_assets.distributions.path_patterns import Effort
 from pypi_assets.distributions.pyproject import strings, table
@@ -19,19 +21,23 @@ MAX_PATH_LENGTH = 4096
 MAX_TARGET_LENGTH = 250
 """Of the name of a folder that files are moved to, so that many files in it take no memory without end; the longest
 real ones have a hundred characters."""
-MODULE_SUFFIXES = (".py", ".pyi", ".pyx", ".so", ".pyd")
-_FEW = 50
+_FEW = 500
+"""Characters of the names in a folder that are looked through faster than they are made a set of."""
 _AFTER_SLASH = chr(ord("/") + 1)
+_COMPILED = (".so", ".pyd")
+_UNCOMPILED = (".pyi", ".pyx")
+_MODULES = (*_UNCOMPILED, *_COMPILED)
+"""Suffixes of what can be a module or a stub, besides `.py`."""
 COMPILED_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".i", ".m", ".go", ".cu")
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What a build would install. `paths` are relative to site-packages, `extensions` are the dotted names of modules
+    """What a build would install. `files` are relative to site-packages, `extensions` are the dotted names of modules
     that are compiled, `by` names the rule that found them."""
 
     by: str
-    paths: list[str]
+    files: Files
     extensions: tuple[str, ...] = ()
 
 
@@ -39,13 +45,14 @@ class Installed:
 class SourceTree:
     """What the rules look at; paths are relative to the sdist's top folder, `""` is the top.
 
-    Only `members` are named as in the archive: all of them start with `top`, the top folder and a slash, or nothing.
-    `files` are the small files that were kept. `declared` are the import names that the metadata declare (PEP 794),
-    `egg_info` is the folder of the .egg-info, `read_setup_script` reads setup.py where a rule needs it. What rules look
-    at is counted in `effort`, all of them together: its methods raise LimitExceededError where that is far too much.
+    Only the folders of `members`, all its files, are named as in the archive: they are `top` without its slash, or
+    begin with `top`. `files` are the small files that were kept. `declared` are the import names
+    that the metadata declare (PEP 794), `egg_info` is the folder of the .egg-info, `read_setup_script` reads setup.py
+    where a rule needs it. What rules look at is counted in `effort`, all of them together: its methods raise
+    LimitExceededError where that is far too much.
     """
 
-    members: list[str]
+    members: Mapping[str, Folder]
     top: str
     files: Mapping[str, bytes]
     project: str | None
@@ -55,33 +62,31 @@ class SourceTree:
     read_setup_script: Callable[[], SetupArguments | None]
 
     @cached_property
-    def sources(self) -> dict[str, list[str]]:
-        """The files that can be modules or stubs, as whole paths, by the folder that they lie in."""
-        folders: dict[str, list[str]] = {}
+    def sources(self) -> dict[str, Folder]:
+        """The files that can be modules or stubs, by the folder that they lie in."""
         cut = len(self.top)
-        for path in [path[cut:] for path in self.members if path.endswith(MODULE_SUFFIXES)]:
-            folder = path.rpartition("/")[0]
-            try:
-                folders[folder].append(path)
-            except KeyError:
-                folders[folder] = [path]
-        return folders
+        found = {}
+        for folder, inside in self.members.items():
+            if inside.others_are_data:
+                if inside.sources:
+                    found[folder[cut:]] = Folder(inside.sources) if inside.others else inside
+            elif modules := _only(_MODULES, inside):
+                found[folder[cut:]] = modules
+        return found
 
     @cached_property
     def _sets(self) -> dict[str, frozenset[str]]:
-        """The files in folders that hold many, for those that were asked for."""
+        """The names in folders that hold many, for those that were asked for."""
         return {}
 
     @cached_property
-    def _ordered(self) -> list[str]:
-        return sorted(self.sources)
+    def _ordered(self) -> Files:
+        return sorted(self.sources.items())
 
     @cached_property
     def packages(self) -> frozenset[str]:
         """The folders with an `__init__.py`."""
-        return frozenset(
-            [folder for folder, paths in self.sources.items() if folder and f"{folder}/__init__.py" in paths]
-        )
+        return frozenset([folder for folder, inside in self.sources.items() if folder and "__init__.py" in inside])
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -118,11 +123,11 @@ class SourceTree:
 
     @cached_property
     def has_compiled_modules(self) -> bool:
-        return any(path.endswith((".so", ".pyd")) for paths in self.sources.values() for path in paths)
+        return _has_any(_COMPILED, self.sources)
 
     @cached_property
     def has_compiled_sources(self) -> bool:
-        return any(path.endswith(COMPILED_SOURCES) for path in self.members)
+        return _has_any(COMPILED_SOURCES, self.members)
 
     def table(self, *keys: str) -> Mapping[str, Any]:
         """A table of pyproject.toml, empty where there is none."""
@@ -131,23 +136,37 @@ class SourceTree:
     def has_folder(self, folder: str) -> bool:
         """Whether anything lies below `folder`, a module or not."""
         start = f"{self.top}{folder}/"
-        return any(member.startswith(start) for member in self.members)
+        return any(f"{each}/".startswith(start) for each in self.members)
 
     def has_file(self, path: str) -> bool:
         """Whether a module, a stub or a compiled module lies at `path`."""
-        folder = path.rpartition("/")[0]
-        paths = self.sources.get(folder, ())
-        if len(paths) < _FEW:
-            return path in paths
+        folder, _, name = path.rpartition("/")
+        inside = self.sources.get(folder, Folder())
+        if len(inside.sources) + len(inside.others) < _FEW:
+            return name in inside
         if folder not in self._sets:
-            self._sets[folder] = frozenset(paths)
-        return path in self._sets[folder]
+            self._sets[folder] = frozenset(inside.names)
+        return name in self._sets[folder]
 
-    def files_in(self, folder: str) -> list[str]:
-        """The paths of the modules right in `folder`, without what is already compiled."""
-        paths = self.sources.get(folder, [])
-        self.effort.spend(1 + len(paths))
-        return [path for path in paths if not path.endswith((".so", ".pyd"))] if self.has_compiled_modules else paths
+    def right_in(self, folder: str) -> Files:
+        """The modules right in `folder`, without what is already compiled."""
+        inside = self.sources.get(folder)
+        if inside is None:
+            return []
+        self.effort.spend(1 + len(inside))
+        return self.uncompiled([(folder, inside)])
+
+    @cached_property
+    def modules_at_top(self) -> list[str]:
+        """The names of the `.py` files at the top, without that suffix."""
+        return [stem for _, inside in self.right_in("") for stem in inside.stems]
+
+    def uncompiled(self, files: Files) -> Files:
+        """`files` without what is already compiled."""
+        if not self.has_compiled_modules:
+            return files
+        left = [(folder, _only(_UNCOMPILED, inside)) for folder, inside in files]
+        return [(folder, inside) for folder, inside in left if inside]
 
     @cached_property
     def effort(self) -> Effort:
@@ -155,35 +174,30 @@ class SourceTree:
         return Effort()
 
     @cached_property
-    def _effort_of_path(self) -> int:
-        """Of one more path in a list: more where paths are long, as it is memory that they take."""
-        return 4 + max(map(len, self.members), default=0) // 32
-
-    @cached_property
     def tops(self) -> list[str]:
         """The folders at the top that have a module or a stub somewhere below."""
         return sorted({folder.partition("/")[0] for folder in self.sources if folder})
 
-    def below(self, folder: str) -> list[str]:
-        """The paths of all modules and stubs in `folder` and its folders."""
-        found = self._below(folder)
-        self.effort.spend(4 + len(found) * self._effort_of_path)
+    def below(self, folder: str) -> Files:
+        """All modules and stubs in `folder` and its folders."""
+        if folder:
+            first = bisect_left(self._ordered, (f"{folder}/",))
+            end = bisect_left(self._ordered, (f"{folder}{_AFTER_SLASH}",), first)
+            found = [*self._right_in(folder), *self._ordered[first:end]]
+        else:
+            found = list(self._ordered)
+        self.effort.spend(4 + sum(starmap(_steps, found)))
         return found
 
-    def _below(self, folder: str) -> list[str]:
-        if not folder:
-            return [path for paths in self.sources.values() for path in paths]
-        first = bisect_left(self._ordered, f"{folder}/")
-        end = bisect_left(self._ordered, f"{folder}{_AFTER_SLASH}", first)
-        inside = [path for each in self._ordered[first:end] for path in self.sources[each]]
-        return [*self.sources.get(folder, ()), *inside]
+    def _right_in(self, folder: str) -> Files:
+        return [(folder, self.sources[folder])] if folder in self.sources else []
 
-    def at(self, path: str) -> list[str]:
+    def at(self, path: str) -> Files:
         """The module at `path`, or all that is below, where it is a folder."""
-        if not (path.endswith(MODULE_SUFFIXES) and self.has_file(path)):
+        if not (path.endswith((".py", *_MODULES)) and self.has_file(path)):
             return self.below(path)
-        self.effort.spend(self._effort_of_path)
-        return [path]
+        self.effort.spend(4 + len(path) // 32)
+        return by_folder([path])
 
     def named(self, folder: str, name: str) -> str | None:
         """The path of the package or of the single module `name` in `folder`; its case is ignored where it has to be,
@@ -193,9 +207,24 @@ class SourceTree:
             if path in self.folders or self.has_file(path):
                 return path
         wanted = {f"{start}{name}".lower(), f"{start}{name}.py".lower()}
-        nearby = [*self.folders, *self.sources.get(folder, ())]
+        nearby = [*self.folders, *paths_of(self._right_in(folder))]
         self.effort.spend(len(nearby))
         return min((path for path in nearby if path.lower() in wanted), default=None)
+
+
+def _steps(folder: str, inside: Folder) -> int:
+    """What it takes to have these files in a list: more where paths are long, as it is memory that they take."""
+    length = len(inside.sources) + len(inside.others)
+    return 4 + len(inside) * (4 + len(folder) // 32) + length // 32
+
+
+def _only(suffixes: tuple[str, ...], inside: Folder) -> Folder:
+    """`inside` with no others than those with one of `suffixes`."""
+    return Folder(inside.sources, "".join([f"{name}/" for name in inside.other_names if name.endswith(suffixes)]))
+
+
+def _has_any(suffixes: tuple[str, ...], folders: Mapping[str, Folder]) -> bool:
+    return any(f"{suffix}/" in inside.others for inside in folders.values() for suffix in suffixes)
 
 
 def clean_path(path: str) -> str:
@@ -206,16 +235,20 @@ def clean_path(path: str) -> str:
     return "/".join(part for part in path.strip().split("/") if part not in {"", "."})
 
 
-def moved(paths: list[str], folder: str, target: str = "") -> list[str]:
-    """`paths`, which lie below `folder`, as they are where that folder's content comes to lie in `target`. Raises
+def moved(files: Files, folder: str, target: str = "") -> Files:
+    """`files`, which lie in or below `folder`, as they are where that folder's content comes to lie in `target`. Raises
     LimitExceededError where that is longer than MAX_TARGET_LENGTH."""
-    if folder == target or not paths:
-        return list(paths)
+    if folder == target or not files:
+        return files
     if len(target) > MAX_TARGET_LENGTH:
         raise LimitExceededError(f"a folder to install to is longer than {MAX_TARGET_LENGTH} characters")
     cut = len(folder) + 1 if folder else 0
-    start = f"{target}/" if target else ""
-    return [start + path[cut:] for path in paths]
+    return [(joined(target, each[cut:]), inside) for each, inside in files]
+
+
+def joined(folder: str, path: str) -> str:
+    """The path of `path` below `folder`; either may be empty."""
+    return f"{folder}/{path}" if folder and path else folder or path
 
 
 _SEPARATORS = re.compile(r"[-_.]+")

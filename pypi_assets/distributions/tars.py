@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from struct import Struct
 from zlib import adler32
 
-from pypi_assets.distributions.archives import Members, keep
+from pypi_assets.distributions.archives import SafeNames, keep
 from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.inflating import INFLATE_ERRORS, inflated
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
@@ -68,7 +68,7 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
     content. Raises SourceError.
     """
     extract = Extract()
-    members = Members(extract, budget)
+    members = SafeNames(extract, budget)
     tar = _Stream(inflated(source, budget, extract.notes))
     try:
         for member in _members(tar):

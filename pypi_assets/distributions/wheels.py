@@ -35,7 +35,10 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
             extract.fail(ErrorKind.BAD_METADATA, "METADATA has neither Metadata-Version nor Name nor Version")
     elif dist_info is not None:
         extract.fail(ErrorKind.NO_METADATA, f"no {printable(dist_info)}/METADATA")
-    modules = find_modules(extract.members, installed=_installed_folder)
+    members = extract.members.items()
+    modules = find_modules(
+        (place, each) for folder, each in members if (place := _installed_folder(folder)) is not None
+    )
     return build_record(
         parts,
         project,
@@ -56,8 +59,8 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
 
 def _choose_dist_info(parts: FilenameParts, extract: Extract, notes: list[str]) -> str | None:
     """The `.dist-info` folder at the root that fits the filename, or the only one; else the extract gets an error."""
-    below = [name.partition("/")[0] for name in extract.members if ".dist-info/" in name]
-    folders = unique(folder for folder in below if folder.endswith(".dist-info"))
+    tops = [folder.partition("/")[0] for folder in extract.members if ".dist-info" in folder]
+    folders = unique(top for top in tops if top.endswith(".dist-info"))
     fitting = [folder for folder in folders if _fits(folder, parts)]
     if len(fitting) == 1:
         if others := [folder for folder in folders if folder not in fitting]:
@@ -82,13 +85,15 @@ def _fits(folder: str, parts: FilenameParts) -> bool:
     return (
         parts.project is not None
         and parts.version is not None
-        and canonicalize_name(name) == canonicalize_name(parts.project)
+        and (name == parts.project or canonicalize_name(name) == canonicalize_name(parts.project))
         and same_version(version, parts.version)
     )
 
 
 def _installed_folder(folder: str) -> str | None:
     """Where files of this folder come under site-packages; of `*.data` only purelib and platlib come there."""
+    if ".d" not in folder:
+        return folder
     top, _, rest = folder.partition("/")
     if top.endswith(".data"):
         scheme, _, rest = rest.partition("/")

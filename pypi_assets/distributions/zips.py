@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 
 from isal import isal_zlib
 
-from pypi_assets.distributions.archives import Members, keep
+from pypi_assets.distributions.archives import SafeNames, keep
 from pypi_assets.distributions.extracts import Extract, printable
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
 from pypi_assets.distributions.models import ErrorKind
@@ -64,7 +64,7 @@ def extract_zip(source: RangeSource, wanted: Callable[[str], bool], budget: Budg
     Raises MismatchError where a wheel's METADATA is not the one that `source` promises, and what `source` raises.
     """
     extract = Extract()
-    members = Members(extract, budget)
+    members = SafeNames(extract, budget)
     try:
         window = _Window(source, source.size - _first_read(source.size))
         directory = _find_directory(window, budget)
@@ -200,7 +200,7 @@ def _find_end64(window: _Window, locator: int) -> int:
 
 
 def _walk(
-    directory: _Directory, members: Members, wanted: Callable[[str], bool], budget: Budget, extract: Extract
+    directory: _Directory, members: SafeNames, wanted: Callable[[str], bool], budget: Budget, extract: Extract
 ) -> tuple[dict[str, int], dict[int, int] | None]:
     """Adds all members. Returns where in the directory the wanted ones are, by name, and the neighbours.
 
@@ -210,6 +210,7 @@ def _walk(
     content = directory.content
     text = content.decode("latin-1")  # a slice of it is cheaper than a slice of bytes that is decoded
     unpack = _ENTRY_EXTENT.unpack_from
+    local_size = _LOCAL.size
     positions: list[int] = []
     wanted_at: dict[str, int] = {}
     odd = _OddNames()
@@ -224,19 +225,17 @@ def _walk(
             if signature != _ENTRY_SIGNATURE:
                 raise BadZipFile(f"no entry of the directory at {directory.start + position}")
             name_end = position + _ENTRY_SIZE + name_length
-            name = text[position + _ENTRY_SIZE : name_end]
-            if not name.isascii():
-                name = odd.decode(content, position, name_end)
+            names.append(text[position + _ENTRY_SIZE : name_end])
             if size == _IN_ZIP64_EXTRA or start == _IN_ZIP64_EXTRA:
                 _, size, start = _sizes(content, position)
             if start < member_end:
                 in_order = False
-            member_end = start + _LOCAL.size + name_length + size
-            names.append(name)
+            member_end = start + local_size + name_length + size
             positions.append(position)
             position = name_end + extra_length + comment_length
-        added = zip(members.add_all(names), positions[-len(names) :], strict=True)
-        wanted_at.update((name, at) for name, at in added if name is not None and wanted(name))
+        entries = positions[-len(names) :]
+        added = zip(members.add_all(odd.decoded(names, content, entries)), entries, strict=True)
+        wanted_at.update([(name, at) for name, at in added if name is not None and wanted(name)])
         budget.check_time()
     if position != len(content):
         raise BadZipFile("the last entry of the directory is cut off")
@@ -270,7 +269,16 @@ class _OddNames:
     def __init__(self) -> None:
         self._broken = 0
 
-    def decode(self, directory: bytes, position: int, name_end: int) -> str:
+    def decoded(self, names: list[str], directory: bytes, positions: list[int]) -> list[str]:
+        """`names`, which are Latin-1 so far, of the entries at `positions`."""
+        if "".join(names).isascii():
+            return names
+        return [
+            name if name.isascii() else self._decode(directory, position, position + _ENTRY_SIZE + len(name))
+            for name, position in zip(names, positions, strict=True)
+        ]
+
+    def _decode(self, directory: bytes, position: int, name_end: int) -> str:
         raw = directory[position + _ENTRY_SIZE : name_end]
         flags = int.from_bytes(directory[position + 8 : position + 10], "little")
         if not flags & _UTF8:

@@ -124,7 +124,7 @@ def test_a_crawl_keeps_what_it_read(index: ServedIndex, catalog: Catalog):
     assert {entry.project for entry in pack.entries} == {"one", "two", "three"}
     _, offset, length = found[wheel]
     extract = decode_extract(pack.content[offset : offset + length])
-    assert "one_module/__init__.py" in extract.members
+    assert "one_module/__init__.py" in extract.paths
 
 
 def test_a_pack_that_cannot_be_stored_stops_the_crawl_before_the_catalog_hears_of_it(

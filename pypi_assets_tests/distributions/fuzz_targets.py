@@ -154,7 +154,7 @@ def check_names(extract: Extract, names: Iterable[str]) -> None:
         for name in names
         if not name.startswith("/") and ".." not in name.split("/")
     }
-    assert set(extract.members) == listed - {""}, "the names are those that the standard library lists"
+    assert set(extract.paths) == listed - {""}, "the names are those that the standard library lists"
 
 
 OTHER_ARCHIVES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x1f\x9d", b"\x28\xb5\x2f\xfd", b"PK", b"7z", b"Rar!")
@@ -208,7 +208,7 @@ def check_metadata(content: bytes) -> None:
     for make, text, notes in checked:
         if len(text) <= core.MAX_CHECKED_CHARACTERS:
             assert bool(notes) != is_valid(make, text), "notes are right"
-    check_extract(Extract(["demo-1.0.dist-info/METADATA"], {"demo-1.0.dist-info/METADATA": content}), WHEEL)
+    check_extract(Extract.of_paths(["demo-1.0.dist-info/METADATA"], {"demo-1.0.dist-info/METADATA": content}), WHEEL)
 
 
 SECTION = re.compile(r"\[([\w.-]*\w)?(?::([^:#]{1,200}))?\]")
@@ -240,7 +240,7 @@ def check_requires_txt(content: bytes) -> None:
                 assert is_valid(Requirement, requirement), "what is valid stays valid"
     files = {"EGG-INFO/PKG-INFO": STATIC_PKG_INFO.encode(), "EGG-INFO/requires.txt": content}
     files |= {"EGG-INFO/entry_points.txt": content, "EGG-INFO/top_level.txt": content}
-    check_extract(Extract(list(files), files), EGG)
+    check_extract(Extract.of_paths(files, files), EGG)
 
 
 def check_setup_script(content: bytes) -> None:
@@ -282,7 +282,7 @@ def check_tree(files: dict[str, bytes]) -> None:
     """An sdist of these files beside some modules; what is kept of its setup.py changes nothing."""
     members = [*files, "demo.py", "demo/__init__.py", "src/demo/a.py", "lib/x/y.py", "tests/test_a.py", "demo/b.so"]
     content = {f"demo-1.0/{name}": content for name, content in files.items()}
-    extract = Extract([f"demo-1.0/{name}" for name in dict.fromkeys(members)], content)
+    extract = Extract.of_paths([f"demo-1.0/{name}" for name in dict.fromkeys(members)], content)
     kept = replace(extract, setup_arguments=keep_arguments(files.get("setup.py", b"")))
     check_extract(kept, SDIST, make_record(extract, SDIST))
 
@@ -317,7 +317,7 @@ def check_filename(content: bytes) -> None:
         parts = parse_filename(filename, known)
         fields = (parts.filename, parts.project, parts.version, parts.build, parts.python, parts.abi, parts.platform)
         assert all(text is None or text.isprintable() for text in fields)
-        check_record(make_record(Extract(["demo.py"], {}), filename, project=known))
+        check_record(make_record(Extract.of_paths(["demo.py"]), filename, project=known))
 
 
 def check_decoding(content: bytes) -> None:

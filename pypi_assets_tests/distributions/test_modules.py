@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.distributions.modules import find_modules
+from pypi_assets.distributions.members import by_folder
+from pypi_assets.distributions.modules import ModuleNames, find_modules
 from pypi_assets.distributions.reader import read_path
 from pypi_assets_tests.builders import make_wheel
 
 EXTENSION_SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
+
+
+def modules_of(paths: list[str]) -> ModuleNames:
+    return find_modules(by_folder(paths))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +39,7 @@ EXTENSION_SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
     ],
 )
 def test_modules_of_paths(paths, expected):
-    assert find_modules(paths).names == expected
+    assert modules_of(paths).names == expected
 
 
 ABI_TAGS = (
@@ -46,11 +51,11 @@ ABI_TAGS = (
 @pytest.mark.parametrize("tag", ["", *ABI_TAGS.split()])
 def test_an_abi_tag_is_no_part_of_the_name(tag):
     for suffix in ("so", "pyd"):
-        assert find_modules([f"m/_s{tag}.{suffix}", "m/__init__.py"]).names == ("m", "m._s")
+        assert modules_of([f"m/_s{tag}.{suffix}", "m/__init__.py"]).names == ("m", "m._s")
 
 
 def test_another_dot_is_no_abi_tag():
-    found = find_modules(["m/_s.debug.so", "m/a.b.py", "m/c.cpython-311.pyc"])
+    found = modules_of(["m/_s.debug.so", "m/a.b.py", "m/c.cpython-311.pyc"])
     assert (found.names, found.unnameable) == ((), 3)
 
 
@@ -66,38 +71,32 @@ def test_another_dot_is_no_abi_tag():
     ],
 )
 def test_stubs_are_listed_by_the_module_that_they_describe(paths, stubs):
-    found = find_modules(paths)
+    found = modules_of(paths)
     assert found.stubs == stubs
     assert found.unnameable == 0
 
 
-def test_folders_can_be_installed_elsewhere_or_not_at_all():
-    places = {"": "", "x.data/purelib": "", "x.data/purelib/p": "p", "x.data/scripts": None, "stubs": "p-stubs"}
-    paths = ["a.py", "x.data/purelib/b.py", "x.data/purelib/p/__init__.py", "x.data/scripts/c.py", "stubs/d.pyi"]
-    found = find_modules(paths, installed=places.__getitem__)
-    assert (found.names, found.stubs) == (("a", "b", "p"), ("p.d",))
+def test_a_folder_may_be_there_again():
+    found = find_modules([*by_folder(["a.py", "p/__init__.py", "p/b.py"]), *by_folder(["c.py", "p/b.pyi", "p/d.pyi"])])
+    assert (found.names, found.stubs) == (("a", "c", "p", "p.b"), ("p.d",))
 
 
 def test_what_has_no_dotted_name_is_counted():
-    found = find_modules(["2to3.py", "my-app/x.py", "numpy.libs/libfoo-0cf9.so.3", "numpy.libs/libbar-a1.so", "ok.py"])
+    found = modules_of(["2to3.py", "my-app/x.py", "numpy.libs/libfoo-0cf9.so.3", "numpy.libs/libbar-a1.so", "ok.py"])
     assert found.names == ("ok",)
     assert found.unnameable == 3
 
 
 def test_names_of_absurd_depth_or_length_are_left_out():
-    found = find_modules(["/".join("a" * 32) + "/b.py", "x" * 501 + ".py", "/".join("a" * 31) + "/b.py"])
+    found = modules_of(["/".join("a" * 32) + "/b.py", "x" * 501 + ".py", "/".join("a" * 31) + "/b.py"])
     assert found.names[-1] == ".".join("a" * 31) + ".b"
     assert found.unnameable == 2
 
 
 def test_a_module_hides_the_folder_of_its_name():
-    found = find_modules(["a.py", "a/b.py", "c.py", "c/__init__.py", "c/d.py"])
+    found = modules_of(["a.py", "a/b.py", "c.py", "c/__init__.py", "c/d.py"])
     assert found.names == ("a", "c", "c.d")
     assert found.notes == ("1 module files are left out: a module beside their folder hides them",)
-
-
-def test_compiled_files_do_not_count_in_a_source_tree():
-    assert find_modules(["a.so", "b.pyc", "c.py"], compiled=False).names == ("c",)
 
 
 def importable(root: Path, prefix: str = "") -> set[str]:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pypi_assets.distributions import path_patterns
 from pypi_assets.distributions.limits import LimitExceededError
-from pypi_assets.distributions.path_patterns import MAX_STEPS, Effort, Patterns, matching, without
+from pypi_assets.distributions.members import by_folder, paths_of
+from pypi_assets.distributions.path_patterns import MAX_STEPS, Effort, Patterns, matching_paths, without
 
 PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
 
@@ -31,7 +32,7 @@ PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
     ],
 )
 def test_gitignore(patterns, expected):
-    assert matching(PATHS, patterns, Patterns.GITIGNORE, Effort()) == expected
+    assert matching_paths(PATHS, patterns, Patterns.GITIGNORE, Effort()) == expected
 
 
 @pytest.mark.parametrize(
@@ -46,47 +47,48 @@ def test_gitignore(patterns, expected):
     ],
 )
 def test_globs(pattern, below_folders, files_alone):
-    assert matching(PATHS, [pattern], Patterns.GLOB, Effort()) == below_folders
-    assert matching(PATHS, [pattern], Patterns.FILE_GLOB, Effort()) == files_alone
+    assert matching_paths(PATHS, [pattern], Patterns.GLOB, Effort()) == below_folders
+    assert matching_paths(PATHS, [pattern], Patterns.FILE_GLOB, Effort()) == files_alone
 
 
 def test_without_leaves_the_others_in_their_order():
-    assert without(PATHS, ["a"], Patterns.GLOB, Effort()) == ["a.py", "x/a/b.py"]
-    assert without(PATHS, [], Patterns.GLOB, Effort()) == PATHS
+    files = by_folder(PATHS)
+    assert paths_of(without(files, ["a"], Patterns.GLOB, Effort())) == ["a.py", "x/a/b.py"]
+    assert without(files, [], Patterns.GLOB, Effort()) == files
 
 
 def test_many_stars_take_no_time_without_end():
     path = "/".join(["a"] * 300)
-    assert matching([path], ["**/a/" * 300 + "b"], Patterns.GITIGNORE, Effort()) == []
+    assert matching_paths([path], ["**/a/" * 300 + "b"], Patterns.GITIGNORE, Effort()) == []
 
 
 def test_too_many_patterns_are_refused():
     with pytest.raises(LimitExceededError):
-        matching(["a"] * 10_000, ["b*"] * (MAX_STEPS // 10_000 + 1), Patterns.GLOB, Effort())
+        matching_paths(["a"] * 10_000, ["b*"] * (MAX_STEPS // 10_000 + 1), Patterns.GLOB, Effort())
 
 
 def test_patterns_that_can_match_in_many_ways_are_refused():
     with pytest.raises(LimitExceededError):
-        matching(["a/" * 1000 + "b"] * 20, ["**/a*/" * 600 + "c"], Patterns.GITIGNORE, Effort())
+        matching_paths(["a/" * 1000 + "b"] * 20, ["**/a*/" * 600 + "c"], Patterns.GITIGNORE, Effort())
     with pytest.raises(LimitExceededError):
-        matching(["a"], ["a" * 5000], Patterns.GLOB, Effort())
+        matching_paths(["a"], ["a" * 5000], Patterns.GLOB, Effort())
 
 
 def test_matchings_with_one_effort_are_bounded_together():
     effort = Effort()
-    matching(["a"] * 1000, ["b*"] * (MAX_STEPS // 4000), Patterns.GLOB, effort)
+    matching_paths(["a"] * 1000, ["b*"] * (MAX_STEPS // 4000), Patterns.GLOB, effort)
     with pytest.raises(LimitExceededError):
-        matching(["a"] * 1000, ["b*"] * (MAX_STEPS // 4000), Patterns.GLOB, effort)
+        matching_paths(["a"] * 1000, ["b*"] * (MAX_STEPS // 4000), Patterns.GLOB, effort)
 
 
 def test_what_patterns_cost_to_prepare_counts():
     with pytest.raises(LimitExceededError):
-        matching(["a"], [f"b{number}" for number in range(20_000)], Patterns.GLOB, Effort())
+        matching_paths(["a"], [f"b{number}" for number in range(20_000)], Patterns.GLOB, Effort())
 
 
 def test_a_pattern_of_many_parts_costs_more():
     with pytest.raises(LimitExceededError):
-        matching(["a/" * 2000 + "b"] * 100, ["**/" + "a*/" * 300 + "c"], Patterns.GLOB, Effort())
+        matching_paths(["a/" * 2000 + "b"] * 100, ["**/" + "a*/" * 300 + "c"], Patterns.GLOB, Effort())
 
 
 PARTS = st.sampled_from(["a", "b", "a.b", ".", "a\nb", "[a]"])

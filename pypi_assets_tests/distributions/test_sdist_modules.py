@@ -166,7 +166,6 @@ def tool_settings(tool: str, settings: object) -> str:
         ("scikit-build", {"wheel": {"packages": dict.fromkeys(OFTEN, "d")}}),
         ("scikit-build", {"wheel": {"packages": {LONG: "d"}}}),
         ("hatch", {"build": {"packages": ["d"], "force-include": {"d" + "/" * end: f"t{end}" for end in range(100)}}}),
-        ("hatch", {"build": {"packages": ["d"], "sources": dict.fromkeys(OFTEN, "d")}}),
         ("hatch", {"build": {"packages": ["d"], "sources": {"d": LONG}}}),
         ("hatch", {"build": {"include": [f"a{number}" for number in range(40_000)]}}),
         ("poetry", {"packages": [{"include": "d", "to": folder} for folder in OFTEN]}),
@@ -185,6 +184,7 @@ def test_settings_that_name_the_whole_tree_again_and_again_are_refused(tool, set
     ("tool", "settings"),
     [
         ("hatch", {"build": {"packages": ["d"] * 1000}}),
+        ("hatch", {"build": {"packages": ["d"], "sources": dict.fromkeys(OFTEN, "d")}}),
         ("scikit-build", {"wheel": {"packages": ["d"] * 1000}}),
     ],
 )
@@ -192,6 +192,13 @@ def test_what_settings_repeat_counts_once(tool, settings):
     tree = source_tree(files(*MANY, pyproject=tool_settings(tool, settings)))
     assert len(find_sdist_modules(tree).names or ()) == len(MANY) + 1
     tree.effort.spend(MAX_STEPS // 2)
+
+
+def test_many_sources_for_many_folders_are_refused():
+    settings = {"build": {"packages": ["d"], "sources": dict.fromkeys(OFTEN, "d")}}
+    paths = [f"d/p{number}/m.py" for number in range(3000)]
+    with pytest.raises(LimitExceededError):
+        find_sdist_modules(source_tree(files(*paths, pyproject=tool_settings("hatch", settings))))
 
 
 def test_large_projects_take_a_small_part_of_the_effort():

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pypi_assets.distributions import tars
 from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.limits import MIB, Budget, Limits
+from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.sources import SequentialSource
@@ -118,7 +119,8 @@ def test_what_tarfile_writes_is_read_as_tarfile_reads_it(format_name, written, s
     content = buffer.getvalue()
     found = extract(content, drip=drip)
     assert found.error is None
-    assert (found.members, found.files) == by_tarfile(content)
+    names, files = by_tarfile(content)
+    assert (found.members, found.files) == (dict(by_folder(names)), files)
     assert extract(gzip.compress(content, 1), drip=max(drip, 100)) == found
 
 
@@ -149,7 +151,7 @@ def test_sparse_files_have_their_holes(sparse):
     expected = by_tarfile(content)
     assert len(expected[1]["a.txt"]) in {5000, 40_000}
     found = extract(content)
-    assert (found.members, found.files, found.error) == (*expected, None)
+    assert (found.paths, found.files, found.error) == (*expected, None)
     assert extract(content, lambda name: name == "b.txt").files == {"b.txt": b"after"}
 
 
@@ -168,7 +170,7 @@ def test_sparse_files_have_their_holes(sparse):
 )
 def test_maps_of_holes_that_do_not_fit(sparse):
     found = extract(sparse + tar_member(b"b.txt"))
-    assert (found.members, found.files) == (["a.txt"], {})
+    assert (found.paths, found.files) == (["a.txt"], {})
     assert error_text(found).startswith("BadTarError: ")
 
 
@@ -218,9 +220,9 @@ def with_signed_checksum(name: bytes) -> bytes:
 def test_the_name_and_where_the_next_member_lies(content, name):
     found = extract(content + pax_header(pax_record(b"path", b"next.txt")) + tar_member(b"x", b"next"))
     assert found.error is None
-    assert found.members == [name, "next.txt"]
+    assert found.paths == [name, "next.txt"]
     assert found.files["next.txt"] == b"next"
-    assert "".join(found.members).encode()
+    assert "".join(found.paths).encode()
 
 
 def test_a_global_header_names_all_that_follow_and_moves_none():
@@ -233,7 +235,7 @@ def test_folders_devices_and_what_nobody_knows_are_no_files():
     headers = [tar_header(b"x%d" % kind, kind=b"%d" % kind) for kind in (3, 4, 5, 6)]
     unknown = tar_member(b"volume", b"its data", kind=b"V")
     folders = tar_header(b"old/", 100, b"\0") + tar_header(b"new/")
-    assert extract(b"".join(headers) + unknown + folders + tar_header(b"a.txt")).members == ["a.txt"]
+    assert extract(b"".join(headers) + unknown + folders + tar_header(b"a.txt")).paths == ["a.txt"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +273,7 @@ def test_broken_in_the_middle(broken, text, drip):
 def test_the_end():
     member = tar_member(b"a.txt", b"content")
     for end in (b"", bytes(BLOCK), bytes(2 * BLOCK), bytes(700), bytes(BLOCK) + tar_member(b"b.txt") + b"rubbish"):
-        assert extract(member + end) == Extract(["a.txt"], {"a.txt": b"content"})
+        assert extract(member + end) == Extract.of_paths(["a.txt"], {"a.txt": b"content"})
     assert error_text(extract(b"")) == "BadTarError: no byte at all"
 
 
@@ -287,7 +289,7 @@ def test_long_headers_have_a_limit():
 
 def test_global_headers_may_be_many():
     shared = b"".join(pax_header(pax_record(b"key%d" % number, b"x"), b"g") for number in range(500))
-    assert extract(shared + tar_header(b"a.txt")).members == ["a.txt"]
+    assert extract(shared + tar_header(b"a.txt")).paths == ["a.txt"]
 
 
 # Compressed

@@ -81,7 +81,7 @@ def error_of(extracted):
 def test_a_small_file_is_read_whole_and_once():
     source = Ranges(zip_bytes({"a.py": "", METADATA: CONTENT}))
     extracted = extract(source)
-    assert (extracted.members, extracted.files, extracted.error) == (["a.py", METADATA], {METADATA: HEADERS}, None)
+    assert (extracted.paths, extracted.files, extracted.error) == (["a.py", METADATA], {METADATA: HEADERS}, None)
     assert source.asked == [(0, source.size)]
 
 
@@ -96,7 +96,7 @@ def test_a_large_directory_takes_one_more_read_and_no_byte_twice():
     names = {f"{'package' * 10}/module{number}.py": noise(300, number) for number in range(2000)}
     source = Ranges(zip_bytes(names | {METADATA: CONTENT}))
     extracted = extract(source)
-    assert len(extracted.members) == 2001
+    assert len(extracted.paths) == 2001
     assert extracted.files == {METADATA: HEADERS}
     (tail, tail_size), (start, size) = source.asked
     assert (tail + tail_size, start + size) == (source.size, tail)
@@ -197,7 +197,7 @@ def test_it_reads_what_zipfile_reads(members, method, comment, prefix, zip64):
     safe = {name: content for name, content in expected.items() if is_clean(name)}
     assert extracted.error is None
     assert {name: extracted.files[name] for name in safe} == safe
-    assert set(safe) <= set(extracted.members)
+    assert set(safe) <= set(extracted.paths)
 
 
 def is_clean(name):
@@ -218,7 +218,7 @@ def is_clean(name):
 def test_what_is_around_a_zip_does_not_matter(changes):
     for filling in (b"", noise(100_000)):
         extracted = extract(raw_zip([Entry(b"a.py", filling), WANTED], **changes))
-        assert (extracted.members, extracted.files) == (["a.py", METADATA], {METADATA: HEADERS})
+        assert (extracted.paths, extracted.files) == (["a.py", METADATA], {METADATA: HEADERS})
         assert (extracted.error, extracted.notes) == (None, [])
 
 
@@ -246,7 +246,7 @@ def test_a_directory_in_another_order():
         straight[directory + length : directory + 2 * length] + straight[directory : directory + length]
     )
     extracted = extract(bytes(swapped), "ab")
-    assert (extracted.members, extracted.files, extracted.error) == (["b", "a"], {"a": b"1", "b": b"2"}, None)
+    assert (extracted.paths, extracted.files, extracted.error) == (["b", "a"], {"a": b"1", "b": b"2"}, None)
 
 
 # names
@@ -278,7 +278,7 @@ def test_a_directory_in_another_order():
 )
 def test_names(raw, flags, name, note):
     extracted = extract(raw_zip([Entry(raw, b"1", flags=flags), Entry(b"z.py")]), [name])
-    assert extracted.members == ([name, "z.py"] if name else ["z.py"])
+    assert extracted.paths == ([name, "z.py"] if name else ["z.py"])
     assert extracted.files == ({name: b"1"} if name else {})
     assert extracted.notes == ([note] if note else [])
     assert extracted.error is None
@@ -286,7 +286,7 @@ def test_names(raw, flags, name, note):
 
 def test_of_the_same_name_the_last_counts_and_case_is_noted():
     extracted = extract(raw_zip([Entry(b"a", b"1"), Entry(b"a", b"2"), Entry(b"A"), Entry(b"b")]), "a")
-    assert (extracted.members, extracted.files) == (["a", "A", "b"], {"a": b"2"})
+    assert (extracted.paths, extracted.files) == (["a", "A", "b"], {"a": b"2"})
     assert extracted.notes == [
         "1 member names occur again; the last one counts",
         "1 member names differ from another one by case alone",
@@ -295,7 +295,7 @@ def test_of_the_same_name_the_last_counts_and_case_is_noted():
 
 def test_a_link_is_not_followed():
     extracted = extract(raw_zip([replace(WANTED, external_attr=0o120777 << 16)]))
-    assert (extracted.members, extracted.files, extracted.error) == ([METADATA], {}, None)
+    assert (extracted.paths, extracted.files, extracted.error) == ([METADATA], {}, None)
     assert extracted.notes == [f"{METADATA} is a symbolic link: it is not followed"]
 
 
@@ -319,7 +319,7 @@ def test_a_link_is_not_followed():
 def test_a_member_that_lies_leaves_the_others(entry, text):
     extracted = extract(raw_zip([Entry(b"a.py"), entry, Entry(b"b", b"2")]), [METADATA, "b"])
     assert error_of(extracted).startswith(f"{METADATA}: BadZipFile: {text}")
-    assert (extracted.members, extracted.files) == (["a.py", METADATA, "b"], {"b": b"2"})
+    assert (extracted.paths, extracted.files) == (["a.py", "b", METADATA], {"b": b"2"})
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_members_that_overlap_are_corrupt(offset):
     twin = Entry(b"b", b"1" * 20, offset=offset)
     extracted = extract(raw_zip([Entry(b"a", b"1" * 20), twin, Entry(b"c")]), "ab")
     assert error_of(extracted) == "BadZipFile: members overlap each other or the directory"
-    assert (extracted.members, extracted.files) == (["a", "b", "c"], {})
+    assert (extracted.paths, extracted.files) == (["a", "b", "c"], {})
 
 
 def test_a_member_that_reaches_into_the_directory_is_corrupt():
@@ -387,7 +387,7 @@ def test_broken_bytes_never_raise(data):
     for _ in range(data.draw(st.integers(1, 6))):
         content[data.draw(st.integers(-250, -1))] = data.draw(st.integers(0, 255))
     extracted = extract(bytes(content), [METADATA, "b"])
-    assert all(name.encode() for name in extracted.members)
+    assert all(name.encode() for name in extracted.paths)
     for name, read in extracted.files.items():
         assert read in (HEADERS, headers_of(CONTENT)) if name == METADATA else True
 

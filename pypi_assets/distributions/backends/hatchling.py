@@ -6,6 +6,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.limits import LimitExceededError
+from pypi_assets.distributions.members import by_folder, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.source_tree import MAX_TARGET_LENGTH, Installed, SourceTree, clean_path, moved
@@ -32,23 +33,23 @@ def installed(tree: SourceTree) -> Installed | None:
             packages, only = ([], [named]) if named.endswith(".py") else ([named], [])
     roots = dict.fromkeys(only or packages)
     if roots:
-        selected = [path for root in roots for path in tree.at(root)]
+        selected = [each for root in roots for each in tree.at(root)]
     elif include:
         selected = matching(tree.below(""), include, Patterns.GITIGNORE, tree.effort)
     else:
         selected = []
     selected = without(selected, strings(setting("exclude")), Patterns.GITIGNORE, tree.effort)
     if setting("only-packages") is True:
-        selected = [path for path in selected if path in roots or _is_in_package(tree, path)]
+        selected = by_folder(path for path in paths_of(selected) if path in roots or _is_in_package(tree, path))
     sources = _sources(setting("sources"), packages)
     forced = setting("force-include")
     for source, target in forced.items() if isinstance(forced, dict) else ():
         if isinstance(target, str):
             source, target = clean_path(source), clean_path(target)
-            selected += [target] if tree.has_file(source) else moved(tree.below(source), source, target)
+            selected += by_folder([target]) if tree.has_file(source) else moved(tree.below(source), source, target)
     tree.effort.spend(len(selected) * len(sources))
-    paths = [_moved_by(sources, path) for path in selected]
-    return Installed(by, paths) if paths else None
+    files = [(_moved_by(sources, folder), inside) for folder, inside in selected]
+    return Installed(by, files) if files else None
 
 
 def _is_in_package(tree: SourceTree, path: str) -> bool:
@@ -57,7 +58,7 @@ def _is_in_package(tree: SourceTree, path: str) -> bool:
 
 
 def _sources(value: object, packages: list[str]) -> dict[str, str]:
-    """Starts of paths, and what replaces them."""
+    """Starts of paths, with a `/` at their ends, and what replaces them."""
     sources = {f"{clean_path(source)}/": "" for source in strings(value)}
     if isinstance(value, dict):
         for source, target in value.items():
@@ -71,11 +72,12 @@ def _sources(value: object, packages: list[str]) -> dict[str, str]:
     return sources
 
 
-def _moved_by(sources: dict[str, str], path: str) -> str:
+def _moved_by(sources: dict[str, str], folder: str) -> str:
+    start = f"{folder}/" if folder else ""
     for source, target in sources.items():
-        if path.startswith(source):
-            return target + path[len(source) :]
-    return path
+        if start.startswith(source):
+            return f"{target}{start[len(source) :]}".removesuffix("/")
+    return folder
 
 
 def _by_name(tree: SourceTree) -> str | None:

@@ -1,5 +1,6 @@
 """What maturin puts into a wheel: a compiled module, and the Python package beside or around it."""
 
+from pypi_assets.distributions.members import Files, by_folder
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
 from pypi_assets.distributions.pyproject import parse_toml, strings, table
@@ -20,26 +21,26 @@ def installed(tree: SourceTree) -> Installed | None:
     start = f"{folder}/" if folder else ""
     packages = strings(settings.get("python-packages")) or [(parents or [last])[0]]
     names = [package.replace(".", "/") for package in packages]
-    selected = [path for package in names for path in tree.below(f"{start}{package}")]
-    selected = selected or [path for package in names if tree.has_file(path := f"{start}{package}.py")]
-    paths = moved(_without_excluded(tree, settings.get("exclude"), selected), folder)
+    selected = [each for package in names for each in tree.below(f"{start}{package}")]
+    selected = selected or by_folder(path for package in names if tree.has_file(path := f"{start}{package}.py"))
+    files = moved(_without_excluded(tree, settings.get("exclude"), selected), folder)
     if settings.get("bindings") == "bin":
-        return Installed("maturin", paths)
+        return Installed("maturin", files)
     if parents:
-        return Installed("maturin", paths, (name,))
-    if not paths:
-        paths = [f"{name}/__init__.py"]
-    return Installed("maturin", paths, (f"{name}.{name}",))
+        return Installed("maturin", files, (name,))
+    if not files:
+        files = by_folder([f"{name}/__init__.py"])
+    return Installed("maturin", files, (f"{name}.{name}",))
 
 
-def _without_excluded(tree: SourceTree, value: object, paths: list[str]) -> list[str]:
+def _without_excluded(tree: SourceTree, value: object, files: Files) -> Files:
     patterns = []
     for entry in value if isinstance(value, list) else ():
         path = entry.get("path") if isinstance(entry, dict) else entry
         formats = strings(entry.get("format")) if isinstance(entry, dict) else []
         if isinstance(path, str) and (not formats or "wheel" in formats):
             patterns.append(clean_path(path))
-    return without(paths, patterns, Patterns.GLOB, tree.effort)
+    return without(files, patterns, Patterns.GLOB, tree.effort)
 
 
 def _default_folder(tree: SourceTree, name: str) -> str:

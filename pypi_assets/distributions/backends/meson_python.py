@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pypi_assets.distributions.members import by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
 
@@ -63,7 +64,7 @@ def installed(tree: SourceTree) -> Installed | None:
         return None
     if not build.paths and not build.extensions:
         return None
-    return Installed("meson.build", list(build.paths), tuple(build.extensions))
+    return Installed("meson.build", by_folder(build.paths), tuple(build.extensions))
 
 
 def _read(build: _Build, folder: str) -> None:
@@ -139,7 +140,7 @@ def _install(build: _Build, folder: str, call: str, arguments: list[_Value], key
                 inside = (
                     target if "strip_directory" in keywords else f"{target}/{source.rpartition('/')[2]}".lstrip("/")
                 )
-                build.paths |= dict.fromkeys(moved(build.tree.below(source), source, inside))
+                build.paths |= dict.fromkeys(paths_of(moved(build.tree.below(source), source, inside)))
         else:
             names = texts if call == "install_data" else keywords.get("output", _Value()).texts
             for text in names:

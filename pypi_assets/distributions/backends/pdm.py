@@ -20,17 +20,15 @@ def installed(tree: SourceTree) -> Installed:
     else:
         by = "pdm packages"
         packages = [path for path in tree.packages if path.rpartition("/")[0] == folder and path != folder]
-        selected = [path for package in sorted(packages) for path in tree.below(package)] or tree.files_in(folder)
+        selected = [each for package in sorted(packages) for each in tree.below(package)] or tree.right_in(folder)
     source_includes = strings(settings.get("source-includes")) or ["tests"]
     excludes = [clean_path(pattern) for pattern in (*strings(settings.get("excludes")), *source_includes)]
     named = {pattern for pattern in includes if not set(pattern) & set("*?[")}
-    paths = without(selected, [pattern for pattern in excludes if pattern not in named], Patterns.GLOB, tree.effort)
+    files = without(selected, [pattern for pattern in excludes if pattern not in named], Patterns.GLOB, tree.effort)
     if folder:
-        inside = f"{folder}/"
-        paths = [path for path in paths if not path.startswith(inside)] + moved(
-            [path for path in paths if path.startswith(inside)], folder
-        )
-    return Installed(by, paths)
+        inside = [each for each in files if f"{each[0]}/".startswith(f"{folder}/")]
+        files = [each for each in files if not f"{each[0]}/".startswith(f"{folder}/")] + moved(inside, folder)
+    return Installed(by, files)
 
 
 def _default_folder(tree: SourceTree, includes: list[str]) -> str:

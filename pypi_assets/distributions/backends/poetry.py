@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pypi_assets.distributions.path_patterns import Patterns, matching
+from pypi_assets.distributions.members import Files, by_folder, paths_of
+from pypi_assets.distributions.path_patterns import Patterns, matching, matching_paths
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
@@ -18,22 +19,25 @@ def installed(tree: SourceTree) -> Installed | None:
             source, target = (
                 clean_path(value) if isinstance(value := entry.get(key), str) else "" for key in ("from", "to")
             )
-            found = _globbed(tree, source, entry["include"])
-            paths |= dict(zip(found, moved(found, source, target), strict=True))
+            paths |= _placed(_globbed(tree, source, entry["include"]), source, target)
     if not packages:
         name = settings.get("name")
         found_at = _by_name(tree, module_name(name if isinstance(name, str) else tree.project or ""))
         if found_at is None:
             return None
-        found = tree.at(found_at)
-        paths |= dict(zip(found, moved(found, "src" if found_at.startswith("src/") else ""), strict=True))
+        paths |= _placed(tree.at(found_at), "src" if found_at.startswith("src/") else "", "")
     for entry in _entries(settings.get("include"), "path"):
         if _in_wheel(entry, by_default=_includes_in_wheels(tree)):
-            paths |= {path: path for path in _globbed(tree, "", entry["path"]) if path not in paths}
+            paths = _placed(_globbed(tree, "", entry["path"]), "", "") | paths
     excludes = map(clean_path, strings(settings.get("exclude")))
-    for path in matching(list(paths), excludes, Patterns.GLOB, tree.effort):
+    for path in matching_paths(list(paths), excludes, Patterns.GLOB, tree.effort):
         del paths[path]
-    return Installed("poetry packages" if packages else "poetry name", list(paths.values())) if paths else None
+    return Installed("poetry packages" if packages else "poetry name", by_folder(paths.values())) if paths else None
+
+
+def _placed(files: Files, source: str, target: str) -> dict[str, str]:
+    """For the path of each of `files`, where it is installed."""
+    return dict(zip(paths_of(files), paths_of(moved(files, source, target)), strict=True))
 
 
 def _entries(value: object, key: str) -> Iterator[Mapping[str, Any]]:
@@ -55,7 +59,7 @@ def _includes_in_wheels(tree: SourceTree) -> bool:
     return not required or any("<2" in each.replace(" ", "") or "poetry-core" not in each for each in required)
 
 
-def _globbed(tree: SourceTree, source: str, include: str) -> list[str]:
+def _globbed(tree: SourceTree, source: str, include: str) -> Files:
     path = clean_path(f"{source}/{include}")
     if not set(path) & set("*?["):
         return tree.at(path)

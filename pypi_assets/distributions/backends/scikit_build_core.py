@@ -2,6 +2,7 @@
 
 import re
 
+from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
 from pypi_assets.distributions.pyproject import strings
@@ -37,14 +38,13 @@ def installed(tree: SourceTree) -> Installed | None:
     else:
         by = "scikit-build name"
         targets = _by_name(tree)
-    paths = [path for target, folder in targets.items() for path in moved(tree.below(folder), folder, target)]
+    files = [each for target, folder in targets.items() for each in moved(tree.below(folder), folder, target)]
     excludes = strings(tree.table("tool", "scikit-build", "wheel").get("exclude"))
-    paths = without(paths, excludes, Patterns.GITIGNORE, tree.effort)
-    paths += _generated(tree)
+    files = [*without(files, excludes, Patterns.GITIGNORE, tree.effort), *by_folder(_generated(tree))]
     extensions = _cmake_modules(tree, next(iter(targets), ""))
-    if not paths and not extensions:
+    if not files and not extensions:
         return None
-    return Installed(by, paths, extensions)
+    return Installed(by, files, extensions)
 
 
 def _generated(tree: SourceTree) -> list[str]:

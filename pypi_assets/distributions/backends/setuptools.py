@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pypi_assets.distributions.path_patterns import Effort, Patterns, matching
+from pypi_assets.distributions.members import Files, by_folder, paths_of
+from pypi_assets.distributions.path_patterns import Effort, Patterns, matching, matching_paths
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
@@ -89,7 +90,7 @@ def installed(tree: SourceTree) -> Installed | None:
     if declared.is_computed:
         return None
     found = _checked(tree, declared, _discovered(tree, declared))
-    return found if found.paths or found.extensions or tree.top_level is not None else None
+    return found if found.files or found.extensions or tree.top_level is not None else None
 
 
 def _takes_data(tree: SourceTree) -> bool:
@@ -246,8 +247,8 @@ def _only_list(tree: SourceTree) -> list[str]:
 
 def _cythonized(tree: SourceTree, script: SetupArguments) -> list[str]:
     """The modules that cythonize() makes of files in no package; those in packages are found there."""
-    sources = [path for path in tree.below("") if path.endswith(".pyx")] if script.cython_sources else []
-    found = matching(sources, map(clean_path, script.cython_sources), Patterns.GLOB, tree.effort)
+    sources = [path for path in paths_of(tree.below("")) if path.endswith(".pyx")] if script.cython_sources else []
+    found = matching_paths(sources, map(clean_path, script.cython_sources), Patterns.GLOB, tree.effort)
     return [path.removesuffix(".pyx") for path in found if "/" not in path]
 
 
@@ -325,51 +326,53 @@ def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
 
 
 def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
-    paths: list[str] = []
+    files: Files = []
     packages = [package for package in declared.packages or () if len(package) <= MAX_PATH_LENGTH]
     told = ((_folder_of(package, declared.package_dir), package) for package in packages)
     folders = {folder: package for folder, package in told if len(folder) <= MAX_PATH_LENGTH}
     for folder, package in folders.items():
         if not declared.takes_data:
-            found = tree.files_in(folder)
+            found = tree.right_in(folder)
         elif folder.rpartition("/")[0] in folders:
             continue  # it came along with the package above
         else:
             found = _without_excluded(folders, declared.no_data, tree.below(folder), tree.effort)
-        paths += moved(found, folder, package.replace(".", "/"))
+        files += moved(found, folder, package.replace(".", "/"))
     for folder, package in folders.items() if declared.data else ():
         globs = [glob for key in ("*", "", package) for glob in declared.data.get(key, ())]
         below = moved(tree.below(folder), folder) if globs else []
-        paths += moved(matching(below, globs, Patterns.FILE_GLOB, tree.effort), "", package.replace(".", "/"))
+        files += moved(matching(below, globs, Patterns.FILE_GLOB, tree.effort), "", package.replace(".", "/"))
     for module in declared.modules or ():
         if len(module) > MAX_PATH_LENGTH:
             continue
         parent, _, last = module.rpartition(".")
         folder = _folder_of(parent, declared.package_dir)
         if tree.has_file(path := f"{folder}/{last}.py".lstrip("/")):
-            paths += moved([path], folder, parent.replace(".", "/"))
-    return Installed(declared.by, list(dict.fromkeys(paths)), declared.extensions)
+            files += moved(by_folder([path]), folder, parent.replace(".", "/"))
+    return Installed(declared.by, files, declared.extensions)
 
 
 def _without_excluded(
-    folders: Mapping[str, str], patterns: Mapping[str, list[str]], paths: list[str], effort: Effort
-) -> list[str]:
-    """`paths` without the data files that exclude_package_data names; the modules of packages are no data."""
+    folders: Mapping[str, str], patterns: Mapping[str, list[str]], files: Files, effort: Effort
+) -> Files:
+    """`files` without the data files that exclude_package_data names; the modules of packages are no data."""
     if not patterns:
-        return paths
-    kept = []
-    for path in paths:
-        folder = path.rpartition("/")[0]
+        return files
+    kept: Files = []
+    for folder, inside in files:
         if folder in folders:
-            kept.append(path)
+            kept.append((folder, inside))
             continue
-        while folder and folder not in folders:
-            folder = folder.rpartition("/")[0]
-        inside = path[len(folder) + 1 :]
-        excluding = (*patterns.get("*", ()), *patterns.get("", ()), *patterns.get(folders.get(folder, ""), ()))
-        effort.spend(len(excluding) * (1 + len(inside) // 64))
-        if not any(fnmatchcase(inside, pattern) for pattern in excluding):
-            kept.append(path)
+        package = folder
+        while package and package not in folders:
+            package = package.rpartition("/")[0]
+        excluding = (*patterns.get("*", ()), *patterns.get("", ()), *patterns.get(folders.get(package, ""), ()))
+        paths = []
+        for path in paths_of([(folder[len(package) + 1 :], inside)]):
+            effort.spend(len(excluding) * (1 + len(path) // 64))
+            if not any(fnmatchcase(path, pattern) for pattern in excluding):
+                paths.append(path)
+        kept += moved(by_folder(paths), "", package)
     return kept
 
 
@@ -378,21 +381,21 @@ def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
     named = {package: folder for package, folder in declared.package_dir.items() if package}
     source = declared.package_dir.get("", "src")
     if named:
-        paths = [path for package, folder in named.items() for path in moved(tree.below(folder), folder, package)]
-        return Installed("setuptools package-dir", paths, declared.extensions)
-    if tree.has_folder(source):
-        found = [path for path in tree.below(source) if path.endswith((".py", ".pyi", ".pyx"))]
+        files = [each for package, folder in named.items() for each in moved(tree.below(folder), folder, package)]
+        return Installed("setuptools package-dir", files, declared.extensions)
+    if source and tree.has_folder(source):
+        found = tree.uncompiled(tree.below(source))
         return Installed("setuptools src layout", moved(found, source), declared.extensions)
-    tops = {folder.partition("/")[0] for folder in tree.sources if folder}
-    tops = {
-        top for top in tops if top not in NOT_PACKAGES and top.removesuffix("-stubs").isidentifier() and top[0] != "_"
-    }
+    tops = [
+        top
+        for top in tree.tops
+        if top not in NOT_PACKAGES and top.removesuffix("-stubs").isidentifier() and top[0] != "_"
+    ]
     if tops:
-        paths = [path for top in sorted(tops) for path in tree.below(top)]
-        return Installed("setuptools flat layout", paths, declared.extensions)
-    modules = [path for path in tree.files_in("") if path.endswith(".py") and path[0] not in "._"]
-    modules = [path for path in modules if path.removesuffix(".py") not in NOT_MODULES]
-    return Installed("setuptools single module", modules, declared.extensions)
+        files = [each for top in tops for each in tree.below(top)]
+        return Installed("setuptools flat layout", files, declared.extensions)
+    modules = [name for name in tree.modules_at_top if name[:1] not in {"", ".", "_"} and name not in NOT_MODULES]
+    return Installed("setuptools single module", by_folder(f"{name}.py" for name in modules), declared.extensions)
 
 
 def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Installed:
@@ -400,14 +403,18 @@ def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Install
     if tree.top_level is None:
         return found
     named = {name.replace("/", ".").partition(".")[0] for name in tree.top_level}
-    tops = {path: path.partition("/")[0] for path in found.paths}
-    paths = [path for path, top in tops.items() if (top if top in named else top.partition(".")[0]) in named]
+    in_folders = [(folder, inside) for folder, inside in found.files if folder]
+    at_top = paths_of((folder, inside) for folder, inside in found.files if not folder)
+    tops = {top: top.partition(".")[0] for top in (*at_top, *(folder.partition("/")[0] for folder, _ in in_folders))}
+    kept = {top for top, name in tops.items() if top in named or name in named}
+    files = [(folder, inside) for folder, inside in in_folders if folder.partition("/")[0] in kept]
+    files += by_folder(path for path in at_top if path in kept)
     extensions = tuple(name for name in found.extensions if name.partition(".")[0] in named)
-    present = {name.partition(".")[0] for name in extensions} | {top.partition(".")[0] for top in tops.values()}
+    present = {name.partition(".")[0] for name in extensions} | set(tops.values())
     if missing := sorted(named - present):
         more = _by_top_level(tree, declared, missing)
-        paths, extensions = [*paths, *more.paths], (*extensions, *more.extensions)
-    return Installed(found.by, paths, extensions)
+        files, extensions = [*files, *more.files], (*extensions, *more.extensions)
+    return Installed(found.by, files, extensions)
 
 
 def _roots(tree: SourceTree, declared: _Declared) -> list[str]:
@@ -421,7 +428,7 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
 
     Below packages, folders without `__init__.py` are left out, as find_packages does.
     """
-    paths: list[str] = []
+    files: Files = []
     extensions = list(declared.extensions) if names is None else []
     for name in tree.top_level or () if names is None else names:
         name = name.replace("/", ".").strip(".")
@@ -431,27 +438,27 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
             root, found = _named_in(tree, _roots(tree, declared), name)
             target = ""
         if found:
-            paths += moved(found if declared.takes_data else _in_packages(tree, root, found), root, target)
+            files += moved(found if declared.takes_data else _in_packages(tree, root, found), root, target)
         elif tree.has_compiled_sources and name not in {each.partition(".")[0] for each in extensions}:
             extensions.append(name)
-    return Installed("top_level.txt", paths, tuple(extensions))
+    return Installed("top_level.txt", files, tuple(extensions))
 
 
-def _named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, list[str]]:
+def _named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, Files]:
     """The folder that `name` lies in, and its files: one of `roots`, else any at the top."""
     path = name.replace(".", "/")
     for root in (*roots, *tree.tops):
         tree.effort.spend(4)
         start = f"{root}/{path}" if root else path
         if tree.has_file(f"{start}.py"):
-            return root, [f"{start}.py", *(tree.below(start) if start in tree.packages else ())]
+            return root, [*by_folder([f"{start}.py"]), *(tree.below(start) if start in tree.packages else ())]
         if found := tree.below(start):
             return root, found
     return "", []
 
 
-def _in_packages(tree: SourceTree, root: str, paths: list[str]) -> list[str]:
-    """`paths` without those in folders that have no `__init__.py` but are below a folder that has one."""
+def _in_packages(tree: SourceTree, root: str, files: Files) -> Files:
+    """`files` without those in folders that have no `__init__.py` but are below a folder that has one."""
     known: dict[str, bool] = {root: True}
 
     def is_kept(folder: str) -> bool:
@@ -462,7 +469,7 @@ def _in_packages(tree: SourceTree, root: str, paths: list[str]) -> list[str]:
             )
         return known[folder]
 
-    return [path for path in paths if is_kept(path.rpartition("/")[0])]
+    return [(folder, inside) for folder, inside in files if is_kept(folder)]
 
 
 def _items(value: object) -> list[tuple[str, Any]]:

@@ -1,5 +1,6 @@
 """What uv's build backend installs: the modules it is told, or the one named like the project, from one root."""
 
+from pypi_assets.distributions.members import Files
 from pypi_assets.distributions.path_patterns import Patterns, without
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
@@ -11,7 +12,7 @@ def installed(tree: SourceTree) -> Installed | None:
     root = settings.get("module-root")
     root = clean_path(root) if isinstance(root, str) else "src"
     names = strings(settings.get("module-name")) or [_default_name(tree)]
-    found: list[str] = []
+    found: Files = []
     for name in names:
         folder, _, last = f"{root}/{name.replace('.', '/')}".strip("/").rpartition("/")
         if path := tree.named(folder, last):

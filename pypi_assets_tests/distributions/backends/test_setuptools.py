@@ -3,6 +3,7 @@
 import pytest
 
 from pypi_assets.distributions.backends import setuptools
+from pypi_assets.distributions.members import paths_of
 from pypi_assets_tests.distributions.backends.projects import files, modules_by, source_tree
 
 TREE = (
@@ -369,7 +370,7 @@ def test_stub_packages_are_found():
     contents = files("demo-stubs/__init__.pyi", pyproject='[tool.setuptools]\npackages = ["demo-stubs"]\n')
     installed = setuptools.installed(source_tree(contents | {"x.egg-info/top_level.txt": "demo-stubs\n"}))
     assert installed is not None
-    assert installed.paths == ["demo-stubs/__init__.pyi"]
+    assert paths_of(installed.files) == ["demo-stubs/__init__.pyi"]
 
 
 SETUP = "from setuptools import *\n"

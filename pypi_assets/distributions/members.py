@@ -1,0 +1,104 @@
+"""The files of a distribution, or of a part of it, by the folder that they lie in.
+
+Python sources are kept apart from all other files, since they are mostly all that is asked for.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+
+import msgspec
+
+
+class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The files right in one folder: `sources` are the names of its `.py` files without that suffix, `others` the names
+    of all its other files.
+
+    Both are texts in which each name is followed by a `/`, which is in none: one call splits them, and only where they
+    are looked at.
+    """
+
+    sources: str = ""
+    others: str = ""
+
+    @property
+    def stems(self) -> list[str]:
+        """The names of the `.py` files, without that suffix."""
+        return self.sources.split("/")[:-1]
+
+    @property
+    def other_names(self) -> list[str]:
+        return self.others.split("/")[:-1]
+
+    @property
+    def others_are_data(self) -> bool:
+        """Whether a short look shows that none of the others is a module or a stub."""
+        return ".py" not in self.others and ".so" not in self.others
+
+    @property
+    def is_data(self) -> bool:
+        """Whether a short look shows that none of the files is a module or a stub."""
+        return not self.sources and self.others_are_data
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all files."""
+        return [*(f"{stem}.py" for stem in self.stems), *self.other_names]
+
+    def __len__(self) -> int:
+        return self.sources.count("/") + self.others.count("/")
+
+    def __contains__(self, name: str) -> bool:
+        if name.endswith(".py"):
+            return f"/{name[:-3]}/" in f"/{self.sources}"
+        return f"/{name}/" in f"/{self.others}"
+
+
+Files = list[tuple[str, Folder]]
+"""Folders with what is right in them; `""` is the top. A folder may be there twice, and so may a file."""
+
+
+def by_folder(paths: Iterable[str]) -> Files:
+    """The files at `paths`, which are relative, with `/`; each folder is there once, in the order of its first file."""
+    folders: dict[str, list[str]] = {}
+    last = None
+    names: list[str] = []
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        if folder != last:  # mostly it is the same again
+            last = folder
+            names = folders.setdefault(folder, [])
+        names.append(name)
+    files = []
+    for folder, names in folders.items():
+        text = "/".join(names) + "/"
+        sources = text.count(".py/")
+        if not sources:
+            inside = Folder("", text)
+        elif sources == len(names):
+            inside = Folder(text.replace(".py/", "/"))
+        else:
+            inside = Folder(
+                "".join([f"{name[:-3]}/" for name in names if name.endswith(".py")]),
+                "".join([f"{name}/" for name in names if not name.endswith(".py")]),
+            )
+        files.append((folder, inside))
+    return files
+
+
+def paths_of(files: Iterable[tuple[str, Folder]]) -> list[str]:
+    """The paths of all `files`."""
+    return [f"{folder}/{name}" if folder else name for folder, inside in files for name in inside.names]
+
+
+def merged(files: Files) -> Files:
+    """`files` with each folder once, and each file once."""
+    folders: dict[str, list[Folder]] = {}
+    for folder, inside in files:
+        folders.setdefault(folder, []).append(inside)
+    return [(folder, each[0] if len(each) == 1 else _union(each)) for folder, each in folders.items()]
+
+
+def _union(folders: list[Folder]) -> Folder:
+    stems = dict.fromkeys(chain.from_iterable(folder.stems for folder in folders))
+    others = dict.fromkeys(chain.from_iterable(folder.other_names for folder in folders))
+    return Folder("".join([f"{stem}/" for stem in stems]), "".join([f"{name}/" for name in others]))
