@@ -37,7 +37,7 @@ from pypi_assets.crawl.reprocess import Reprocessed, reprocess
 from pypi_assets.distributions.extracts import Extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.members import by_folder
+from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
 from pypi_assets.distributions.workers import ReaderPool
@@ -73,7 +73,7 @@ def renamed(filename: str, extract: Extract, number: int) -> tuple[str, str, Ext
     return (
         new + filename.removeprefix(name),
         canonicalize_name(new),
-        replace(extract, members=dict(by_folder(members)), files=files),
+        replace(extract, members=folders_of(members), files=files),
     )
 
 

@@ -3,25 +3,30 @@
 Nothing is unpacked: member names are names and never become paths of this machine.
 """
 
-from collections.abc import Sequence
+import re
 
 from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.limits import Budget
-from pypi_assets.distributions.members import by_folder
+from pypi_assets.distributions.members import Folder, folders_of, paths_of
 from pypi_assets.distributions.metadata import headers_of
+
+_ODD = re.compile("/[./\n]")
+_ODD_FILE = re.compile("/[./]")
+"""What is in no name that needs no cleaning, and in few others."""
 
 
 class SafeNames:
-    """Collects safe member names, each once, and counts the others."""
+    """Collects safe member names, each once, and counts the others. `places` tells for each name where its last member
+    is, in the way that the reader of the archive counts."""
 
     def __init__(self, extract: Extract, budget: Budget) -> None:
+        self.places: dict[str, int] = {}
         self._extract = extract
         self._budget = budget
-        self._names: dict[str, None] = {}
         self._unsafe = 0
         self._repeated = 0
 
-    def add(self, written: str, *, is_file: bool) -> str | None:
+    def add(self, written: str, place: int, *, is_file: bool) -> str | None:
         """The cleaned name of a file, or None for folders and for names that lead out of the archive."""
         self._budget.count_member(written)
         if not is_file:
@@ -33,44 +38,55 @@ class SafeNames:
                 self._unsafe += 1
                 return None
             name = "/".join(parts)
-        if name in self._names:
-            self._repeated += 1
-        else:
-            self._names[name] = None
+        self._repeated += name in self.places
+        self.places[name] = place
         return name
 
-    def add_all(self, names: list[str]) -> Sequence[str | None]:
-        """What `add` gives for each of `names`, of which those that end in / are folders; many times as fast."""
+    def add_all(self, names: list[str], places: list[int]) -> None:
+        """Adds `names`, of which those that end in / are folders: as `add` does, and many times as fast."""
         lines = "\n".join((*names, ""))
-        new = dict.fromkeys(names)
+        new = dict(zip(names, places, strict=True))
+        is_odd = _ODD.search(lines)
+        has_folders = is_odd is not None
+        if has_folders:
+            is_odd = _ODD_FILE.search(lines)
         # what sorts before "0" may start with a dot or a slash, or be empty
         if (
-            "/." in lines
-            or "//" in lines
+            is_odd
             or "\0" in lines
             or min(names, default="0") < "0"
             or len(new) < len(names)
-            or not self._names.keys().isdisjoint(new)
+            or not self.places.keys().isdisjoint(new)
         ):
-            cut = (name.partition("\0")[0] for name in names)  # zipfile, and so an installer, ends a name at a NUL
-            return [self.add(name, is_file=not name.endswith("/")) for name in cut]
+            for name, place in zip(names, places, strict=True):
+                cut = name.partition("\0")[0]  # zipfile, and so an installer, ends a name at a NUL
+                self.add(cut, place, is_file=not cut.endswith("/"))
+            return
         self._budget.count_members(names)
-        if "/\n" not in lines:
-            self._names |= new
-            return names
-        self._names.update(dict.fromkeys([name for name in names if not name.endswith("/")]))
-        return [None if name.endswith("/") else name for name in names]
+        if has_folders:
+            new = {name: place for name, place in new.items() if not name.endswith("/")}
+        self.places |= new
 
     def finish(self) -> None:
         """Puts the names into the extract, and notes about them."""
-        self._extract.members = dict(by_folder(self._names))
+        self._extract.members = folders_of(self.places)
         if self._unsafe:
             self._extract.notes.append(f"{self._unsafe} member names that lead out of the archive are ignored")
         if self._repeated:
             self._extract.notes.append(f"{self._repeated} member names occur again; the last one counts")
-        folded = "//".join(self._names).casefold().split("//")  # all at once, as `//` is in no safe name
-        if colliding := len(folded) - len(set(folded)):
+        if colliding := _colliding(self._extract.members):
             self._extract.notes.append(f"{colliding} member names differ from another one by case alone")
+
+
+def _colliding(members: dict[str, Folder]) -> int:
+    """How many files have the path of another one where case doesn't count."""
+    folded = {folder.casefold() for folder in members}
+    if len(folded) < len(members):
+        paths = paths_of(members.items())
+        return len(paths) - len(set(map(str.casefold, paths)))
+    texts = ((inside, inside.sources + inside.others) for inside in members.values())
+    some = [inside.names for inside, text in texts if text != text.casefold()]
+    return sum(len(names) - len(set(map(str.casefold, names))) for names in some)
 
 
 def keep(extract: Extract, name: str, content: bytes, budget: Budget) -> None:

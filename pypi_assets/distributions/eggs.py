@@ -1,5 +1,7 @@
 """What a zipped egg says: PKG-INFO, requires.txt, entry points and modules (setuptools' format, no PEP)."""
 
+from collections.abc import Iterable
+
 from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
@@ -18,9 +20,9 @@ _REQUIRES = (f"{_INFO}requires.txt", f"{_INFO}depends.txt")
 _KEPT = frozenset({f"{_INFO}PKG-INFO", f"{_INFO}entry_points.txt", f"{_INFO}top_level.txt", *_REQUIRES})
 
 
-def is_wanted(name: str) -> bool:
-    """Whether an egg's record needs the content of this member."""
-    return name in _KEPT
+def wanted(names: Iterable[str]) -> list[str]:
+    """Those of the members' names whose content an egg's record needs."""
+    return [name for name in names if name in _KEPT]
 
 
 def egg_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:

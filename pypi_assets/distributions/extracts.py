@@ -15,7 +15,7 @@ import msgspec
 import zstandard
 
 from pypi_assets.distributions.limits import MIB, LimitExceededError
-from pypi_assets.distributions.members import Folder, by_folder, paths_of
+from pypi_assets.distributions.members import Folder, folders_of, paths_of
 from pypi_assets.distributions.models import ErrorKind, ReadError
 
 FORMAT_VERSION = 1
@@ -46,7 +46,7 @@ class Extract:
     @classmethod
     def of_paths(cls, paths: Iterable[str], files: dict[str, bytes] | None = None) -> Self:
         """The extract of an archive with files at `paths`, each of them once."""
-        return cls(dict(by_folder(paths)), files or {})
+        return cls(folders_of(paths), files or {})
 
     @property
     def paths(self) -> list[str]:
@@ -149,4 +149,5 @@ def _dictionary_for_writing() -> zstandard.ZstdCompressionDict:
 
 def printable(text: str, limit: int = 300) -> str:
     """`text` fit for one line of a log or a database: cut, and without control characters."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in text[:limit])
+    text = text[:limit]
+    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)

@@ -3,8 +3,9 @@
 Python sources are kept apart from all other files, since they are mostly all that is asked for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Self
 
 import msgspec
 
@@ -20,6 +21,20 @@ class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
     sources: str = ""
     others: str = ""
 
+    @classmethod
+    def of(cls, names: str) -> Self:
+        """The folder with files of these `names`, each of them followed by a `/`."""
+        stems = names.replace(".py/", "/")
+        if len(stems) == len(names):
+            return cls("", names)
+        if len(names) - len(stems) == 3 * names.count("/"):
+            return cls(stems)
+        each = names.split("/")[:-1]
+        return cls(
+            "/".join((*[name[:-3] for name in each if name.endswith(".py")], "")),
+            "/".join((*[name for name in each if not name.endswith(".py")], "")),
+        )
+
     @property
     def stems(self) -> list[str]:
         """The names of the `.py` files, without that suffix."""
@@ -33,11 +48,6 @@ class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
     def others_are_data(self) -> bool:
         """Whether a short look shows that none of the others is a module or a stub."""
         return ".py" not in self.others and ".so" not in self.others
-
-    @property
-    def is_data(self) -> bool:
-        """Whether a short look shows that none of the files is a module or a stub."""
-        return not self.sources and self.others_are_data
 
     @property
     def names(self) -> list[str]:
@@ -57,32 +67,37 @@ Files = list[tuple[str, Folder]]
 """Folders with what is right in them; `""` is the top. A folder may be there twice, and so may a file."""
 
 
+def folders_of(paths: Iterable[str]) -> dict[str, Folder]:
+    """The files at `paths`, which are relative, with `/`, by their folders in the order of the first file of each."""
+    folders: dict[str, str] = {}
+    parts: dict[str, list[str]] = {}
+    for folder, names in _runs(paths):
+        if folders.setdefault(folder, names) is not names:  # others came between
+            parts.setdefault(folder, [folders[folder]]).append(names)
+    for folder, each in parts.items():
+        folders[folder] = "".join(each)
+    return {folder: Folder.of(names) for folder, names in folders.items()}
+
+
 def by_folder(paths: Iterable[str]) -> Files:
-    """The files at `paths`, which are relative, with `/`; each folder is there once, in the order of its first file."""
-    folders: dict[str, list[str]] = {}
+    """What `folders_of` gives, as what rules put together."""
+    return list(folders_of(paths).items())
+
+
+def _runs(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each folder with the names of the files in it, as `Folder.of` takes them, as long as no other comes between."""
     last = None
     names: list[str] = []
     for path in paths:
         folder, _, name = path.rpartition("/")
-        if folder != last:  # mostly it is the same again
+        if folder != last:
+            if last is not None:
+                yield last, "/".join((*names, ""))
             last = folder
-            names = folders.setdefault(folder, [])
+            names = []
         names.append(name)
-    files = []
-    for folder, names in folders.items():
-        text = "/".join(names) + "/"
-        sources = text.count(".py/")
-        if not sources:
-            inside = Folder("", text)
-        elif sources == len(names):
-            inside = Folder(text.replace(".py/", "/"))
-        else:
-            inside = Folder(
-                "".join([f"{name[:-3]}/" for name in names if name.endswith(".py")]),
-                "".join([f"{name}/" for name in names if not name.endswith(".py")]),
-            )
-        files.append((folder, inside))
-    return files
+    if last is not None:
+        yield last, "/".join((*names, ""))
 
 
 def paths_of(files: Iterable[tuple[str, Folder]]) -> list[str]:
@@ -92,6 +107,8 @@ def paths_of(files: Iterable[tuple[str, Folder]]) -> list[str]:
 
 def merged(files: Files) -> Files:
     """`files` with each folder once, and each file once."""
+    if len({folder for folder, _ in files}) == len(files):
+        return files
     folders: dict[str, list[Folder]] = {}
     for folder, inside in files:
         folders.setdefault(folder, []).append(inside)

@@ -67,11 +67,19 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
     stubs: list[tuple[str, list[str]]] = []
     unnameable = 0
     characters = 0
+    prefixes: dict[str, str] = {}
     for folder, inside in files:
-        if inside.is_data or (prefix := _prefix(folder.split("/"))) == _LEFT_OUT:
+        has_others = not inside.others_are_data
+        if not has_others and not inside.sources:
+            continue
+        parent, _, last = folder.rpartition("/")
+        prefix: str | None = prefixes.get(parent)
+        if prefix and last.isidentifier() and last not in _LEFT_OUT_FOLDERS and folder.count("/") < MAX_DEPTH - 1:
+            prefix = f"{prefix}{last}."  # most folders lie in a package that came before
+        elif (prefix := _prefix(folder.split("/"))) == _LEFT_OUT:
             continue
         stems = inside.stems
-        if inside.others and not inside.others_are_data:
+        if has_others:
             names = inside.other_names
             stems += [_compiled_stem(name) for name in names if name.endswith(_COMPILED_SUFFIXES)]
             if stub_stems := [name.removesuffix(".pyi") for name in names if name.endswith(".pyi")]:
@@ -79,13 +87,14 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
         if prefix is None:
             unnameable += len(stems)
             continue
-        named = list(filter(str.isidentifier, stems))
+        prefixes[folder] = prefix
+        named = [prefix + stem for stem in stems if stem.isidentifier()]
         if len(prefix) + len(inside.sources) + len(inside.others) > MAX_NAME_LENGTH:
-            named = [stem for stem in named if len(prefix) + len(stem) <= MAX_NAME_LENGTH]
+            named = [name for name in named if len(name) <= MAX_NAME_LENGTH]
         unnameable += len(stems) - len(named)
-        found += [prefix + stem for stem in named]
-        if "__init__" in named:
-            inits.append(f"{prefix}__init__")
+        found += named
+        if "__init__" in stems and (init := f"{prefix}__init__") in named:
+            inits.append(init)
         parent = prefix[:-1]
         while named and parent and parent not in folders:
             folders[parent] = None
@@ -101,9 +110,9 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
         modules.pop(name, None)
     all_names: Collection[str] = modules | folders  # packages are folders too
     shadowed = 0
-    if hiding := modules.keys() & folders.keys():
+    if not modules.keys().isdisjoint(folders):
         packages = {name.removesuffix(".__init__") for name in inits}
-        hiding -= packages
+        hiding = modules.keys() & folders.keys() - packages
         present = modules.keys() | packages - {"__init__"}
         reachable = {name for name in present if hiding.isdisjoint(ancestry(name)[:-1])}
         shadowed = len(present) - len(reachable)

@@ -97,15 +97,13 @@ class Effort:
 
 
 def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
-    """Whether `pattern` matches `path`, or a folder above.
+    """Whether `pattern` matches `path`, which begins with its start, or a folder above.
 
     All positions in the pattern that a part can be at are followed at once, so that the time is bounded by the product
     of both lengths.
     """
     if pattern.plain is not None:
         return (pattern.files and path == pattern.plain) or (pattern.folders and path.startswith(f"{pattern.plain}/"))
-    if not path.startswith(pattern.start):
-        return False
     if pattern.regex is not None:
         effort.spend(1 + len(path) * len(pattern.segments) // 32)
         return pattern.regex.match(path) is not None
@@ -141,14 +139,14 @@ def matching_paths(paths: list[str], patterns: Iterable[str], kind: Patterns, ef
     effort.spend(3 * sum(map(len, stripped)) + len(stripped) * (_STEPS_TO_COMPILE + len(paths)))
     compiled = [_compiled(pattern, kind) for pattern in stripped]
     compiled = [pattern for pattern in compiled if pattern.segments]
-    found = []
-    for path in paths:
-        for pattern in reversed(compiled):
-            if _matches(pattern, path, effort):
-                if not pattern.negates:
-                    found.append(path)
-                break
-    return found
+    named: set[str] = set()
+    undecided = paths
+    for pattern in reversed(compiled):
+        matched = {path for path in undecided if path.startswith(pattern.start) and _matches(pattern, path, effort)}
+        if matched:
+            undecided = [path for path in undecided if path not in matched]
+            named |= set() if pattern.negates else matched
+    return [path for path in paths if path in named]
 
 
 def matching(files: Files, patterns: Iterable[str], kind: Patterns, effort: Effort) -> Files:

@@ -27,9 +27,9 @@ SPOOLED_BYTES = 16 * 1024**2
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _UNREAD_COMPRESSIONS = {b"\x1f\x9d": "compress", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z", b"Rar!": "rar"}
 _READERS = {
-    DistributionKind.WHEEL: (wheels.is_wanted, wheels.wheel_record),
-    DistributionKind.EGG: (eggs.is_wanted, eggs.egg_record),
-    DistributionKind.SDIST: (sdists.is_wanted, sdists.sdist_record),
+    DistributionKind.WHEEL: (wheels.wanted, wheels.wheel_record),
+    DistributionKind.EGG: (eggs.wanted, eggs.egg_record),
+    DistributionKind.SDIST: (sdists.wanted, sdists.sdist_record),
 }
 
 
@@ -130,24 +130,24 @@ def _extract(
 ) -> Extract:
     if kind not in _READERS:
         return _failed(ErrorKind.UNSUPPORTED_KIND, f"files of kind {kind} are not read")
-    is_wanted = _READERS[kind][0]
+    wanted = _READERS[kind][0]
     if sequential is None:
-        return extract_zip(cast("RangeSource", source), is_wanted, budget)
+        return extract_zip(cast("RangeSource", source), wanted, budget)
     file = cast("BinaryIO", source)
     if kind == DistributionKind.SDIST:
         start = sequential.peek(4)
         if compression := _UNREAD_COMPRESSIONS.get(start) or _UNREAD_COMPRESSIONS.get(start[:2]):
             return _failed(ErrorKind.UNSUPPORTED_KIND, f"archives compressed by {compression} are not read")
         if start not in _ZIP_STARTS:
-            return extract_tar(sequential, is_wanted, budget)
+            return extract_tar(sequential, sdists.is_wanted, budget)
     if file.seekable():
         if hash_content:
             sequential.drain()
-        return extract_zip(FileSource(file), is_wanted, budget)
+        return extract_zip(FileSource(file), wanted, budget)
     with tempfile.SpooledTemporaryFile(SPOOLED_BYTES) as spool:
         while chunk := sequential.read(CHUNK):
             spool.write(chunk)
-        return extract_zip(FileSource(cast("BinaryIO", spool)), is_wanted, budget)
+        return extract_zip(FileSource(cast("BinaryIO", spool)), wanted, budget)
 
 
 def _failed(kind: ErrorKind, text: str) -> Extract:

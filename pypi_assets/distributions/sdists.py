@@ -50,6 +50,11 @@ def is_wanted(name: str) -> bool:
     return 0 < len(folders) <= MAX_EGG_INFO_DEPTH and folders[-1].endswith(".egg-info") and filename in _IN_EGG_INFO
 
 
+def wanted(names: Iterable[str]) -> list[str]:
+    """Those of the members' names for which `is_wanted` holds."""
+    return [name for name in names if is_wanted(name)]
+
+
 def condense(extract: Extract) -> None:
     """Prepares what is slow to read: pyproject.toml is kept as JSON (what is broken stays, with no brace in front), and
     beside the only setup.py there is what it tells, whether a rule of today asks for it or not."""
@@ -124,14 +129,15 @@ def _below_top(parts: FilenameParts, extract: Extract, notes: list[str]) -> tupl
             return members, ""
         top = f"{chosen}/"
         if outside := _outside(members, top):
-            notes.append(f"{sum(map(len, outside.values()))} files outside of {printable(top)} are ignored")
+            ignored = sum(len(members[folder]) for folder in outside)
+            notes.append(f"{ignored} files outside of {printable(top)} are ignored")
             members = {folder: inside for folder, inside in members.items() if folder not in outside}
     return members, top
 
 
-def _outside(members: dict[str, Folder], top: str) -> dict[str, Folder]:
-    top_itself = top[:-1]
-    return {folder: inside for folder, inside in members.items() if not folder.startswith(top) and folder != top_itself}
+def _outside(members: dict[str, Folder], top: str) -> set[str]:
+    """The folders of `members` that are neither `top` itself nor below."""
+    return {folder for folder in members if not folder.startswith(top)} - {top[:-1]}
 
 
 def _choose_top(parts: FilenameParts, extract: Extract) -> str | None:

@@ -67,11 +67,13 @@ class SourceTree:
         cut = len(self.top)
         found = {}
         for folder, inside in self.members.items():
-            if inside.others_are_data:
-                if inside.sources:
-                    found[folder[cut:]] = Folder(inside.sources) if inside.others else inside
-            elif modules := _only(_MODULES, inside):
-                found[folder[cut:]] = modules
+            if not inside.others:
+                found[folder[cut:]] = inside
+            elif not inside.others_are_data:
+                if modules := _only(_MODULES, inside):
+                    found[folder[cut:]] = modules
+            elif inside.sources:
+                found[folder[cut:]] = Folder(inside.sources)
         return found
 
     @cached_property
@@ -214,8 +216,9 @@ class SourceTree:
 
 def _steps(folder: str, inside: Folder) -> int:
     """What it takes to have these files in a list: more where paths are long, as it is memory that they take."""
-    length = len(inside.sources) + len(inside.others)
-    return 4 + len(inside) * (4 + len(folder) // 32) + length // 32
+    sources, others = inside.sources, inside.others
+    count = sources.count("/") + others.count("/")
+    return 4 + count * (4 + len(folder) // 32) + (len(sources) + len(others)) // 32
 
 
 def _only(suffixes: tuple[str, ...], inside: Folder) -> Folder:

@@ -74,7 +74,7 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
         for member in _members(tar):
             is_regular = member.kind in _REGULAR
             is_file = (is_regular or member.kind in _LINKS) and not member.name.endswith("/")
-            name = members.add(member.name, is_file=is_file)
+            name = members.add(member.name, tar.position, is_file=is_file)
             if is_regular and name is not None and wanted(name):
                 keep(extract, name, _read(tar, member, budget), budget)
             else:

@@ -1,5 +1,7 @@
 """What a wheel says: METADATA, entry points and modules (PEP 427, PEP 491)."""
 
+from collections.abc import Iterable
+
 from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.extracts import Extract, printable
@@ -18,9 +20,9 @@ _KEPT = (".dist-info/METADATA", ".dist-info/entry_points.txt", ".dist-info/top_l
 _INSTALLED_DATA = frozenset({"purelib", "platlib"})
 
 
-def is_wanted(name: str) -> bool:
-    """Whether a wheel's record needs the content of this member."""
-    return name.endswith(_KEPT) and name.count("/") == 1
+def wanted(names: Iterable[str]) -> list[str]:
+    """Those of the members' names whose content a wheel's record needs."""
+    return [name for name in names if name.endswith(_KEPT) and name.count("/") == 1]
 
 
 def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:

@@ -6,7 +6,7 @@ is wanted.
 
 import bz2
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple, cast
@@ -57,9 +57,13 @@ _SYMLINK = 0o120000
 _MAX_COMMENT = _MAX_EXTRA = 0xFFFF
 _BATCH_BYTES = MIB
 
+Wanted = Callable[[Iterable[str]], Iterable[str]]
+"""Picks the names of those members whose content is wanted."""
 
-def extract_zip(source: RangeSource, wanted: Callable[[str], bool], budget: Budget) -> Extract:
-    """The names of all files in the zip, and the content of the `wanted` ones; of core metadata only the headers.
+
+def extract_zip(source: RangeSource, wanted: Wanted, budget: Budget) -> Extract:
+    """The names of all files in the zip, and the content of those that `wanted` picks; of core metadata
+    only the headers.
 
     Raises MismatchError where a wheel's METADATA is not the one that `source` promises, and what `source` raises.
     """
@@ -200,7 +204,11 @@ def _find_end64(window: _Window, locator: int) -> int:
 
 
 def _walk(
-    directory: _Directory, members: SafeNames, wanted: Callable[[str], bool], budget: Budget, extract: Extract
+    directory: _Directory,
+    members: SafeNames,
+    wanted: Wanted,
+    budget: Budget,
+    extract: Extract,
 ) -> tuple[dict[str, int], dict[int, int] | None]:
     """Adds all members. Returns where in the directory the wanted ones are, by name, and the neighbours.
 
@@ -212,7 +220,6 @@ def _walk(
     unpack = _ENTRY_EXTENT.unpack_from
     local_size = _LOCAL.size
     positions: list[int] = []
-    wanted_at: dict[str, int] = {}
     odd = _OddNames()
     in_order = True
     member_end = position = 0
@@ -234,8 +241,7 @@ def _walk(
             positions.append(position)
             position = name_end + extra_length + comment_length
         entries = positions[-len(names) :]
-        added = zip(members.add_all(odd.decoded(names, content, entries)), entries, strict=True)
-        wanted_at.update([(name, at) for name, at in added if name is not None and wanted(name)])
+        members.add_all(odd.decoded(names, content, entries), entries)
         budget.check_time()
     if position != len(content):
         raise BadZipFile("the last entry of the directory is cut off")
@@ -246,7 +252,7 @@ def _walk(
     neighbours = None if in_order else _neighbours(content, positions, limit)
     if in_order and member_end > limit:
         raise BadZipFile("a member overlaps the directory")
-    return wanted_at, neighbours
+    return {name: members.places[name] for name in wanted(members.places)}, neighbours
 
 
 def _neighbours(directory: bytes, positions: list[int], limit: int) -> dict[int, int]:

@@ -35,6 +35,7 @@ def test_a_part_of_a_name_is_not_in_a_folder() -> None:
 
 
 def test_what_can_be_no_module_is_seen_at_once() -> None:
-    assert Folder("", "data.json/py.typed/").is_data
+    assert Folder("", "data.json/py.typed/").others_are_data
     for name in ("a.py", "a.pyi", "a.pyc", "a.pyx", "a.pyd", "a.abi3.so"):
-        assert not by_folder([name])[0][1].is_data
+        inside = by_folder([name])[0][1]
+        assert inside.sources or not inside.others_are_data

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pypi_assets.distributions import tars
 from pypi_assets.distributions.extracts import Extract
 from pypi_assets.distributions.limits import MIB, Budget, Limits
-from pypi_assets.distributions.members import by_folder
+from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.sources import SequentialSource
@@ -120,7 +120,7 @@ def test_what_tarfile_writes_is_read_as_tarfile_reads_it(format_name, written, s
     found = extract(content, drip=drip)
     assert found.error is None
     names, files = by_tarfile(content)
-    assert (found.members, found.files) == (dict(by_folder(names)), files)
+    assert (found.members, found.files) == (folders_of(names), files)
     assert extract(gzip.compress(content, 1), drip=max(drip, 100)) == found
 
 

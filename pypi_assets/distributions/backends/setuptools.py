@@ -112,7 +112,7 @@ def _takes_data(tree: SourceTree) -> bool:
 def _extensions(tree: SourceTree) -> tuple[str, ...]:
     tool = tree.table("tool")
     source = tree.files.get("setup.py", b"")
-    found = _EXTENSION.findall(_PROSE.sub(rb"\1", source)) if b"Extension(" in source else []
+    found = _EXTENSION.findall(b"".join(filter(None, _PROSE.split(source)))) if b"Extension(" in source else []
     names = [name.decode() for name, source in found if tree.uses_cython or not source.endswith(b".pyx")]
     for table, array, key in (("setuptools", "ext-modules", "name"), ("setuptools-rust", "ext-modules", "target")):
         entries = tool.get(table, {}).get(array) if isinstance(tool.get(table), dict) else None
@@ -262,11 +262,10 @@ def find_packages(
     is_included, is_excluded = _named_by(include, tree.effort), _named_by(exclude, tree.effort)
     found: list[str] = []
     accepted = {where}
-    folders = sorted(tree.sources if namespaces else tree.packages)
-    tree.effort.spend(4 * len(folders))
+    candidates = tree.sources if namespaces else tree.packages
+    tree.effort.spend(4 * len(candidates))
+    folders = sorted(folder for folder in candidates if folder.startswith(start) and folder != where)
     for folder in folders:
-        if not folder.startswith(start) or folder == where:
-            continue
         if not namespaces:
             if folder.rpartition("/")[0] not in accepted:
                 continue
@@ -299,16 +298,19 @@ def _named_by(patterns: Iterable[str], effort: Effort) -> Callable[[str], bool]:
         else:
             others.append(pattern)
     first, last = tuple(starts), tuple(ends)
+    if "" in first:
+        return lambda _: True
+
+    def is_plainly_named(name: str) -> bool:
+        return name in exact or name.startswith(first) or name.endswith(last)
 
     def is_named(name: str) -> bool:
-        if name in exact or name.startswith(first) or name.endswith(last):
+        if is_plainly_named(name):
             return True
-        if not others:
-            return False
         effort.spend(len(others) * (1 + len(name) // 64))
         return any(fnmatchcase(name, pattern) for pattern in others)
 
-    return is_named
+    return is_named if others else is_plainly_named
 
 
 def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:

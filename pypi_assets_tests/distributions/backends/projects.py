@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import tomli
 
-from pypi_assets.distributions.members import by_folder
+from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.modules import find_modules
 from pypi_assets.distributions.sdist_modules import as_built
 from pypi_assets.distributions.setup_script import read_setup_script
@@ -23,7 +23,7 @@ def source_tree(contents: Mapping[str, str], project: str = "demo", declared: tu
     egg_infos = [name.rpartition("/")[0] for name in contents if name.endswith(".egg-info/top_level.txt")]
     return SourceTree(
         top="",
-        members=dict(by_folder(contents)),
+        members=folders_of(contents),
         files=kept,
         project=project,
         declared=declared,
