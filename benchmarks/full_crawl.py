@@ -1,35 +1,109 @@
-"""How fast is a full crawl, end to end, beside a bare loop of the same client that fetches the same bytes?
+"""How fast is a full crawl, end to end, beside a bare loop of the same client that sends the same requests?
 
-    python -m benchmarks.full_crawl [--files 2000] [--connections 8]
+    python -m benchmarks.full_crawl [--files 2000] [--connections 8] [--rounds 3]
 
-Serves generated wheels from a devindex in a process of its own, on loopback. The baseline fetches every page and every
-file with as many connections and does nothing with them; it is measured in the same run, before and after.
+Serves generated wheels from a devindex in a process of its own, on loopback. The first crawl notes what it asks for:
+each project page, and of each file every part. The bare loop asks the same client for the same, with as many
+connections, and does nothing with it. Crawls and bare loops take turns. Runs on Linux, which tells of each process
+how much processor time it took.
 """
 
 import argparse
 import io
 import os
+import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
+from pypi_assets.assembly import catalog_from, crawler_from, readers_from, storage_from
 from pypi_assets.catalog.answers import catalog_status
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.rates import SharedRate
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.devindex.history import History
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.models import IndexFile, ProjectPage
+from pypi_assets.index.files import RangedFile
+from pypi_assets.index.models import FetchedBytes, NotModified, ProjectPage
 from pypi_assets.leveldbs.publish import build_version
-from pypi_assets.settings import load_settings
+from pypi_assets.settings import Settings, load_settings
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.builders import make_wheel
 
 FILES_PER_PROJECT = 4
 MODULES = 20
+REQUESTS_PER_SECOND = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What something took: seconds by the clock, and of the processors, for each of those that took part in it."""
+
+    seconds: float
+    client: float
+    readers: float
+    server: float
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A crawl and a bare loop after it, the crawl's catalog, and what each file took in the bare loop."""
+
+    crawled: Cost
+    looped: Cost
+    catalog: Catalog
+    fetched: list[FetchedBytes]
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a crawl asked its client for. A file is asked for its parts, for what lies beside it, or for all of it."""
+
+    projects: list[str] = field(default_factory=list)
+    parts: list[tuple[str, dict[str, Any], list[tuple[int, int] | None]]] = field(default_factory=list)
+    files: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+
+class NotedFile(RangedFile):
+    """A file that notes what it is asked for."""
+
+    noted: list[tuple[int, int] | None]
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        self.noted.append((offset, size))
+        return RangedFile.read_at(self, offset, size)
+
+    def sidecar(self) -> bytes | None:
+        self.noted.append(None)
+        return RangedFile.sidecar(self)
+
+
+class NotingClient(IndexClient):
+    """A client that notes what it is asked for."""
+
+    asked: Asked
+
+    def project_page(self, project: str, *, etag: str | None = None) -> ProjectPage | NotModified:
+        self.asked.projects.append(project)
+        return super().project_page(project, etag=etag)
+
+    def open_ranges(self, url: str, **promised: Any) -> RangedFile:
+        file = NotedFile(self._transport, url, **promised)
+        file.noted = []
+        self.asked.parts.append((url, promised, file.noted))
+        return file
+
+    def stream_file(self, url: str, consume: Callable[[BinaryIO], Any], **promised: Any) -> tuple[Any, FetchedBytes]:
+        self.asked.files.append((url, promised))
+        return super().stream_file(url, consume, **promised)
 
 
 def generate(folder: Path, files: int) -> None:
@@ -43,49 +117,119 @@ def generate(folder: Path, files: int) -> None:
         history.add(make_wheel(built, name, version, files=modules, requires_dist=["requests>=2", "attrs"]))
 
 
-def bare_loop(client: IndexClient, connections: int) -> tuple[float, int, int]:
-    """Seconds, files and bytes of fetching every page and every file, and doing nothing with them."""
+def client_for(settings: Settings, catalog: Catalog, kind: type[IndexClient]) -> Any:
+    """A client of `kind` as `index_from` makes it."""
+    return kind(
+        settings.index_url,
+        changelog_url=settings.resolved_changelog_url,
+        max_connections=settings.max_connections,
+        rate=SharedRate(catalog, "requests", settings.requests_per_second),
+        changelog_rate=SharedRate(catalog, "changelog", settings.requests_per_second),
+    )
+
+
+def measured(work: Callable[[], None], server: int) -> Cost:
+    """What `work` took of this process, of those that it started and that have ended, and of the server."""
+    before = _processor_seconds(server)
     started = time.monotonic()
+    work()
+    seconds = time.monotonic() - started
+    client, readers, served = (
+        after - until_then for after, until_then in zip(_processor_seconds(server), before, strict=True)
+    )
+    return Cost(seconds, client, readers, served)
 
-    def fetch(file: IndexFile) -> int:
-        return client.fetch_file(file.url, io.BytesIO(), sha256=file.sha256, size=file.size, max_bytes=10**9).bytes
 
-    with ThreadPoolExecutor(connections) as pool:
-        pages = pool.map(client.project_page, [project.normalized for project in client.listing().projects])
-        files = [file for page in pages if isinstance(page, ProjectPage) for file in page.files]
-        fetched = sum(pool.map(fetch, files))
-    return time.monotonic() - started, len(files), fetched
+def _processor_seconds(server: int) -> tuple[float, float, float]:
+    ours, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    user, system = Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[11:13]
+    ticks = int(user) + int(system)
+    return ours.ru_utime + ours.ru_stime, children.ru_utime + children.ru_stime, ticks / os.sysconf("SC_CLK_TCK")
+
+
+def crawl(settings: Settings, kind: type[IndexClient], asked: Asked) -> Catalog:
+    """Crawls everything into a new catalog."""
+    catalog = catalog_from(settings)
+    with client_for(settings, catalog, kind) as client, readers_from(settings) as readers:
+        if isinstance(client, NotingClient):
+            client.asked = asked
+        crawl_full(crawler_from(settings, client, catalog, storage_from(settings), readers))
+    return catalog
+
+
+def bare_loop(settings: Settings, catalog: Catalog, asked: Asked) -> list[FetchedBytes]:
+    """Asks for all that a crawl has asked for, and does nothing with it; returns what the files took."""
+
+    def parts(what: tuple[str, dict[str, Any], list[tuple[int, int] | None]]) -> FetchedBytes:
+        url, promised, noted = what
+        with client.open_ranges(url, **promised) as file:
+            for part in noted:
+                file.sidecar() if part is None else file.read_at(*part)
+            return file.fetched
+
+    def whole(what: tuple[str, dict[str, Any]]) -> FetchedBytes:
+        return client.fetch_file(what[0], io.BytesIO(), **what[1])
+
+    with client_for(settings, catalog, IndexClient) as client, ThreadPoolExecutor(settings.max_connections) as pool:
+        client.listing()
+        for _ in pool.map(client.project_page, asked.projects):
+            pass
+        return [*pool.map(parts, asked.parts), *pool.map(whole, asked.files)]
+
+
+def take_turns(settings: Settings, kind: type[IndexClient], asked: Asked, server: int) -> Turn:
+    """A crawl into a new catalog, and then the bare loop of what was `asked`, the crawl's part if it noted it."""
+    catalogs: list[Catalog] = []
+    fetched: list[FetchedBytes] = []
+    crawled = measured(lambda: catalogs.append(crawl(settings, kind, asked)), server)
+    [catalog] = catalogs
+    looped = measured(lambda: fetched.extend(bare_loop(settings, catalog, asked)), server)
+    return Turn(crawled, looped, catalog, fetched)
+
+
+def print_costs(what: str, costs: Sequence[Cost], files: int, bare_seconds: float) -> None:
+    """One line of the table: medians."""
+    seconds, client, readers, server = (
+        statistics.median(getattr(cost, part) for cost in costs) for part in ("seconds", "client", "readers", "server")
+    )
+    print(
+        f"{what:24}{seconds:9.2f}{files / seconds:9.0f}{bare_seconds / seconds:7.2f}"
+        f"{client:10.2f}{readers:9.2f}{server:8.2f}{client + readers + server:7.2f}"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    load = os.getloadavg()[0]
+    asked = Asked()
+    turns: list[Turn] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         generate(folder, options.files)
         command = [Path(sys.executable).with_name("pypi-assets"), "devindex", "serve", folder / "index"]
         with subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            url = server.stdout.readline().strip()
-            settings = load_settings(
-                home=folder / "home", index_url=url, requests_per_second=10_000, max_connections=options.connections
-            )
-            catalog = catalog_from(settings)
-            client = index_from(settings, catalog)
-            before, files, fetched = bare_loop(client, options.connections)
-            started = time.monotonic()
-            with readers_from(settings) as readers:
-                crawl_full(crawler_from(settings, client, catalog, storage_from(settings), readers))
-            crawl = time.monotonic() - started
-            after, _, _ = bare_loop(client, options.connections)
-            client.close()
-            server.terminate()
-        assert catalog_status(catalog).outcomes["data"] == files
-        bare = (before + after) / 2
+            try:
+                assert server.stdout is not None
+                url = server.stdout.readline().strip()
+                for number in range(options.rounds):
+                    settings = load_settings(
+                        home=folder / f"home{number}",
+                        index_url=url,
+                        requests_per_second=REQUESTS_PER_SECOND,
+                        max_connections=options.connections,
+                    )
+                    turns.append(take_turns(settings, IndexClient if turns else NotingClient, asked, server.pid))
+            finally:
+                server.terminate()
+        for turn in turns:
+            assert catalog_status(turn.catalog).outcomes["data"] == options.files
+        catalog = turns[-1].catalog
         storage = open_storage((folder / "storage").as_uri())
-        rows = [("bare loop (mean of two)", bare), ("full crawl", crawl)]
+        later = []
         for what, work in (
             ("full dump, 16 shards", lambda: full_dump(catalog, storage, 16)),
             ("modules from scratch", lambda: build_version("modules", storage=storage, catalog=catalog)),
@@ -93,13 +237,23 @@ def main() -> None:
         ):
             started = time.monotonic()
             work()
-            rows.append((what, time.monotonic() - started))
-        catalog.close()
-    print(f"{files} wheels, {fetched / 1e6:.1f} MB, {options.connections} connections, {os.cpu_count()} cores")
-    print(f"{'':26}{'seconds':>9}{'files/s':>9}{'ratio':>7}")
-    for what, seconds in rows:
-        ratio = f"{bare / seconds:7.2f}" if what in {"bare loop (mean of two)", "full crawl"} else ""
-        print(f"{what:26}{seconds:9.2f}{files / seconds:9.0f}{ratio}")
+            later.append((what, time.monotonic() - started))
+        for turn in turns:
+            turn.catalog.close()
+    requests = sum(one.requests for one in turns[0].fetched)
+    size = sum(one.bytes for one in turns[0].fetched)
+    print(
+        f"{options.files} wheels: {len(asked.projects)} requests for pages, {requests} for files ({size / 1e6:.1f} MB);"
+        f" {options.connections} connections, {os.cpu_count()} cores, load before {load:.1f};"
+        f" medians of {options.rounds}"
+    )
+    print(f"{'':24}{'':25}  seconds of the processors")
+    print(f"{'':24}{'seconds':>9}{'files/s':>9}{'ratio':>7}{'client':>10}{'readers':>9}{'server':>8}{'all':>7}")
+    bare_seconds = statistics.median(turn.looped.seconds for turn in turns)
+    print_costs("bare loop", [turn.looped for turn in turns], options.files, bare_seconds)
+    print_costs("full crawl", [turn.crawled for turn in turns], options.files, bare_seconds)
+    for what, seconds in later:
+        print(f"{what:24}{seconds:9.2f}{options.files / seconds:9.0f}")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from pypi_assets.distributions.models import DistributionRecord, ErrorKind
 from pypi_assets.distributions.reader import make_record, read_extract
 from pypi_assets.distributions.records import record_digest
 from pypi_assets.distributions.sources import CHUNK, MismatchError
+from pypi_assets.distributions.zips import first_read_at
 
 MAX_MESSAGE_BYTES = 256 * MIB
 """More than the longest honest message: kept files and member names are limited to far less."""
@@ -60,12 +61,14 @@ class Setup(Message, frozen=True):
 
 
 class ReadJob(Message, frozen=True):
-    """To the reader: read this file. `size` and `metadata_sha256` are a range source's; a stream has no size."""
+    """To the reader: read this file. A range source has a `size`, its `end` from `first_read_at` on, and maybe a
+    `metadata_sha256`; a stream has none of them."""
 
     filename: str
     project: str | None
     size: int | None = None
     metadata_sha256: str | None = None
+    end: bytes = b""
 
 
 class JudgeJob(Message, frozen=True):
@@ -239,14 +242,19 @@ class _ParentStream:
 
 
 class _ParentRanges:
-    """The parent's source as a range source."""
+    """The parent's source as a range source, of which the end has come with the job."""
 
-    def __init__(self, channel: Channel[ToReader], size: int, metadata_sha256: str | None) -> None:
+    def __init__(self, channel: Channel[ToReader], size: int, metadata_sha256: str | None, end: bytes) -> None:
         self._channel = channel
+        self._end_at = first_read_at(size)
+        self._end: bytes | None = end
         self.size = size
         self.metadata_sha256 = metadata_sha256
 
     def read_at(self, offset: int, size: int) -> bytes:
+        if offset == self._end_at and self._end is not None:
+            end, self._end = self._end, None
+            return end
         return _ask(self._channel, BytesAt(offset, size)) or b""
 
     def sidecar(self) -> bytes | None:
@@ -257,7 +265,7 @@ def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished 
     source = (
         cast("BinaryIO", _ParentStream(channel))
         if job.size is None
-        else _ParentRanges(channel, job.size, job.metadata_sha256)
+        else _ParentRanges(channel, job.size, job.metadata_sha256, job.end)
     )
     try:
         extract = read_extract(source, job.filename, project=job.project, limits=limits)

@@ -6,12 +6,12 @@ thread that calls, and handed over as the reader asks for them: the reader itsel
 
 import contextlib
 import os
-import queue
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,7 @@ from pypi_assets.distributions.worker_process import (
     Sidecar,
     StoredExtract,
 )
+from pypi_assets.distributions.zips import first_read_at
 
 __all__ = ["FinishedReading", "ReaderFailure", "ReaderPool", "ReaderStartError", "StoredExtract"]
 
@@ -58,6 +59,8 @@ GRACE_S = 5.0
 """How long a reader may be silent beyond twice its processor time, since machines are busy."""
 START_S = 60.0
 """How long a reader may take to start."""
+PATIENCE_S = 0.1
+"""How long a call waits for a reader that is at work before it starts another, which costs as much."""
 TOGETHER_S = 0.1
 """How long a reader may make records before it sends them together."""
 _INHERITED = ("DYLD_", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TEMP", "TMP")
@@ -91,18 +94,21 @@ class ReaderFailure:
 class ReaderPool:
     """At most `size` reader processes, started as threads need them and used again. Any thread may call at any time.
 
-    A call has a process to itself until it returns, also while it waits for its source: so `size` is best the number of
-    threads that read from a network.
+    A call has a process to itself until it returns, also while it waits for its source, unless that is the end of a
+    zip, which is fetched before: so `size` is best the number of threads that read from a network, of which processes
+    are started for those that have to wait.
     """
 
     def __init__(self, limits: Limits, *, size: int) -> None:
         self.limits = limits
-        self._lock = threading.Lock()
+        self._size = size
+        self._changed = threading.Condition()
         self._closed = False
-        # None stands for a process that may be started. The one used last is taken first.
-        self._idle: queue.LifoQueue[_Worker | None] = queue.LifoQueue()
-        for _ in range(size):
-            self._idle.put(None)
+        self._is_starting = False
+        self._last_start_at = 0.0
+        self._started = 0
+        # The one used last is taken first.
+        self._idle: list[_Worker] = []
 
     def __enter__(self) -> Self:
         return self
@@ -123,10 +129,10 @@ class ReaderPool:
             reading = read_distribution(source, filename, project=project, limits=self.limits, hash_content=False)
             return FinishedReading(reading.record, encode_extract(reading.extract))
         served = _as_ranges(source, kind)
-        extract = None
         job = ReadJob(filename, project)
         if served is not None:
-            job = ReadJob(filename, project, served.size, served.metadata_sha256)
+            job = ReadJob(filename, project, served.size, served.metadata_sha256, _end_of(served))
+        extract = None
         with self._borrowed() as worker:
             try:
                 worker.start_job(job)
@@ -194,34 +200,60 @@ class ReaderPool:
 
     def close(self) -> None:
         """Ends the processes, those that are at work as soon as their call returns."""
-        with self._lock:
+        with self._changed:
             self._closed = True
-            waiting = []
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    waiting.append(self._idle.get_nowait())
-        for worker in waiting:
-            if worker is not None:
+            self._started -= len(self._idle)
+            for worker in self._idle:
                 worker.end()
-            self._idle.put(None)
+            self._idle.clear()
+            self._changed.notify_all()
 
     @contextlib.contextmanager
     def _borrowed(self) -> "Iterator[_Worker]":
-        worker = self._idle.get()
+        worker = self._idle_one() or self._new_one()
         try:
-            if self._closed:
-                raise RuntimeError("the reader pool is closed")
-            if worker is not None and not worker.is_alive():
-                worker.end()
-                worker = None
-            worker = worker or _Worker(self.limits)
             yield worker
         finally:
-            with self._lock:
-                if worker is not None and (worker.has_job or worker.is_ending or self._closed):
+            with self._changed:
+                if worker.has_job or worker.is_ending or self._closed:
                     worker.end()
-                    worker = None
-                self._idle.put(worker)
+                    self._started -= 1
+                else:
+                    self._idle.append(worker)
+                self._changed.notify()
+
+    def _idle_one(self) -> "_Worker | None":
+        """A process that is free; None where the caller is to start one, as no other thread does until it has."""
+        with self._changed:
+            wanted_at = time.monotonic()
+            while True:
+                if self._closed:
+                    raise RuntimeError("the reader pool is closed")
+                while self._idle:
+                    worker = self._idle.pop()
+                    if worker.is_alive():
+                        return worker
+                    worker.end()
+                    self._started -= 1
+                patience_s = None
+                if self._started < self._size and not self._is_starting:
+                    patience_s = max(wanted_at, self._last_start_at) + PATIENCE_S - time.monotonic()
+                    if not self._started or patience_s <= 0:
+                        self._is_starting = True
+                        return None
+                self._changed.wait(patience_s)
+
+    def _new_one(self) -> "_Worker":
+        worker = None
+        try:
+            worker = _Worker(self.limits)
+        finally:
+            with self._changed:
+                self._is_starting = False
+                self._last_start_at = time.monotonic()
+                self._started += worker is not None
+                self._changed.notify_all()
+        return worker
 
 
 class _ReaderDiedError(Exception):
@@ -351,6 +383,15 @@ def _as_ranges(source: BinaryIO | RangeSource, kind: DistributionKind) -> RangeS
         if not start.startswith(b"PK"):
             return None
     return FileSource(file)
+
+
+def _end_of(ranges: RangeSource) -> bytes:
+    """What is read of a zip first, which keeps no reader waiting: of most files it needs no more."""
+    start = first_read_at(ranges.size)
+    try:
+        return ranges.read_at(start, ranges.size - start)
+    except SourceError as error:
+        raise error.error from None
 
 
 def _answer_from(

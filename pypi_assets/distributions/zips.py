@@ -70,7 +70,7 @@ def extract_zip(source: RangeSource, wanted: Wanted, budget: Budget) -> Extract:
     extract = Extract()
     members = SafeNames(extract, budget)
     try:
-        window = _Window(source, source.size - _first_read(source.size))
+        window = _Window(source, first_read_at(source.size))
         directory = _find_directory(window, budget)
         wanted_at, neighbours = _walk(directory, members, wanted, budget, extract)
         chosen = _choose(wanted_at, neighbours, directory, budget, extract)
@@ -83,10 +83,11 @@ def extract_zip(source: RangeSource, wanted: Wanted, budget: Budget) -> Extract:
     return extract
 
 
-def _first_read(size: int) -> int:
+def first_read_at(size: int) -> int:
+    """From where to its end a zip of `size` bytes is read first."""
     if size <= WHOLE_FILE_BYTES:
-        return size
-    return min(MAX_TAIL_BYTES, max(MIN_TAIL_BYTES, int(size * TAIL_SHARE)))
+        return 0
+    return size - min(MAX_TAIL_BYTES, max(MIN_TAIL_BYTES, int(size * TAIL_SHARE)))
 
 
 class _Window:

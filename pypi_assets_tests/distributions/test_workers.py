@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -95,6 +96,13 @@ def direct(path: Path) -> DistributionRecord:
 def wheel(folder: Path, name: str = "demo") -> tuple[io.BytesIO, str]:
     path = make_wheel(folder, name, "1.0")
     return io.BytesIO(path.read_bytes()), path.name
+
+
+def far_wheel(name: str = "demo") -> tuple[io.BytesIO, str]:
+    """One whose METADATA lies far before its end, with which a reader begins."""
+    metadata = {f"{name}-1.0.dist-info/METADATA": core_metadata(name, "1.0")}
+    content = zip_bytes(metadata | {f"{name}.py": "", f"{name}.bin": os.urandom(50_000)})
+    return io.BytesIO(content), f"{name}-1.0-py3-none-any.whl"
 
 
 def test_records_are_those_of_a_direct_read(tmp_path: Path, pool: ReaderPool) -> None:
@@ -253,14 +261,13 @@ def finished_extract(folder: Path) -> bytes:
 
 
 def test_the_signal_of_too_much_processor_time_is_a_limit(
-    tmp_path: Path, pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
+    pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     class Overdrawn(FileSource):
-        def read_at(self, offset: int, size: int) -> bytes:
+        def sidecar(self) -> None:
             started[0].send_signal(signal.SIGXCPU)
-            return super().read_at(offset, size)
 
-    source, filename = wheel(tmp_path)
+    source, filename = far_wheel()
     error = pool.read(Overdrawn(source), filename).record.error
     assert error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 60 seconds")
 
@@ -280,6 +287,10 @@ def test_what_the_source_raises_comes_up_and_the_reader_stays(
             def read_at(self, offset: int, size: int, error: BaseException = raised) -> bytes:
                 raise error
 
+        class FailingLater(FileSource):
+            def sidecar(self, error: BaseException = raised) -> None:
+                raise error
+
         class FailingStream(Stream):
             calls = 0
 
@@ -291,7 +302,11 @@ def test_what_the_source_raises_comes_up_and_the_reader_stays(
 
         source, filename = wheel(tmp_path)
         sdist = make_sdist(tmp_path, "demo", "1.0", files={"demo.bin": os.urandom(10_000)})
-        for failing, name in ((Failing(source), filename), (FailingStream(sdist.read_bytes()), sdist.name)):
+        for failing, name in (
+            (Failing(source), filename),
+            (FailingLater(far_wheel()[0]), filename),
+            (FailingStream(sdist.read_bytes()), sdist.name),
+        ):
             with pytest.raises(type(raised)) as caught:
                 pool.read(failing, name)
             assert caught.value is raised
@@ -323,14 +338,14 @@ def test_a_failing_file_raises_its_own_error(tmp_path: Path, pool: ReaderPool) -
 
 
 def test_a_reader_that_dies_while_the_source_fails_is_replaced(
-    tmp_path: Path, pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
+    pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     class Failing(FileSource):
-        def read_at(self, offset: int, size: int) -> bytes:
+        def sidecar(self) -> None:
             started[0].kill()
             raise NetworkError("reset")
 
-    source, filename = wheel(tmp_path)
+    source, filename = far_wheel()
     with pytest.raises(NetworkError):
         pool.read(Failing(source), filename)
     assert pool.read(source, filename).record.error is None
@@ -425,15 +440,63 @@ def test_the_first_reader_is_used_as_long_as_it_is_free(
     assert len(started) == 1
 
 
+def test_a_zip_s_end_is_fetched_before_a_reader_is_taken(
+    tmp_path: Path, pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
+) -> None:
+    class ReadsAnother(FileSource):
+        def read_at(self, offset: int, size: int) -> bytes:
+            assert pool.read(*wheel(tmp_path, "other")).record.error is None
+            return super().read_at(offset, size)
+
+    source, filename = wheel(tmp_path)
+    assert pool.read(ReadsAnother(source), filename).record.error is None
+    assert len(started) == 1
+
+
+def test_as_many_readers_are_started_as_have_to_wait_for_their_sources(
+    tmp_path: Path, started: list["subprocess.Popen[bytes]"]
+) -> None:
+    everyone = threading.Barrier(3)
+
+    class Waits(FileSource):
+        def sidecar(self) -> None:
+            everyone.wait(60)
+
+    with ReaderPool(Limits(), size=3) as pool, ThreadPoolExecutor(3) as threads:
+        records = [threads.submit(pool.read, Waits(far_wheel()[0]), far_wheel()[1]) for _ in range(3)]
+        assert [record.result().record.error for record in records] == [None] * 3
+    assert len(started) == 3
+
+
+def test_who_waits_for_a_reader_hears_that_the_pool_is_closed() -> None:
+    pool = ReaderPool(Limits(), size=1)
+    waits, may_end = threading.Event(), threading.Event()
+
+    class Waits(FileSource):
+        def sidecar(self) -> None:
+            waits.set()
+            may_end.wait(60)
+
+    source, filename = far_wheel()
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(pool.read, Waits(source), filename)
+        waits.wait(60)
+        second = threads.submit(pool.read, far_wheel()[0], filename)
+        pool.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            second.result(60)
+        may_end.set()
+        assert first.result().record.error is None
+
+
 def test_closing_leaves_nothing(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
     open_before = set(os.listdir("/dev/fd"))  # noqa: PTH208 - no folder of files
     pool = ReaderPool(Limits(), size=2)
-    source, filename = wheel(tmp_path)
+    source, filename = far_wheel()
 
     class ClosesThePool(FileSource):
-        def read_at(self, offset: int, size: int) -> bytes:
+        def sidecar(self) -> None:
             pool.close()
-            return super().read_at(offset, size)
 
     assert pool.read(ClosesThePool(source), filename).record.error is None
     assert [process.returncode for process in started] == [-signal.SIGKILL]
@@ -497,10 +560,9 @@ from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.sources import FileSource
 
 class Source(FileSource):
-    def read_at(self, offset, size):
+    def sidecar(self):
         print("reading", flush=True)
         sys.stdin.readline()
-        return super().read_at(offset, size)
 
 workers.READER_PROGRAM, workers.GRACE_S, path = sys.argv[1], 0.1, Path(sys.argv[2])
 if path.name.startswith("spin"):
@@ -519,15 +581,21 @@ def parent(path: Path, program: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
 
 
+def stored_far_wheel(folder: Path) -> Path:
+    content, filename = far_wheel()
+    (folder / filename).write_bytes(content.getvalue())
+    return folder / filename
+
+
 def test_nothing_is_said_where_warnings_are_errors(tmp_path: Path) -> None:
-    with parent(make_wheel(tmp_path, "demo", "1.0"), PROGRAMS[0]) as program:
+    with parent(stored_far_wheel(tmp_path), PROGRAMS[0]) as program:
         stdout, stderr = program.communicate("\n" * 9, timeout=60)
     assert (set(stdout.splitlines()), stderr) == ({"reading", "('demo',)"}, "")
     assert program.returncode == 0
 
 
 def test_a_killed_parent_leaves_no_waiting_reader(tmp_path: Path) -> None:
-    with parent(make_wheel(tmp_path, "demo", "1.0"), PROGRAMS[0]) as program:
+    with parent(stored_far_wheel(tmp_path), PROGRAMS[0]) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "reading\n"
         program.kill()
