@@ -3,6 +3,7 @@
 No query lives here. A `Catalog` is what the rest of the code is handed.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,12 +17,12 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import (
-    BindParameter,
     Column,
     Connection,
     Engine,
     String,
     Table,
+    TableValuedAlias,
     Text,
     bindparam,
     create_engine,
@@ -200,6 +201,14 @@ def at_a_time(values: Iterable[_V]) -> Iterator[Sequence[_V]]:
         yield chunk
 
 
+def sent_values(connection: Connection, column: Column[Any], values: Sequence[Any]) -> TableValuedAlias:
+    """`values`, to be compared with `column`, as a table of one column `value`: any number, in one parameter."""
+    if connection.dialect.name == "sqlite":
+        return func.json_each(json.dumps(values)).table_valued("value", name="sent")
+    array = bindparam(None, values, type_=_array_type(column))
+    return func.unnest(array).table_valued("value", name="sent").render_derived()
+
+
 def storable(text: str) -> str:
     """`text` without the characters that a database cannot hold: NUL, and halves of surrogate pairs."""
     if text.isascii() and "\0" not in text:
@@ -239,11 +248,11 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, An
     if connection.dialect.name == "sqlite":
         return sqlite.insert(table), list(rows)
     names = list(rows[0])
-    sent = func.unnest(*(_array(table.c[name]) for name in names)).table_valued(*names).render_derived()
+    arrays = [bindparam(name, type_=_array_type(table.c[name])) for name in names]
+    sent = func.unnest(*arrays).table_valued(*names).render_derived()
     statement = postgresql.insert(table).from_select(names, select(sent))
     return statement, {name: [row[name] for row in rows] for name in names}
 
 
-def _array(column: Column[Any]) -> BindParameter[Any]:
-    is_text = isinstance(column.type, String)
-    return bindparam(column.name, type_=postgresql.ARRAY(Text() if is_text else column.type))  # a cast would cut texts
+def _array_type(column: Column[Any]) -> postgresql.ARRAY[Any]:
+    return postgresql.ARRAY(Text() if isinstance(column.type, String) else column.type)  # a cast would cut texts

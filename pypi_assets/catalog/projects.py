@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, select
 
-from pypi_assets.catalog.database import at_a_time, insert_missing
+from pypi_assets.catalog.database import insert_missing, sent_values
 from pypi_assets.catalog.tables import projects
 
 PROJECT_SHARDS = 1_000
@@ -78,11 +78,9 @@ def enter_projects(connection: Connection, names: Iterable[tuple[str, int]]) -> 
 
 def project_ids(connection: Connection, normalized: Sequence[str]) -> dict[str, int]:
     """The ids of these projects, by normalized name; unknown ones are left out."""
-    found: dict[str, int] = {}
-    for names in at_a_time(normalized):
-        query = select(projects.c.normalized, projects.c.id).where(projects.c.normalized.in_(names))
-        found.update((name, project_id) for name, project_id in connection.execute(query))
-    return found
+    named = sent_values(connection, projects.c.normalized, normalized)
+    query = select(projects.c.normalized, projects.c.id).join(named, projects.c.normalized == named.c.value)
+    return {name: project_id for name, project_id in connection.execute(query)}
 
 
 def projects_in_shards(connection: Connection, shards: Sequence[int]) -> list[tuple[int, int]]:

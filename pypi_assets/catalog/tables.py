@@ -66,7 +66,7 @@ projects = Table(
     Column("known_since", Serial, nullable=False, comment="events above this serial are all stored"),
     Column("page_serial", Serial, comment="greatest serial of a page that was seen"),
     Column("status", Text, comment="project-status of that page"),
-    Index(None, "shard", "id"),
+    Index(None, "shard"),
     Index(None, "bucket", "normalized"),
     Index(None, "page_serial"),
 )

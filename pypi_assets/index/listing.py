@@ -46,6 +46,8 @@ def _read_listed_project(entry: object, url: str) -> ListedProject:
             raise ValueError("an entry without a name")
         if len(entry["name"]) > LONGEST_NAME:
             raise ValueError(f"the name {entry['name'][:40]!r}... is longer than {LONGEST_NAME} characters")
+        if "\0" in entry["name"]:
+            raise ValueError(f"the name {entry['name']!r} holds a NUL, which no database can keep")
         return ListedProject(entry["name"], read_serial(entry.get("_last-serial")))
     except ValueError as error:
         raise RefusedError(f"the list of projects breaks the protocol: {error}", url) from error

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from pypi_assets.catalog import crawls
 from pypi_assets.catalog.crawls import CrawlListing, FullCrawl, find_open_crawl, list_projects, open_crawl
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.projects import Selection, project_bucket, project_shard
+from pypi_assets.catalog.projects import Selection, enter_projects, project_bucket, project_ids, project_shard
 from pypi_assets.catalog.queue import shards_with_projects
 from pypi_assets.catalog.tables import projects, visit_queue
 from pypi_assets.index.models import ListedProject
@@ -66,6 +66,17 @@ def test_a_listing_that_was_stopped_is_made_anew(catalog: Catalog, crawl: FullCr
 def test_a_name_that_is_listed_in_two_ways_is_one_project(catalog: Catalog, crawl: FullCrawl):
     twice = [ListedProject("Demo_Pkg", 7), *listed(), ListedProject("demo-pkg", 8)]
     assert list_projects(catalog, crawl, twice, SERIAL).projects == len(NAMES) + 1
+
+
+def test_ids_are_found_of_any_number_of_names_however_they_are_written(catalog: Catalog):
+    odd = ["ü-\U0001f40d", 'quoted-"-and-\\', "[1]", "null", "1", "a\nb", "{}", "'"]
+    many = [f"project{number}" for number in range(3_000)]
+    with catalog.write() as connection:
+        enter_projects(connection, [(name, 0) for name in odd + many])
+        found = project_ids(connection, [*many, *odd, "unknown"])
+        named = {name: id_ for name, id_ in connection.execute(select(projects.c.normalized, projects.c.id))}
+    assert found == named
+    assert len(found) == len(odd) + len(many)
 
 
 def test_no_page_is_asked_to_be_newer_than_the_crawl(catalog: Catalog, crawl: FullCrawl):

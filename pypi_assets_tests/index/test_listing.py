@@ -37,6 +37,7 @@ def test_an_empty_index_lists_nothing() -> None:
         body(meta=META, projects=[{"_last-serial": 7}]),
         body(meta=META, projects=[{"name": ""}]),
         body(meta=META, projects=[{"name": "a" * 513}]),
+        body(meta=META, projects=[{"name": "a\0b"}]),
         body(meta=META, projects=[{"name": "a", "_last-serial": "7"}]),
         body(meta=META, projects=[{"name": "a", "_last-serial": 1.5}]),
         body(meta=META, projects=[{"name": "a", "_last-serial": 2**63}]),

@@ -183,7 +183,7 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_projects_bucket_projects_normalized"), "projects", ["bucket", "normalized"], unique=False)
     op.create_index(op.f("ix_projects_page_serial"), "projects", ["page_serial"], unique=False)
-    op.create_index(op.f("ix_projects_shard_projects_id"), "projects", ["shard", "id"], unique=False)
+    op.create_index(op.f("ix_projects_shard"), "projects", ["shard"], unique=False)
     op.create_table(
         "rates",
         sa.Column("name", Short, nullable=False),
