@@ -17,6 +17,7 @@ import pytest
 import requests
 
 from pypi_assets.assembly import catalog_from, storage_from
+from pypi_assets.catalog.range_states import ShownState, range_statuses
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.leveldbs.records import LeveldbError
@@ -114,15 +115,22 @@ def test_an_upload_is_answered_by_itself_and_a_range_is_backfilled_by_graphql(tm
             assert answer is not None
             keys = answer["assetNodeOrError"]["partitionKeys"]
             assert keys[-1].endswith(f"-{index.serial}")
-            launched = ask(
-                url,
-                "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
-                " {... on LaunchBackfillSuccess {backfillId}}}",
-                params={"assetSelection": [{"path": [name]} for name in RANGE_ASSETS], "partitionNames": keys},
-            )
-            assert launched is not None
-            backfill = launched["launchPartitionBackfill"]["backfillId"]
+            backfill = launch(url, keys)
             assert until(lambda: ended(url, backfill), 120, log) == "COMPLETED_SUCCESS"
+
+            extracts = tmp_path / "home" / "storage" / "extracts"
+            extracts.rename(tmp_path / "aside")
+            extracts.touch()  # so that nothing can be written there
+            index.wheel("three", "1.0")
+            [failed] = until(lambda: failed_ranges(url), 150, log)
+            assert states_of_ranges(settings)[failed] == ShownState.FAILED
+            extracts.unlink()
+            (tmp_path / "aside").rename(extracts)
+            backfill = launch(url, [failed])
+            assert until(lambda: ended(url, backfill), 120, log) == "COMPLETED_SUCCESS"
+            assert failed_ranges(url) is None
+            assert set(states_of_ranges(settings).values()) == {ShownState.COMPLETE}
+            assert until(lambda: providers(settings, "three_module"), 120, log)
 
 
 def baseline(settings: Settings, index: ServedIndex) -> None:
@@ -131,6 +139,37 @@ def baseline(settings: Settings, index: ServedIndex) -> None:
     crawl_full(index.crawler(catalog))
     full_dump(catalog, storage_from(settings), 1)
     catalog.close()
+
+
+def launch(url: str, keys: list[str]) -> str:
+    """Backfills these ranges, as the UI does; returns the backfill's id."""
+    launched = ask(
+        url,
+        "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
+        " {... on LaunchBackfillSuccess {backfillId}}}",
+        params={"assetSelection": [{"path": [name]} for name in RANGE_ASSETS], "partitionNames": keys},
+    )
+    assert launched is not None
+    return str(launched["launchPartitionBackfill"]["backfillId"])
+
+
+def failed_ranges(url: str) -> list[str] | None:
+    """The ranges that the UI shows as failed; None where there are none."""
+    answer = ask(
+        url,
+        '{assetNodeOrError(assetKey: {path: ["changed_distribution_data"]}) {... on AssetNode {assetPartitionStatuses'
+        " {... on DefaultPartitionStatuses {failedPartitions}}}}}",
+    )
+    failed = [] if answer is None else answer["assetNodeOrError"]["assetPartitionStatuses"]["failedPartitions"]
+    return failed or None
+
+
+def states_of_ranges(settings: Settings) -> dict[str, ShownState]:
+    catalog = catalog_from(settings)
+    with catalog.read() as connection:
+        found = {status.serials.key: status.state for status in range_statuses(connection)}
+    catalog.close()
+    return found
 
 
 def ended(url: str, backfill: str) -> str | None:
