@@ -4,16 +4,20 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger import XMLRPC
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
+from pypi_assets.index.errors import TransientError
 from pypi_assets.storage.store import Storage
 
 LONGEST_PAUSE_S = 600.0
 _LONGEST_NAP_S = 30.0
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,22 @@ class Crawler:
     def wait_until(self, due_at: float) -> None:
         """Naps until `due_at` (unix seconds), at most for so long that progress can be told in between."""
         self.sleep(min(max(due_at - self.catalog.clock(), 0.01), _LONGEST_NAP_S))
+
+    def patiently(self, ask: Callable[[], _T]) -> _T:
+        """What `ask` gives; asked again with growing pauses while it raises TransientError, until the deadline."""
+        attempts, first_failed_at = 0, None
+        while True:
+            try:
+                return ask()
+            except TransientError:
+                next_try = self.next_try(attempts, first_failed_at)
+                if next_try is None:
+                    raise
+                first_failed_at = first_failed_at or self.catalog.clock()
+                attempts += 1
+            while self.catalog.clock() < next_try:
+                self.report(Progress("waiting for the index, tries", attempts, 0))
+                self.wait_until(next_try)
 
     def next_try(self, attempts: int, first_failed_at: float | None) -> float | None:
         """When to try again what fails now, after `attempts` earlier failures (unix seconds).

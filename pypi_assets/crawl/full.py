@@ -1,6 +1,7 @@
 """A full crawl: pinned at a serial, listed, visited and read in shards, completed. It sets the baseline."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
@@ -57,7 +58,8 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
             )
         with catalog.read() as connection:
             return joined, CrawlListing(scope_progress(connection, joined.scope).total, ())
-    with index.iter_listing() as (listing_serial, listed):
+    with ExitStack() as opened:
+        listing_serial, listed = crawler.patiently(lambda: opened.enter_context(index.iter_listing()))
         is_all = serial is None
         if serial is None and with_history:
             raise CatalogError("there is no history while the changelog is off: run it without --with-history")
@@ -67,9 +69,9 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
         crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)
         _require_events_since(crawler, since)
         if not is_all:
-            catch_up(crawler, crawl.serial)
+            crawler.patiently(partial(catch_up, crawler, crawl.serial))
         if with_history:
-            go_back(crawler)
+            crawler.patiently(partial(go_back, crawler))
             since = 0
         if since < crawl.serial:
             with catalog.write() as connection:

@@ -98,7 +98,7 @@ def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
     """Stores the events of a range of the ledger, unless a list brought it. Raises RangeError for any other range."""
     with _work_on(crawler, serials) as entry:
         if entry.lister != SIMPLE:
-            catch_up(crawler, serials.end)
+            crawler.patiently(partial(catch_up, crawler, serials.end))
     with crawler.catalog.read() as connection:
         return count_events(connection, serials)
 
@@ -114,7 +114,7 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
     explain_ranges(crawler)
     with _work_on(crawler, serials) as entry:
         if entry.lister != SIMPLE:
-            catch_up(crawler, serials.end)  # a range may be visited by itself, and its events are to be known
+            crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited by itself
         with crawler.catalog.write() as connection:
             queue_visits(connection, scope, changed_projects(connection, serials))
             if again and entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:

@@ -13,7 +13,7 @@ from pypi_assets.catalog.crawls import find_open_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.events import events_through
 from pypi_assets.catalog.failures import list_failures, retry_failed_reads, retry_failed_visits
-from pypi_assets.catalog.ledger import UnknownRangeError, complete_serial
+from pypi_assets.catalog.ledger import UnknownRangeError, ask_range, complete_serial
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.changelog import catch_up
@@ -21,6 +21,7 @@ from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.crawl.incremental import crawl_incremental, crawl_range
 from pypi_assets.crawl.reading import read_scope
 from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.served_index import ServedIndex, live, logged_changes, served_index
 
 
@@ -330,3 +331,27 @@ def _page_of(index: ServedIndex, project: str) -> bytes:
 
 def _xmlrpc(value: object) -> str:
     return xmlrpc.client.dumps((value,), methodresponse=True, allow_none=True)  # type: ignore[arg-type]
+
+
+def test_a_crawl_that_has_begun_waits_for_the_list_and_for_the_changelog(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog, retry_deadline_s=30.0)
+    refuse = fail("/simple/", times=3)
+    index.faults = lambda request: refuse(request) if request.url.path == "/simple/" else None
+    crawl_full(crawler)
+    assert live(catalog) == index.shown()
+    before = index.serial
+    index.wheel("one", "2.0")
+    with catalog.write() as connection:
+        serials = ask_range(connection, index.serial, 0.0)
+    assert serials == SerialRange(before, index.serial)
+    index.faults = fail("/pypi", times=4)
+    crawl_range(crawler, serials)
+    assert live(catalog) == index.shown()
+
+
+def test_a_crawl_that_cannot_begin_says_so_at_once(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    index.faults = fail("/pypi")
+    with pytest.raises(TransientError, match="503"):
+        crawl_full(index.crawler(catalog, retry_deadline_s=30.0, lister="xmlrpc"))
