@@ -109,6 +109,7 @@ def crawler_from(
         connections=settings.max_connections,
         lister=settings.lister,
         range_events=settings.range_events,
+        revisit_share=settings.revisit_share,
         retry_pause_s=settings.retry_pause_s,
         retry_deadline_s=settings.retry_deadline_s,
         max_attempts=settings.max_attempts,

@@ -115,6 +115,14 @@ class Settings(BaseSettings):
     range_events: Annotated[
         int, Field(ge=1, description="the most events of one serial range, 1 or more; a longer backlog is cut")
     ] = 20_000
+    revisit_share: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=100,
+            description="projects visited again beside a serial range, in per cent of its visits, 0 to 100",
+        ),
+    ] = 1.0
     max_attempts: Annotated[
         int, Field(ge=1, le=10_000, description="tries of one visit or read until it is given up, 1 to 10000")
     ] = 50

@@ -139,7 +139,9 @@ def _newest_versions(settings: Settings) -> tuple[dict[str, NewestVersion], str 
     return found, None
 
 
-def status_to_json(status: Status, *, expected_end: str | None, last_full_crawl: str | None) -> dict[str, object]:
+def status_to_json(
+    status: Status, *, expected_end: str | None, last_full_crawl: str | None, longest_unvisited: str | None
+) -> dict[str, object]:
     """The status as JSON values; the times of it are given as texts."""
     catalog = status.catalog
     crawl = catalog.open_crawl
@@ -158,6 +160,9 @@ def status_to_json(status: Status, *, expected_end: str | None, last_full_crawl:
         "live_distributions": catalog.live_distributions,
         **status.outcomes,
         "failed_visits": catalog.failed_visits,
+        "never_visited_projects": catalog.visited.never_visited,
+        "failing_projects": catalog.visited.failing,
+        "longest_unvisited": longest_unvisited,
         "unexplained_changes": catalog.unexplained_changes,
         "dumps": status.dump_counts | {"serial": status.cover.serial or None, "cover": list(status.cover.directories)},
         "leveldbs": {name: asdict(newest) for name, newest in status.leveldbs.items()},

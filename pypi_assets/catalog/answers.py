@@ -26,6 +26,7 @@ from pypi_assets.catalog.tables import (
     visit_queue,
     yanked_intervals,
 )
+from pypi_assets.catalog.visit_statistics import VisitedProjects, visited_projects
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class CatalogStatus:
     outcomes: dict[str, int]
     failed_visits: int
     unexplained_changes: int
+    visited: VisitedProjects
     open_ranges: int
     open_crawl: OpenCrawl | None
     last_crawl_completed_at: float | None
@@ -108,6 +110,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             outcomes=outcomes,
             failed_visits=failed_visits or 0,
             unexplained_changes=count_unexplained(connection),
+            visited=visited_projects(connection),
             open_ranges=sum(entry.state != RangeState.COMPLETE for entry in ledger(connection)) if completed else 0,
             open_crawl=_open_crawl(connection, catalog.clock()),
             last_crawl_completed_at=None if completed is None else completed.completed_at,

@@ -4,13 +4,12 @@ At most one is open. Which causes of drift it found is counted in the list first
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, at_a_time
 from pypi_assets.catalog.queue import audit_scope, projects_to_visit
@@ -94,15 +93,6 @@ def last_completed_audit(connection: Connection) -> Audit | None:
         select(audits).where(audits.c.completed_at.is_not(None)).order_by(audits.c.id.desc()).limit(1)
     ).first()
     return None if row is None else _audit(row)
-
-
-def longest_unvisited(connection: Connection, is_listed: Callable[[int], bool], most: int) -> list[int]:
-    """The ids of up to `most` projects that are listed and were never visited, or not for longest, these first."""
-    last = select(visits.c.project_id, func.max(visits.c.id).label("visit")).group_by(visits.c.project_id).subquery()
-    query = select(projects.c.id).outerjoin(last, last.c.project_id == projects.c.id)
-    ordered = query.order_by(func.coalesce(last.c.visit, 0), projects.c.id).execution_options(yield_per=1_000)
-    with connection.scalars(ordered) as ids:
-        return list(islice(filter(is_listed, ids), most))
 
 
 def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift, str]]:

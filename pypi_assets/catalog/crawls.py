@@ -22,6 +22,7 @@ from pypi_assets.catalog.tables import (
     visit_statuses,
     visits,
 )
+from pypi_assets.catalog.visit_statistics import note_seen
 from pypi_assets.index.models import ListedProject
 
 _LISTED_AT_A_TIME = 50_000
@@ -179,6 +180,7 @@ def _enter_listed(
             ),
         )
         ids = project_ids(connection, list(listed))
+        note_seen(connection, dict.fromkeys(ids.values(), catalog.clock()))
         for is_newer in (False, True):  # than the crawl: its page is then asked for as of the crawl's serial
             tasks = [
                 (project_id, project_shard(normalized), min(serials[normalized], crawl.serial))

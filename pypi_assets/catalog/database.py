@@ -18,6 +18,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Connection,
     Engine,
     String,
@@ -229,17 +230,23 @@ def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[
 
 
 def upsert(
-    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], key: Iterable[str], update: Iterable[str]
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    key: Iterable[str],
+    update: Iterable[str] | Callable[[Any], Mapping[str, ColumnElement[Any]]],
 ) -> None:
-    """Inserts `rows`; where one with the same `key` is there, its `update` columns take the new values.
+    """Inserts `rows`; where one with the same `key` is there, its `update` columns take the new values, or what
+    `update` makes of the columns of the new row.
 
     All rows have the same keys, and no two of them the same `key`.
     """
     if not rows:
         return
     statement, parameters = _insert(connection, table, rows)
-    excluded = {name: statement.excluded[name] for name in update}
-    connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=excluded), parameters)
+    new = statement.excluded
+    values = update(new) if callable(update) else {name: new[name] for name in update}
+    connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values), parameters)
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from pypi_assets.catalog.ledger import lock_state, read_state
 from pypi_assets.catalog.projects import Selection, enter_projects, project_ids
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.tables import catalog_state, events, projects
+from pypi_assets.catalog.visit_statistics import note_seen
 from pypi_assets.index.actions import NO_FILE_CHANGE, Action, file_change
 from pypi_assets.index.models import ChangelogEvent
 
@@ -73,6 +74,11 @@ def _insert_events(connection: Connection, page: Sequence[ChangelogEvent], selec
     normalized = {name: canonicalize_name(name) for name in {event.name for event in page}}
     wanted = [event for event in page if normalized[event.name] in selection]
     ids = _entered(connection, wanted, normalized)
+    named_at: dict[int, float] = {}
+    for event in wanted:
+        project_id = ids[normalized[event.name]]
+        named_at[project_id] = max(event.timestamp, named_at.get(project_id, 0.0))
+    note_seen(connection, named_at)
     insert_missing(
         connection,
         events,

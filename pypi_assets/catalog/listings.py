@@ -1,6 +1,6 @@
 """The index's list of projects, compared with what the catalog knows of each: whose serial differs, who is missing."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from pypi_assets.catalog.database import at_a_time, upsert
 from pypi_assets.catalog.events import changed_projects, events_through
 from pypi_assets.catalog.ledger import SIMPLE, ask_range, lock_state
 from pypi_assets.catalog.projects import enter_projects, project_ids
-from pypi_assets.catalog.queue import LISTING, TaskState, queue_visits, range_scope
+from pypi_assets.catalog.queue import LISTING, TaskState, queue_visits, range_scope, turns_of
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.tables import (
     distributions,
@@ -101,22 +101,28 @@ def _known(row: Row[Any]) -> int:
 
 
 def queue_listed(
-    connection: Connection, compared: Iterable[ComparedProject], list_serial: int, scope: str = LISTING
+    connection: Connection, compared: Collection[ComparedProject], list_serial: int, scope: str = LISTING
 ) -> None:
     """Has these visited, listed or not, by `scope`, or by the range that is asked for next.
 
     What an older list told gives way. Of what is not listed, a page newer than all that is known is asked for.
     """
+    min_serials = {
+        project.id: project.known_serial + 1 if project.listed_serial is None else project.listed_serial
+        for project in compared
+    }
+    turns = turns_of(connection, min_serials)
     rows = [
         {
             "scope": scope,
             "project_id": project.id,
             "shard": project.shard,
-            "min_serial": project.known_serial + 1 if project.listed_serial is None else project.listed_serial,
+            "min_serial": min_serials[project.id],
             "listed_at": None if project.listed_serial is None else list_serial,
             "unlisted_at": list_serial if project.listed_serial is None else None,
             "state": TaskState.TODO,
         }
+        | turns[project.id]
         for project in sorted(compared, key=lambda project: project.id)
     ]
     told = ("min_serial", "listed_at", "unlisted_at", "state")

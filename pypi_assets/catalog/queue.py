@@ -1,20 +1,26 @@
-"""Which projects a full crawl or a serial range still has to visit.
+"""Which projects a full crawl, a serial range or an audit still has to visit.
 
-A *scope* names the work: `crawl:7`, `range:1200-1350` or `audit:3`. What is left of it survives any stop.
+A *scope* names the work: `crawl:7`, `range:1200-1350`, `audit:3`, or `revisits`, where a few of the projects that
+nobody has visited for long are queued time and again. What is left of it survives any stop.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, func, select, update
 
 from pypi_assets.catalog.claims import RELEASED, claimed, is_claimable, ready_at
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
+from pypi_assets.catalog.ledger import read_state
 from pypi_assets.catalog.projects import Project
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.tables import projects, visit_queue
+from pypi_assets.catalog.tables import projects, read_queue, visit_queue, visit_statistics
+from pypi_assets.catalog.visit_policy import NEVER_VISITED, due_at, nice_of
+from pypi_assets.catalog.visit_statistics import prospects
 
+REVISITS = "revisits"
 LISTING = "listing"
 """What the list of projects has found, and no range has taken yet: nobody visits it before."""
 
@@ -73,29 +79,88 @@ def audit_scope(audit_id: int) -> str:
     return f"audit:{audit_id}"
 
 
+def visit_kind(scope: str) -> str:
+    """What the visits of `scope` are called: full, incremental or audit."""
+    kinds = {"crawl": "full", "range": "incremental", "audit": "audit", REVISITS: "audit"}
+    return kinds[scope.partition(":")[0]]
+
+
 def queue_visits(
     connection: Connection,
     scope: str,
-    tasks: Iterable[tuple[int, int, int]],
-    nice: int = 0,
+    tasks: Collection[tuple[int, int, int]],
     *,
     listed_at: int | None = None,
     unlisted_at: int | None = None,
 ) -> int:
     """Adds (project id, its shard, least serial) to what `scope` has to visit; returns how many are new.
 
-    `listed_at` and `unlisted_at` as of a VisitTask.
+    Each is visited in its turn, as the policy says. `listed_at` and `unlisted_at` as of a VisitTask.
     """
-    told = {"listed_at": listed_at, "unlisted_at": unlisted_at}
-    todo = {"scope": scope, "state": TaskState.TODO, "nice": nice} | told
+    told = {"scope": scope, "state": TaskState.TODO, "listed_at": listed_at, "unlisted_at": unlisted_at}
+    turns = turns_of(connection, {project_id: serial for project_id, _, serial in tasks})
     return insert_missing(
         connection,
         visit_queue,
         [
-            todo | {"project_id": project_id, "shard": shard, "min_serial": serial}
+            told | {"project_id": project_id, "shard": shard, "min_serial": serial} | turns[project_id]
             for project_id, shard, serial in sorted(tasks)  # in one order, so that no two wait for each other
         ],
     )
+
+
+def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int, dict[str, float]]:
+    """When these projects are visited, as the policy says: what the queue keeps of it, by project id."""
+    found = prospects(connection, min_serials, read_state(connection)["events_through"])
+    return {
+        project_id: {"nice": nice_of(prospect), "due_at": due_at(prospect)}
+        for project_id in min_serials
+        for prospect in [found.get(project_id, NEVER_VISITED)]
+    }
+
+
+def queue_revisits(connection: Connection, count: int, besides: str) -> int:
+    """Has `count` of the projects visited that nobody has visited for longest; returns how many there are.
+
+    Those that `besides`, another scope, visits anyway are left out. What was done earlier is forgotten.
+    """
+    if not count:
+        return 0
+    is_pending = exists().where(read_queue.c.project_id == visit_queue.c.project_id)
+    is_over = and_(visit_queue.c.scope == REVISITS, visit_queue.c.state == TaskState.DONE, ~is_pending)
+    connection.execute(delete(visit_queue).where(is_over))
+    chosen = longest_unvisited(connection, count, besides=(REVISITS, besides))
+    return queue_visits(connection, REVISITS, [(project_id, shard, 0) for project_id, shard in chosen])
+
+
+def longest_unvisited(
+    connection: Connection,
+    count: int,
+    *,
+    besides: Sequence[str] = (),
+    is_wanted: Callable[[int], bool] | None = None,
+) -> list[tuple[int, int]]:
+    """The `count` projects that nobody has visited for longest, those never visited first: (project id, its shard).
+
+    Those that any of the scopes `besides` has or had to visit are left out, and those that `is_wanted`, asked by id,
+    does not want.
+    """
+    known = visit_statistics.c
+    is_queued = exists().where(visit_queue.c.scope.in_(besides), visit_queue.c.project_id == known.project_id)
+    found: list[tuple[int, int]] = []
+    for are_these in (known.last_visited_at.is_(None), known.last_visited_at.is_not(None)):
+        left = count - len(found)
+        query = (
+            select(known.project_id, projects.c.shard)
+            .join(projects, projects.c.id == known.project_id)
+            .where(are_these, ~is_queued)
+            .order_by(known.last_visited_at, known.project_id)
+            .limit(left if is_wanted is None else None)
+        )
+        with connection.execute(query, execution_options={"yield_per": 1_000}) as rows:
+            wanted = ((row.project_id, row.shard) for row in rows if is_wanted is None or is_wanted(row.project_id))
+            found += islice(wanted, left)
+    return found
 
 
 def requeue_visits(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> None:

@@ -284,6 +284,32 @@ visit_statuses = Table(
     comment="Only ever appended to; the latest tells the outcome of its visit.",
 )
 
+visit_statistics = Table(
+    "visit_statistics",
+    metadata,
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("last_seen_at", Time, comment="when the index last listed it, or the time of its last event"),
+    Column("last_visited_at", Time, comment="when its last visit ended; null: it was never visited"),
+    Column("last_successful_at", Time, comment="when a visit last ended in full or not_found"),
+    Column("last_outcome", Short, comment="the status in which its last visit ended"),
+    Column(
+        "successive_outcomes",
+        Integer,
+        nullable=False,
+        server_default=text("0"),
+        comment="how many visits in a row ended in that",
+    ),
+    Column("next_due_at", Time, comment="when the visit that failed last is tried again; null: it is not"),
+    Index(None, "last_visited_at", "project_id"),
+    Index(
+        "ix_visit_statistics_failing",
+        "project_id",
+        sqlite_where=text("last_outcome IN ('failed', 'partial')"),
+        postgresql_where=text("last_outcome IN ('failed', 'partial')"),
+    ),
+    comment="What visits and their statuses come to for each project.",
+)
+
 serial_ranges = Table(
     "serial_ranges",
     metadata,
@@ -338,7 +364,7 @@ visit_queue = Table(
         "scope",
         Short,
         primary_key=True,
-        comment="crawl:ID, range:START-END, audit:ID, or listing: what no range has taken yet",
+        comment="crawl:ID, range:START-END, audit:ID, revisits, or listing: what no range has taken yet",
     ),
     Column("project_id", ForeignKey("projects.id"), primary_key=True),
     Column("shard", SmallInteger, nullable=False),

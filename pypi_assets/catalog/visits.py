@@ -18,6 +18,7 @@ from pypi_assets.catalog.reads import Outcome
 from pypi_assets.catalog.recompute import recompute
 from pypi_assets.catalog.snapshots import snapshot_content, store_snapshots
 from pypi_assets.catalog.tables import distribution_data, distributions, projects, visit_statuses, visits
+from pypi_assets.catalog.visit_statistics import EndedVisit, note_ended
 from pypi_assets.index.models import ProjectPage
 
 
@@ -33,6 +34,7 @@ class VisitStatus(StrEnum):
 
 
 ABANDONED = "its worker died or was stopped"
+SUCCESSFUL = frozenset({VisitStatus.FULL, VisitStatus.NOT_FOUND})
 _WITHOUT_PAGE = frozenset({VisitStatus.PARTIAL, VisitStatus.FAILED})
 
 
@@ -66,12 +68,15 @@ def begin_visits(
 def _end_abandoned(connection: Connection, project_ids: Sequence[int], scope: str, now: float) -> None:
     has_ended = exists().where(visit_statuses.c.visit_id == visits.c.id, visit_statuses.c.status != VisitStatus.ONGOING)
     for ids in at_a_time(project_ids):
-        abandoned = connection.scalars(
-            select(visits.c.id).where(visits.c.project_id.in_(ids), visits.c.scope == scope, ~has_ended)
+        abandoned = connection.execute(
+            select(visits.c.id, visits.c.project_id).where(
+                visits.c.project_id.in_(ids), visits.c.scope == scope, ~has_ended
+            )
         ).all()
-        rows = [{"visit_id": id_, "at": now, "status": VisitStatus.FAILED, "text": ABANDONED} for id_ in abandoned]
+        rows = [{"visit_id": row.id, "at": now, "status": VisitStatus.FAILED, "text": ABANDONED} for row in abandoned]
         if rows:
             connection.execute(insert(visit_statuses), rows)
+            note_ended(connection, [EndedVisit(row.project_id, VisitStatus.FAILED, False) for row in abandoned], now)
 
 
 def _latest(connection: Connection, number: Column[int], project_ids: Iterable[int]) -> dict[int, int]:
@@ -91,7 +96,7 @@ class Verdict:
     `page` is the one that was seen: new enough if the status is FULL, older than its events if PARTIAL. `explained_at`
     is the serial that explains why there is none. Up to `true_through` it is known, if anything tells it, that no event
     of the project is stored or to come that the visit does not show. Unless `tells`, the visit tells nothing of the
-    project, whose state stays as it is: it failed, and is tried again.
+    project, whose state stays as it is: it failed, and is tried again, at `due_at` (unix seconds) if that is not None.
     """
 
     visit_id: int
@@ -102,6 +107,7 @@ class Verdict:
     true_through: int | None = None
     text: str | None = None
     tells: bool = True
+    due_at: float | None = None
 
 
 def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: float) -> None:
@@ -111,13 +117,18 @@ def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: fl
     came, the project is judged by its events, and what only they tell of cannot be read until a page does.
     """
     telling = [verdict for verdict in verdicts if verdict.tells]
-    _lock_projects(connection, [verdict.project.id for verdict in telling])
+    _lock_projects(connection, [verdict.project.id for verdict in verdicts])
     _append_statuses(connection, verdicts, now)
     pages = {verdict.project.id: verdict.page for verdict in telling if verdict.page is not None}
     _note_pages(connection, pages)
     if telling:
         recompute(connection, [verdict.project for verdict in telling], pages)
     _give_up_unseen(connection, [verdict for verdict in telling if verdict.status in _WITHOUT_PAGE])
+    ended = (
+        EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
+        for verdict in verdicts
+    )
+    note_ended(connection, ended, now)  # after what locks the state: whoever stores events goes the same way
 
 
 def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None:

@@ -57,17 +57,27 @@ def status_command(as_json: bool) -> None:
     """How things stand: index, catalog, dumps, LevelDB versions, and what to do next."""
     settings = load_settings()
     status = read_status(settings)
-    crawl = status.catalog.open_crawl
+    crawl, visited = status.catalog.open_crawl, status.catalog.visited
+    longest_unvisited = local_time(visited.longest_unvisited_at)
     expected_end = local_time(crawl.expected_end if crawl else None)
     if as_json:
         for error in (status.index_error, status.storage_error):
             if error:
                 say(error)
         last_full_crawl = local_time(status.catalog.last_crawl_completed_at)
-        print_json(status_to_json(status, expected_end=expected_end, last_full_crawl=last_full_crawl))
+        print_json(
+            status_to_json(
+                status,
+                expected_end=expected_end,
+                last_full_crawl=last_full_crawl,
+                longest_unvisited=longest_unvisited,
+            )
+        )
         return
     facts = [("index", f"{redact(settings.index_url)}, serial {plain(status.index_serial)}")]
     facts += [("catalog", _told_catalog(status)), ("distributions", _told_distributions(status))]
+    told = f"{visited.never_visited} projects never visited, the last visit of {visited.failing} failed"
+    facts.append(("visits", f"{told}, longest unvisited since {plain(longest_unvisited)}"))
     if unexplained := status.catalog.unexplained_changes:
         facts.append(("unexplained", f"{unexplained} changes of files that no event explains; the pages were believed"))
     if crawl is not None:

@@ -16,7 +16,6 @@ from pypi_assets.catalog.audits import (
     Drift,
     Findings,
     complete_audit,
-    longest_unvisited,
     note_listed,
     open_audit,
 )
@@ -24,7 +23,8 @@ from pypi_assets.catalog.crawls import require_followable
 from pypi_assets.catalog.events import events_through
 from pypi_assets.catalog.ledger import complete_serial, last_asked_serial
 from pypi_assets.catalog.listings import ComparedProject, known_serials, queue_listed
-from pypi_assets.catalog.queue import ScopeProgress, queue_visits
+from pypi_assets.catalog.queue import ScopeProgress, longest_unvisited, queue_visits
+from pypi_assets.catalog.visit_statistics import note_seen
 from pypi_assets.crawl.changelog import catch_up
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import ask_changelog
@@ -81,6 +81,7 @@ class _Comparing:
         self.list = compared
         self.findings = Findings()
         self._audit = audit
+        self._now = crawler.catalog.clock
         self._is_followed = is_followed
         with crawler.catalog.read() as connection:
             self._complete = complete_serial(connection)
@@ -88,6 +89,7 @@ class _Comparing:
 
     def compare(self, connection: Connection, page: Sequence[ListedProject]) -> None:
         compared = self.list.compare(connection, page)
+        note_seen(connection, dict.fromkeys((one.id for one in compared), self._now()))
         differing = []
         for project in compared:
             if (cause := self._cause(project)) is not None:
@@ -115,5 +117,6 @@ class _Comparing:
             unlisted = [replace(project, known_serial=-1) for project in unlisted]
         queue_listed(connection, unlisted, self.list.serial, self._audit.scope)
         share = math.ceil(self.list.projects * self._audit.share_percent / 100)
-        chosen = longest_unvisited(connection, self.list.has, share)
-        queue_visits(connection, self._audit.scope, known_serials(connection, chosen))
+        chosen = longest_unvisited(connection, share, is_wanted=self.list.has)
+        tasks = known_serials(connection, [project_id for project_id, _ in chosen])
+        queue_visits(connection, self._audit.scope, tasks)

@@ -41,7 +41,8 @@ def _unheard(_: Progress | str) -> None:
 class Crawler:
     """One index, the catalog that follows it, who reads, where it is kept, and how patiently.
 
-    `lister` is what is followed: xmlrpc, simple or auto. `report` hears how far it is, `tell` what people should know.
+    `lister` is what is followed: xmlrpc, simple or auto. `revisit_share` is in per cent of the visits of a range.
+    `report` hears how far it is, `tell` what people should know.
     """
 
     index: IndexClient
@@ -52,6 +53,7 @@ class Crawler:
     connections: int = 10
     lister: str = XMLRPC
     range_events: int = 20_000
+    revisit_share: float = 0.0
     retry_pause_s: float = 1.0
     retry_deadline_s: float = 6 * 3600.0
     max_attempts: int = 50

@@ -1,5 +1,6 @@
 """Follows the changelog in serial ranges: each is asked for, its events stored, its projects visited and read."""
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,15 +29,20 @@ from pypi_assets.catalog.ledger import (
 )
 from pypi_assets.catalog.listings import exact_again_from
 from pypi_assets.catalog.queue import (
+    REVISITS,
     ScopeProgress,
+    is_visit_pending,
     projects_to_visit,
+    queue_revisits,
     queue_visits,
     range_scope,
     requeue_visits,
     scope_progress,
+    visit_kind,
 )
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.read_queue import is_read_pending
+from pypi_assets.catalog.visit_policy import revisits_for
 from pypi_assets.catalog.visits import recompute_stored
 from pypi_assets.crawl.changelog import catch_up, index_serial
 from pypi_assets.crawl.crawler import Crawler
@@ -108,7 +114,8 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
     `again` says otherwise.
 
     Of a range that a list brought, the projects that it told of. What events tell of earlier such ranges by now is
-    made good first.
+    made good first. A few that nobody has visited for long are visited beside them, as an audit: the range does not
+    wait for these.
     """
     scope = range_scope(serials)
     explain_ranges(crawler)
@@ -116,10 +123,16 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
         if entry.lister != SIMPLE:
             crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited by itself
         with crawler.catalog.write() as connection:
-            queue_visits(connection, scope, changed_projects(connection, serials))
+            new = queue_visits(connection, scope, changed_projects(connection, serials))
+            queue_revisits(connection, revisits_for(new, crawler.revisit_share, random.random()), besides=scope)
             if again and entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:
                 requeue_visits(connection, scope)
-        return visit_scope(crawler, scope, "incremental")
+        progress = visit_scope(crawler, scope, visit_kind(scope))
+    with crawler.catalog.read() as connection:
+        are_left = is_visit_pending(connection, REVISITS)
+    if are_left:
+        visit_scope(crawler, REVISITS, visit_kind(REVISITS), only_due=True)
+    return progress
 
 
 def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
@@ -141,7 +154,10 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
             if not scope_progress(connection, scope).todo and not is_read_pending(connection, scope):
                 exact_from = exact_again_from(connection, serials) if entry.lister == SIMPLE else None
                 complete_range(connection, serials, catalog.clock(), exact_from)
-        return counts
+            are_left = is_read_pending(connection, REVISITS)
+    if are_left:
+        read_scope(crawler, REVISITS, only_due=True)
+    return counts
 
 
 def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:

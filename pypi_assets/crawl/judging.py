@@ -13,7 +13,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from pypi_assets.catalog.events import explained_absences
 from pypi_assets.catalog.queue import TaskState, VisitTask, finish_visits, postpone_visits, still_claimed
-from pypi_assets.catalog.visits import Verdict, VisitStatus, record_verdicts
+from pypi_assets.catalog.visits import SUCCESSFUL, Verdict, VisitStatus, record_verdicts
 from pypi_assets.crawl.changelog import catch_up, index_serial
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import ask_changelog
@@ -38,11 +38,10 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What a visit came to; it is tried again at `due_at` (unix seconds), None where it is over."""
+    """What the visit of a task came to."""
 
     task: VisitTask
     verdict: Verdict
-    due_at: float | None = None
 
 
 def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
@@ -153,8 +152,10 @@ def _put_off_or_give_up(
     may_pass = isinstance(error, TransientError | GoneError)
     due_at = crawler.next_try(task.attempts, task.first_failed_at) if may_pass else None
     if due_at is not None:
-        again = Verdict(fetched.visit_id, project, VisitStatus.FAILED, text=str(error), tells=False)
-        return _Judged(task, again, due_at)
+        return _Judged(
+            task,
+            Verdict(fetched.visit_id, project, VisitStatus.FAILED, text=str(error), tells=False, due_at=due_at),
+        )
     status = VisitStatus.FAILED if page is None else VisitStatus.PARTIAL
     return _Judged(task, Verdict(fetched.visit_id, project, status, page, text=str(error)))
 
@@ -171,7 +172,7 @@ def _store(crawler: Crawler, judged: Sequence[_Judged]) -> int:
         cause = error.orig if isinstance(error, DataError | IntegrityError) else error
         text = f"what is known of the project cannot be stored: {type(cause).__name__}: {cause}"
         failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, tells=False)
-        given_up = replace(one, verdict=failure, due_at=None)
+        given_up = replace(one, verdict=failure)
         return crawler.catalog.transact(lambda connection: _record(connection, [given_up], now))
 
 
@@ -181,17 +182,17 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> in
         (one for one in judged if one.task.project.id in held), key=lambda one: one.task.project.id
     )
     record_verdicts(connection, [one.verdict for one in ordered], now)
+    verdicts = [(one.task, one.verdict) for one in ordered]
     finish_visits(
-        connection, [(one.task, _state(one.verdict), one.verdict.text) for one in ordered if one.due_at is None]
+        connection, [(task, _state(verdict), verdict.text) for task, verdict in verdicts if verdict.due_at is None]
     )
     postpone_visits(
         connection,
         now,
-        [(one.task, one.due_at, one.verdict.text or "") for one in ordered if one.due_at is not None],
+        [(task, verdict.due_at, verdict.text or "") for task, verdict in verdicts if verdict.due_at is not None],
     )
     return len(judged) - len(ordered)
 
 
 def _state(verdict: Verdict) -> TaskState:
-    seen = verdict.status in {VisitStatus.FULL, VisitStatus.NOT_FOUND}
-    return TaskState.DONE if seen else TaskState.GAVE_UP
+    return TaskState.DONE if verdict.status in SUCCESSFUL else TaskState.GAVE_UP

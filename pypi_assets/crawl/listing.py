@@ -14,6 +14,7 @@ from pypi_assets.catalog.listings import (
     unlisted_projects,
 )
 from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.visit_statistics import note_seen
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.listers import run_lister
 from pypi_assets.index.errors import RefusedError
@@ -94,6 +95,7 @@ class SimpleLister:
     def commit(self, connection: Connection, page: Sequence[ListedProject]) -> Content:
         compared = self._list.compare(connection, page)
         ahead = [project for project in compared if (project.listed_serial or 0) > project.known_serial]
+        note_seen(connection, dict.fromkeys((one.id for one in ahead), self._crawler.catalog.clock()))
         queue_listed(connection, ahead, self._list.serial)
         return {"serial": self._list.serial, "projects": self._list.projects}
 

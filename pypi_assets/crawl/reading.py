@@ -45,16 +45,20 @@ class ReadCounts:
     seconds: float = 0.0
 
 
-def read_scope(crawler: Crawler, scope: str | None, shards: Sequence[int] | None = None) -> ReadCounts:
+def read_scope(
+    crawler: Crawler, scope: str | None, shards: Sequence[int] | None = None, *, only_due: bool = False
+) -> ReadCounts:
     """Reads every distribution that is pending in the projects of `scope` (None: of all), within `shards`.
 
-    It is done once nobody has any of them left to read.
+    It is done once nobody has any of them left to read; with `only_due`, once none of those left is due and free.
     """
     started = time.monotonic()
     with claiming(crawler) as worker:
-        reading = _Reading(crawler, worker, scope, shards)
+        reading = _Reading(crawler, worker, scope, shards, only_due=only_due)
         while reading.find_groups():
             work_off(crawler, reading)
+            if only_due:
+                break
     counts = reading.counts
     return ReadCounts(
         data=counts[Outcome.DATA],
@@ -80,12 +84,15 @@ class _Group:
 class _Reading:
     """The reads of one scope, claimed from a group of shards at a time: a full crawl can have millions pending."""
 
-    def __init__(self, crawler: Crawler, worker: str, scope: str | None, shards: Sequence[int] | None) -> None:
+    def __init__(
+        self, crawler: Crawler, worker: str, scope: str | None, shards: Sequence[int] | None, *, only_due: bool
+    ) -> None:
         self._crawler = crawler
         self._catalog = crawler.catalog
         self._worker = worker
         self._scope = scope
         self._shards = shards
+        self._only_due = only_due
         self._groups: list[_Group] = []
         self._stored_at = time.monotonic()
         self._pending = 0
@@ -148,7 +155,8 @@ class _Reading:
         """Looks at each group anew, and drops those of which nothing is left."""
         for group in list(self._groups):
             self._look_again(group)
-        return min((group.ready_at for group in self._groups), default=None)
+        ready_at = min((group.ready_at for group in self._groups), default=None)
+        return None if self._only_due and (ready_at or 0) > self._catalog.clock() else ready_at
 
     def _claim_in(self, group: _Group, limit: int, now: float) -> list[PendingRead]:
         return self._catalog.transact(

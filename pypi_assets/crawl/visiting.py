@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.queue import ScopeProgress, VisitTask, claim_visits, scope_progress, visits_ready_at
+from pypi_assets.catalog.queue import REVISITS, ScopeProgress, VisitTask, claim_visits, scope_progress, visits_ready_at
 from pypi_assets.catalog.visits import begin_visits
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.judging import Fetched, judge
@@ -16,13 +16,15 @@ from pypi_assets.index.models import NotModified, ProjectPage
 _Answer = ProjectPage | NotModified | PackageIndexError
 
 
-def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] | None = None) -> ScopeProgress:
+def visit_scope(
+    crawler: Crawler, scope: str, kind: str, shards: Sequence[int] | None = None, *, only_due: bool = False
+) -> ScopeProgress:
     """Visits every project that `scope` has to visit within `shards`; returns how all its visits stand in the end.
 
-    It is done once nobody has any of them left to visit.
+    It is done once nobody has any of them left to visit; with `only_due`, once none of those left is due and free.
     """
     with claiming(crawler) as worker:
-        visiting = _Visiting(crawler, worker, scope, kind, shards)
+        visiting = _Visiting(crawler, worker, scope, kind, shards, only_due=only_due)
         work_off(crawler, visiting)
     return visiting.progress()
 
@@ -30,13 +32,23 @@ def visit_scope(crawler: Crawler, scope: str, kind: str, shards: Sequence[int] |
 class _Visiting:
     """The visits of one scope. An item is a task and the id of the visit that has begun with its claim."""
 
-    def __init__(self, crawler: Crawler, worker: str, scope: str, kind: str, shards: Sequence[int] | None) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        worker: str,
+        scope: str,
+        kind: str,
+        shards: Sequence[int] | None,
+        *,
+        only_due: bool,
+    ) -> None:
         self._crawler = crawler
         self._catalog = crawler.catalog
         self._worker = worker
         self._scope = scope
         self._kind = kind
         self._shards = shards
+        self._only_due = only_due
         self._lost = 0
         self._counting = Pace()
 
@@ -80,11 +92,13 @@ class _Visiting:
 
     def ready_at(self) -> float | None:
         with self._catalog.read() as connection:
-            return visits_ready_at(connection, self._scope, self._shards)
+            ready_at = visits_ready_at(connection, self._scope, self._shards)
+        return None if self._only_due and (ready_at or 0) > self._catalog.clock() else ready_at
 
     def progress(self) -> ScopeProgress:
         """How the visits stand, for all to hear."""
         with self._catalog.read() as connection:
             progress = scope_progress(connection, self._scope, self._shards)
-        self._crawler.report(Progress("visits", progress.total - progress.todo, progress.total, progress.gave_up))
+        stage = "audit" if self._scope == REVISITS else "visits"
+        self._crawler.report(Progress(stage, progress.total - progress.todo, progress.total, progress.gave_up))
         return replace(progress, lost=self._lost)

@@ -60,11 +60,18 @@ def enter_project(connection: Connection) -> int:
     return connection.execute(row.returning(projects.c.id)).scalar_one()
 
 
+def enter_state(connection: Connection) -> None:
+    if connection.scalar(select(catalog_state.c.id)) is None:
+        zero = dict.fromkeys(("events_since", "events_through", "exact_from"), 0)
+        connection.execute(insert(catalog_state).values(id=1, index_url="", next_dump_sequence=1, **zero))
+
+
 class Visits:
     def __init__(self, catalog: Catalog, count: int) -> None:
         self.catalog = catalog
         self.scope = f"range:{next(_numbers)}-1"
         with catalog.write() as connection:
+            enter_state(connection)
             self.items = [enter_project(connection) for _ in range(count)]
             queue_visits(connection, self.scope, [(id_, SHARD, 0) for id_ in self.items])
         self.tasks: dict[tuple[str, int], VisitTask] = {}
@@ -99,9 +106,7 @@ class Reads:
         self.catalog = catalog
         self.scope = f"range:{next(_numbers)}-1"
         with catalog.write() as connection:
-            if connection.scalar(select(catalog_state.c.id)) is None:
-                zero = dict.fromkeys(("events_since", "events_through", "exact_from"), 0)
-                connection.execute(insert(catalog_state).values(id=1, index_url="", next_dump_sequence=1, **zero))
+            enter_state(connection)
             project_id = enter_project(connection)
             release = insert(releases).values(project_id=project_id, version="1.0").returning(releases.c.id)
             release_id = connection.execute(release).scalar_one()

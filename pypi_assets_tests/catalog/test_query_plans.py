@@ -72,7 +72,7 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
     with served_index(tmp_path / "served") as index:
         for number in range(5):
             index.wheel(f"project{number}", "1.0")
-        crawler = index.crawler(catalog)
+        crawler = index.crawler(catalog, revisit_share=100.0)
         crawl_full(crawler)
         open_full_dump(catalog, 1)
         index.wheel("project1", "2.0")

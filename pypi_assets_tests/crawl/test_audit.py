@@ -26,6 +26,7 @@ def auto(catalog: Catalog) -> Follower:
 
 def found(follower: Follower, share_percent: float = 0.0) -> dict[str, list[str]]:
     """The drift that an audit finds: examples by cause."""
+    follower.now += 1.0
     findings = audit_index(follower.crawler, share_percent).audit.findings
     assert {cause: len(examples) for cause, examples in findings.examples.items()} == findings.counts
     return findings.examples

@@ -29,6 +29,7 @@ from pypi_assets.crawl.retry import retry
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.errors import TransientError
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.derived_statistics import derived_statistics, kept_statistics
 from pypi_assets_tests.model_index import ModelIndex, ModelReaders
 from pypi_assets_tests.workers_in_step import SteppedCatalog, Worker, run_in_step
 
@@ -234,6 +235,7 @@ class Following(RuleBasedStateMachine):
             storage=self.storage,
             readers=ModelReaders(),  # type: ignore[arg-type]
             connections=1,
+            revisit_share=50.0,
             retry_deadline_s=DEADLINE_S if self.has_baseline else 1e9,
             sleep=sleep,
         )
@@ -253,6 +255,7 @@ class Following(RuleBasedStateMachine):
             ends = [entry.serials.end for entry in ledger(connection)]
             unknowable = self._unknowable(read_state(connection)["events_since"], exact_from)
             unknowable -= set(connection.scalars(select(distributions.c.filename)))
+            assert kept_statistics(connection) == derived_statistics(connection)
         for serial in self.index.shown if self.is_settled else ends:
             if exact_from <= serial <= complete:
                 found = {(file.filename, file.yanked) for file in live_files(self.catalog, serial)}

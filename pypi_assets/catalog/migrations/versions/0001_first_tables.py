@@ -303,7 +303,7 @@ def upgrade() -> None:
             "scope",
             Short,
             nullable=False,
-            comment="crawl:ID, range:START-END, audit:ID, or listing: what no range has taken yet",
+            comment="crawl:ID, range:START-END, audit:ID, revisits, or listing: what no range has taken yet",
         ),
         sa.Column("project_id", Key, nullable=False),
         sa.Column("shard", sa.SmallInteger(), nullable=False),
@@ -365,6 +365,59 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_visits_project_id_projects")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_visits")),
         sa.UniqueConstraint("project_id", "visit", name=op.f("uq_visits_project_id_visit")),
+    )
+    op.create_table(
+        "visit_statistics",
+        sa.Column("project_id", Key, nullable=False),
+        sa.Column(
+            "last_seen_at",
+            sa.Float(),
+            nullable=True,
+            comment="when the index last listed it, or the time of its last event",
+        ),
+        sa.Column(
+            "last_visited_at",
+            sa.Float(),
+            nullable=True,
+            comment="when its last visit ended; null: it was never visited",
+        ),
+        sa.Column(
+            "last_successful_at",
+            sa.Float(),
+            nullable=True,
+            comment="when a visit last ended in full or not_found",
+        ),
+        sa.Column("last_outcome", Short, nullable=True, comment="the status in which its last visit ended"),
+        sa.Column(
+            "successive_outcomes",
+            sa.Integer(),
+            server_default=sa.text("0"),
+            nullable=False,
+            comment="how many visits in a row ended in that",
+        ),
+        sa.Column(
+            "next_due_at",
+            sa.Float(),
+            nullable=True,
+            comment="when the visit that failed last is tried again; null: it is not",
+        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_visit_statistics_project_id_projects")),
+        sa.PrimaryKeyConstraint("project_id", name=op.f("pk_visit_statistics")),
+        comment="What visits and their statuses come to for each project.",
+    )
+    op.create_index(
+        op.f("ix_visit_statistics_last_visited_at_visit_statistics_project_id"),
+        "visit_statistics",
+        ["last_visited_at", "project_id"],
+        unique=False,
+    )
+    op.create_index(
+        "ix_visit_statistics_failing",
+        "visit_statistics",
+        ["project_id"],
+        unique=False,
+        sqlite_where=sa.text("last_outcome IN ('failed', 'partial')"),
+        postgresql_where=sa.text("last_outcome IN ('failed', 'partial')"),
     )
     op.create_table(
         "distributions",
@@ -589,6 +642,7 @@ def downgrade() -> None:
     op.drop_table("changes")
     op.drop_table("visit_statuses")
     op.drop_table("distributions")
+    op.drop_table("visit_statistics")
     op.drop_table("visits")
     op.drop_table("visit_queue")
     op.drop_table("releases")
