@@ -53,7 +53,7 @@ def test_every_event_and_visit_is_told_once_and_every_file_where_its_intervals_b
     events = [one for one in index.events if data.draw(st.booleans(), label=f"event {one.serial} is known")]
     since = data.draw(st.integers(0, last), label="known since")
     pages = [index.page(serial) for serial in data.draw(st.sets(st.integers(0, last), max_size=4), label="pages")]
-    histories = file_histories(events, pages, known_since=since, version_of=version_of)
+    histories = file_histories(events, pages, known_since=since, events_through=last, version_of=version_of)
     logged = {
         LoggedChange(change.serial, filename, change.cause)
         for filename, history in histories.items()
@@ -98,7 +98,8 @@ def begun(story: list[Entry], flag: str) -> Counter[tuple[int, str]]:
 
 def test_a_change_without_an_event_says_so():
     pages = [SeenPage(5, {SDIST: False}), SeenPage(9, {WHEEL: False})]
-    history = file_histories([event(5, f"add source file {SDIST}")], pages, known_since=0, version_of=version_of)
+    added = event(5, f"add source file {SDIST}")
+    history = file_histories([added], pages, known_since=0, events_through=9, version_of=version_of)
     files = [FileLife(name, "data", None, one.live, one.yanked) for name, one in history.items()]
     logged = [LoggedChange(one.serial, name, one.cause) for name in history for one in history[name].changes]
     upload, change = tell([event(5, f"add source file {SDIST}")], logged, files, [])

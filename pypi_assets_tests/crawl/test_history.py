@@ -87,7 +87,7 @@ def test_a_replay_that_was_stopped_goes_on(index: ServedIndex, catalog: Catalog,
     index.faults = fail
     for _ in range(2):
         with pytest.raises(TransientError):
-            crawl_full(index.crawler(catalog), with_history=True)
+            crawl_full(index.crawler(catalog, retry_deadline_s=0.0), with_history=True)
     with catalog.read() as connection:
         assert 0 < connection.scalar(select(catalog_state.c.events_since)) < index.serial
     crawl_full(index.crawler(catalog), with_history=True)
