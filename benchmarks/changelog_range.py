@@ -134,7 +134,7 @@ def opened_catalog(folder: Path, postgresql: bool) -> Iterator[Catalog]:
     try:
         catalog = open_catalog(url)
         crawl = open_crawl(catalog, 1, 1, URL, Selection())
-        list_projects(catalog, crawl, [])
+        list_projects(catalog, crawl, [], None)
         assert complete_crawl(catalog, crawl)
         yield catalog
         catalog.close()
