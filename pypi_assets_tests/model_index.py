@@ -43,8 +43,9 @@ class ModelIndex:
     """The index as it is, as it was at each serial, and the troubles that it makes.
 
     Before each answer `before_answer` is called. `failing` is how often, of all requests, one fails. `stale` names the
-    projects whose pages are older than they should be, `absent` those whose page may be missing, `is_cached` says that
-    the list of projects may be old, `forgets` that what is not shown cannot be downloaded. `fetched` is what was.
+    projects whose pages are older than they should be, `absent` those whose page is missing, each once only, since
+    a 404 that is there again at the deadline is believed; `is_cached` says that the list of projects may be old,
+    `forgets` that what is not shown cannot be downloaded. `fetched` is what was.
     """
 
     state: IndexState = field(default_factory=IndexState)
@@ -53,6 +54,7 @@ class ModelIndex:
     failing: float = 0.0
     stale: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
+    were_absent: set[str] = field(default_factory=set)
     is_cached: bool = False
     forgets: bool = False
     before_answer: Callable[[], None] = lambda: None
@@ -140,7 +142,8 @@ class ModelIndex:
         page = pages[-1] if pages else None
         if normalized in self.stale:
             page = self.random.choice([old for old in pages if old.files is not None] or [page])
-        if normalized in self.absent and self.random.random() < 0.5:
+        if normalized in self.absent - self.were_absent:
+            self.were_absent.add(normalized)
             page = None
         if page is None or page.files is None:
             raise GoneError("HTTP 404", url)
