@@ -12,11 +12,10 @@ from pypi_assets.catalog.ranges import SerialRange
 
 
 class ShownState(StrEnum):
-    """WAITING: nobody has begun. INTERRUPTED: whoever had begun is gone, and no error tells why. MISSING: the index is
-    beyond the last range, or the ledger has a hole, which it never should have."""
+    """WAITING: nobody has begun. INTERRUPTED: somebody has, and is at work or gone without an error. MISSING: the index
+    is beyond the last range, or the ledger has a hole, which it never should have."""
 
     COMPLETE = "complete"
-    RUNNING = "running"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     WAITING = "waiting"

@@ -235,7 +235,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool)
 @click.option("--all", "all_ranges", is_flag=True, help="Also those that have long been complete.")
 @JSON
 def ranges_command(all_ranges: bool, as_json: bool) -> None:
-    """The serial ranges of the ledger: complete, running, failed, waiting, and what is missing up to the index."""
+    """The serial ranges of the ledger: complete, failed, interrupted, waiting, and what is missing up to the index."""
     settings = load_settings()
     with opened_catalog(settings) as catalog:
         with catalog.read() as connection:
