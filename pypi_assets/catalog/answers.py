@@ -4,16 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, select
 
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.ledger import RangeState, complete_serial, inexact_spans, ledger
+from pypi_assets.catalog.ledger import RangeState, complete_serial, gaps, inexact_spans, ledger
 from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed_serial
 from pypi_assets.catalog.queue import TaskState, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.read_queue import count_pending_reads
 from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.rows import holds_at
 from pypi_assets.catalog.state import UNEXPLAINED
 from pypi_assets.catalog.tables import (
     catalog_state,
@@ -213,13 +214,9 @@ def live_files(catalog: Catalog, serial: int | None = None, project: str | None 
             .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
             .outerjoin(
                 yanked,
-                and_(
-                    yanked.c.distribution_id == distributions.c.id,
-                    yanked.c.start <= at,
-                    or_(yanked.c.end.is_(None), yanked.c.end > at),
-                ),
+                and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, at)),
             )
-            .where(live.c.start <= at, or_(live.c.end.is_(None), live.c.end > at))
+            .where(holds_at(live.c.start, live.c.end, at))
             .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
         )
         if project is not None:
@@ -244,7 +241,7 @@ def live_files(catalog: Catalog, serial: int | None = None, project: str | None 
 def count_live(connection: Connection, serial: int) -> int:
     """How many distributions are live at `serial`."""
     live = live_intervals.c
-    query = select(func.count()).where(live.start <= serial, or_(live.end.is_(None), live.end > serial))
+    query = select(func.count()).where(holds_at(live.start, live.end, serial))
     return int(connection.scalar(query) or 0)
 
 
@@ -259,13 +256,12 @@ def count_unexplained(connection: Connection, serials: SerialRange | None = None
 
 
 def ledger_faults(connection: Connection) -> list[str]:
-    """What is wrong with the ledger: gaps and overlaps, in words. Empty when all is well."""
-    faults = []
+    """What is wrong with the ledger: gaps and overlaps, in words and in order. Empty when all is well."""
+    entries = ledger(connection)
+    faults = [(gap.end, f"gap: no range holds the serials {gap.start + 1} to {gap.end}") for gap in gaps(entries)]
     end = 0
-    for entry in ledger(connection):
-        if entry.serials.start > end:
-            faults.append(f"gap: no range holds the serials {end + 1} to {entry.serials.start}")
+    for entry in entries:
         if entry.serials.start < end:
-            faults.append(f"overlap: {entry.serials} begins before {end}")
+            faults.append((entry.serials.start, f"overlap: {entry.serials} begins before {end}"))
         end = max(end, entry.serials.end)
-    return faults
+    return [text for _, text in sorted(faults)]

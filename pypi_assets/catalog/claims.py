@@ -6,7 +6,7 @@ that nobody else has. What a claim is lost for is dropped by who lost it, so not
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, case, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, select, tuple_, update
 
 from pypi_assets.catalog.tables import read_queue, visit_queue
 
@@ -34,6 +34,13 @@ def claimed(queue: Table, worker: str, now: float, until: float) -> dict[str, An
         "attempts": queue.c.attempts + case((is_abandoned, 1), else_=0),
         "first_failed_at": case((is_abandoned, failed_at), else_=queue.c.first_failed_at),
     }
+
+
+def failures_at_claim(row: Row[Any], now: float) -> tuple[int, float | None]:
+    """What `claimed` makes of `attempts` and `first_failed_at` of an entry, whose `row` is as it was before."""
+    if row.claimed_by is None:
+        return row.attempts, row.first_failed_at
+    return row.attempts + 1, now if row.first_failed_at is None else row.first_failed_at
 
 
 def renew_claims(connection: Connection, worker: str, until: float) -> None:

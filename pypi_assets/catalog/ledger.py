@@ -126,6 +126,19 @@ def ledger(connection: Connection) -> list[LedgerRange]:
     return [_ledger_range(row._mapping) for row in rows]
 
 
+def gaps(entries: Iterable[LedgerRange], until: int = 0) -> list[SerialRange]:
+    """What none of `entries`, which are in order of their start, holds, from serial 0 to their end or to `until`."""
+    found = []
+    end = 0
+    for entry in entries:
+        if entry.serials.start > end:
+            found.append(SerialRange(end, entry.serials.start))
+        end = max(end, entry.serials.end)
+    if until > end:
+        found.append(SerialRange(end, until))
+    return found
+
+
 def begin_range(connection: Connection, serials: SerialRange, now: float) -> None:
     """A worker begins on the range: what ended another one's work is forgotten."""
     connection.execute(

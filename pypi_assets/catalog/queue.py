@@ -11,7 +11,7 @@ from itertools import islice
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, func, select, update
 
-from pypi_assets.catalog.claims import RELEASED, claimed, is_claimable, ready_at
+from pypi_assets.catalog.claims import RELEASED, claimed, failures_at_claim, is_claimable, ready_at
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.ledger import read_state
 from pypi_assets.catalog.projects import Project
@@ -198,20 +198,22 @@ def claim_visits(
     for ids in at_a_time(row.project_id for row in rows):
         of_these = and_(visit_queue.c.scope == scope, visit_queue.c.project_id.in_(ids))
         connection.execute(update(visit_queue).where(of_these).values(claimed(visit_queue, worker, now, until)))
-    return [
-        VisitTask(
+    tasks = []
+    for row in rows:
+        attempts, first_failed_at = failures_at_claim(row, now)
+        task = VisitTask(
             scope=row.scope,
             project=Project(row.project_id, row.normalized, row.name, row.known_since, row.page_serial),
             shard=row.shard,
             min_serial=row.min_serial,
-            attempts=row.attempts + (row.claimed_by is not None),
-            first_failed_at=now if row.first_failed_at is None and row.claimed_by is not None else row.first_failed_at,
+            attempts=attempts,
+            first_failed_at=first_failed_at,
             worker=worker,
             listed_at=row.listed_at,
             unlisted_at=row.unlisted_at,
         )
-        for row in rows
-    ]
+        tasks.append(task)
+    return tasks
 
 
 def still_claimed(connection: Connection, tasks: Sequence[VisitTask]) -> set[int]:

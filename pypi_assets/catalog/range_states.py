@@ -1,12 +1,11 @@
 """How the serial ranges stand, for people: complete, failed, interrupted, waiting, or missing from the ledger."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.ledger import LedgerRange, RangeState, ledger
+from pypi_assets.catalog.ledger import LedgerRange, RangeState, gaps, ledger
 from pypi_assets.catalog.queue import ScopeProgress, range_scope, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 
@@ -48,7 +47,7 @@ def range_statuses(
     What lies between the last one and `index_serial`, the index's last serial, is missing.
     """
     entries = ledger(connection)
-    missing = _missing(entries, index_serial)
+    missing = gaps(entries, index_serial or 0)
     if complete is not None:
         done = [entry for entry in entries if entry.state == RangeState.COMPLETE]
         left_out = {entry.serials for entry in done[: max(len(done) - complete, 0)]}
@@ -56,18 +55,6 @@ def range_statuses(
     told = [_status(connection, entry) for entry in entries]
     told += [RangeStatus(serials, ShownState.MISSING, ScopeProgress(0, 0, 0)) for serials in missing]
     return sorted(told, key=lambda status: status.serials)
-
-
-def _missing(entries: Sequence[LedgerRange], index_serial: int | None) -> list[SerialRange]:
-    missing = []
-    end = 0
-    for entry in entries:
-        if entry.serials.start > end:
-            missing.append(SerialRange(end, entry.serials.start))
-        end = max(end, entry.serials.end)
-    if index_serial is not None and index_serial > end:
-        missing.append(SerialRange(end, index_serial))
-    return missing
 
 
 def _status(connection: Connection, entry: LedgerRange) -> RangeStatus:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, exists, func, insert, select, update
 
-from pypi_assets.catalog.claims import RELEASED, WORKER_DIED, claimed, is_claimable, ready_at
+from pypi_assets.catalog.claims import RELEASED, WORKER_DIED, claimed, failures_at_claim, is_claimable, ready_at
 from pypi_assets.catalog.database import storable, upsert
 from pypi_assets.catalog.packs import StoredPack
 from pypi_assets.catalog.reads import FinishedRead, Outcome, store_reads
@@ -100,23 +100,25 @@ def claim_reads(
         .values(claimed(read_queue, worker, now, until))
     )
     _append_attempts(connection, [_abandoned(row) for row in rows if row.claimed_by is not None])
-    return [
-        PendingRead(
+    reads = []
+    for row in rows:
+        attempts, first_failed_at = failures_at_claim(row, now)
+        read = PendingRead(
             distribution_id=row.id,
             project=row.normalized,
             filename=row.filename,
             url=row.url,
             sha256=row.sha256,
             size=row.size,
-            attempts=row.attempts + (row.claimed_by is not None),
-            first_failed_at=now if row.first_failed_at is None and row.claimed_by is not None else row.first_failed_at,
+            attempts=attempts,
+            first_failed_at=first_failed_at,
             shard=row.shard,
             is_live=row.is_live,
             core_metadata=row.core_metadata,
             core_metadata_sha256=row.core_metadata_sha256,
         )
-        for row in rows
-    ]
+        reads.append(read)
+    return reads
 
 
 def finish_reads(

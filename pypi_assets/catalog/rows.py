@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from packaging.utils import canonicalize_name
 from sqlalchemy import ColumnElement, Select, and_, or_, select
 
-from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.database import Catalog, at_a_time
 from pypi_assets.catalog.lists import StoredLists, lists_with_module
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -21,7 +21,6 @@ from pypi_assets.catalog.tables import (
 )
 
 _ROWS_AT_A_TIME = 1_000
-_LISTS_AT_A_TIME = 500
 
 
 def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
@@ -86,9 +85,8 @@ def providing_releases(catalog: Catalog, serial: int, module: str) -> Iterator[t
         .distinct()
     )
     with catalog.read() as connection:
-        lists = list(lists_with_module(connection, module))
-        for start in range(0, len(lists), _LISTS_AT_A_TIME):
-            of_lists = query.where(data.c.modules_id.in_(lists[start : start + _LISTS_AT_A_TIME]))
+        for lists in at_a_time(list(lists_with_module(connection, module))):
+            of_lists = query.where(data.c.modules_id.in_(lists))
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_lists):
                 yield row.normalized, row.name, row.version
 

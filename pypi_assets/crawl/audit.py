@@ -51,7 +51,7 @@ def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
     audit = open_audit(crawler.catalog, share_percent)
     if audit.serial is None:
         audit = _compare(crawler, audit)
-    visits = visit_scope(crawler, audit.scope, "audit")
+    visits = visit_scope(crawler, audit.scope)
     reads = read_scope(crawler, audit.scope)
     return AuditResult(complete_audit(crawler.catalog, audit), visits, reads)
 

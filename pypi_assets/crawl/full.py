@@ -121,7 +121,7 @@ def require_open_crawl(crawler: Crawler) -> FullCrawl:
 
 def visit_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ScopeProgress:
     """Visits what is left of the crawl within `shards` (None: all)."""
-    return visit_scope(crawler, crawl.scope, "full", shards)
+    return visit_scope(crawler, crawl.scope, shards)
 
 
 def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ReadCounts:

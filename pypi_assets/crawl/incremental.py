@@ -38,7 +38,6 @@ from pypi_assets.catalog.queue import (
     range_scope,
     requeue_visits,
     scope_progress,
-    visit_kind,
 )
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.read_queue import is_read_pending
@@ -127,11 +126,11 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
             queue_revisits(connection, revisits_for(new, crawler.revisit_share, random.random()), besides=scope)
             if again and entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:
                 requeue_visits(connection, scope)
-        progress = visit_scope(crawler, scope, visit_kind(scope))
+        progress = visit_scope(crawler, scope)
     with crawler.catalog.read() as connection:
         are_left = is_visit_pending(connection, REVISITS)
     if are_left:
-        visit_scope(crawler, REVISITS, visit_kind(REVISITS), only_due=True)
+        visit_scope(crawler, REVISITS, only_due=True)
     return progress
 
 
@@ -195,7 +194,7 @@ def explain_ranges(crawler: Crawler) -> None:
         scope = scopes[span.start]
         with catalog.write() as connection:
             queue_visits(connection, scope, changed_projects(connection, span))
-        visit_scope(crawler, scope, "incremental")
+        visit_scope(crawler, scope)
         with catalog.read() as connection:
             changed = projects_to_visit(connection, scope)
         for start in range(0, len(changed), _COMPUTED_AT_ONCE):

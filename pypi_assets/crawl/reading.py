@@ -54,9 +54,9 @@ def read_scope(
     """
     started = time.monotonic()
     with claiming(crawler) as worker:
-        reading = _Reading(crawler, worker, scope, shards, only_due=only_due)
+        reading = _Reading(crawler, worker, scope, shards)
         while reading.find_groups():
-            work_off(crawler, reading)
+            work_off(crawler, reading, only_due=only_due)
             if only_due:
                 break
     counts = reading.counts
@@ -84,15 +84,12 @@ class _Group:
 class _Reading:
     """The reads of one scope, claimed from a group of shards at a time: a full crawl can have millions pending."""
 
-    def __init__(
-        self, crawler: Crawler, worker: str, scope: str | None, shards: Sequence[int] | None, *, only_due: bool
-    ) -> None:
+    def __init__(self, crawler: Crawler, worker: str, scope: str | None, shards: Sequence[int] | None) -> None:
         self._crawler = crawler
         self._catalog = crawler.catalog
         self._worker = worker
         self._scope = scope
         self._shards = shards
-        self._only_due = only_due
         self._groups: list[_Group] = []
         self._stored_at = time.monotonic()
         self._pending = 0
@@ -155,8 +152,7 @@ class _Reading:
         """Looks at each group anew, and drops those of which nothing is left."""
         for group in list(self._groups):
             self._look_again(group)
-        ready_at = min((group.ready_at for group in self._groups), default=None)
-        return None if self._only_due and (ready_at or 0) > self._catalog.clock() else ready_at
+        return min((group.ready_at for group in self._groups), default=None)
 
     def _claim_in(self, group: _Group, limit: int, now: float) -> list[PendingRead]:
         return self._catalog.transact(

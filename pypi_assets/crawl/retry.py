@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.catalog.crawls import find_open_crawl, require_followable
 from pypi_assets.catalog.failures import VISIT, retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.ledger import RangeState, ledger
-from pypi_assets.catalog.queue import ScopeProgress, range_scope, scope_progress, scopes_to_visit, visit_kind
+from pypi_assets.catalog.queue import ScopeProgress, range_scope, scope_progress, scopes_to_visit
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
@@ -43,7 +43,7 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
         scopes = {
             scope: scope_progress(connection, scope) for scope in scopes_to_visit(connection) if scope not in left_alone
         }
-    after = [visit_scope(crawler, scope, visit_kind(scope)) for scope in scopes]
+    after = [visit_scope(crawler, scope) for scope in scopes]
     return RetryResult(
         retried_reads=reads,
         retried_visits=sum(progress.todo for progress in scopes.values()),

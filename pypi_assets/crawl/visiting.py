@@ -5,7 +5,15 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.queue import REVISITS, ScopeProgress, VisitTask, claim_visits, scope_progress, visits_ready_at
+from pypi_assets.catalog.queue import (
+    REVISITS,
+    ScopeProgress,
+    VisitTask,
+    claim_visits,
+    scope_progress,
+    visit_kind,
+    visits_ready_at,
+)
 from pypi_assets.catalog.visits import begin_visits
 from pypi_assets.crawl.crawler import Crawler, Progress
 from pypi_assets.crawl.judging import Fetched, judge
@@ -17,38 +25,27 @@ _Answer = ProjectPage | NotModified | PackageIndexError
 
 
 def visit_scope(
-    crawler: Crawler, scope: str, kind: str, shards: Sequence[int] | None = None, *, only_due: bool = False
+    crawler: Crawler, scope: str, shards: Sequence[int] | None = None, *, only_due: bool = False
 ) -> ScopeProgress:
     """Visits every project that `scope` has to visit within `shards`; returns how all its visits stand in the end.
 
     It is done once nobody has any of them left to visit; with `only_due`, once none of those left is due and free.
     """
     with claiming(crawler) as worker:
-        visiting = _Visiting(crawler, worker, scope, kind, shards, only_due=only_due)
-        work_off(crawler, visiting)
+        visiting = _Visiting(crawler, worker, scope, shards)
+        work_off(crawler, visiting, only_due=only_due)
     return visiting.progress()
 
 
 class _Visiting:
     """The visits of one scope. An item is a task and the id of the visit that has begun with its claim."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        worker: str,
-        scope: str,
-        kind: str,
-        shards: Sequence[int] | None,
-        *,
-        only_due: bool,
-    ) -> None:
+    def __init__(self, crawler: Crawler, worker: str, scope: str, shards: Sequence[int] | None) -> None:
         self._crawler = crawler
         self._catalog = crawler.catalog
         self._worker = worker
         self._scope = scope
-        self._kind = kind
         self._shards = shards
-        self._only_due = only_due
         self._lost = 0
         self._counting = Pace()
 
@@ -65,7 +62,9 @@ class _Visiting:
                 until=now + self._crawler.claim_lease_s,
                 limit=limit,
             )
-            ids = begin_visits(connection, [task.project.id for task in tasks], self._kind, self._scope, now)
+            ids = begin_visits(
+                connection, [task.project.id for task in tasks], visit_kind(self._scope), self._scope, now
+            )
             return [(task, ids[task.project.id]) for task in tasks]
 
         return self._catalog.transact(begin)
@@ -92,8 +91,7 @@ class _Visiting:
 
     def ready_at(self) -> float | None:
         with self._catalog.read() as connection:
-            ready_at = visits_ready_at(connection, self._scope, self._shards)
-        return None if self._only_due and (ready_at or 0) > self._catalog.clock() else ready_at
+            return visits_ready_at(connection, self._scope, self._shards)
 
     def progress(self) -> ScopeProgress:
         """How the visits stand, for all to hear."""

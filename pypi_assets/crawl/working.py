@@ -93,8 +93,11 @@ def claiming(crawler: Crawler) -> Iterator[str]:
             release_claims(connection, worker)
 
 
-def work_off(crawler: Crawler, work: Work[_Item, _Result]) -> None:
-    """Does all that is left of `work`, or waits for those who do; what is under way when it fails is dropped."""
+def work_off(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = False) -> None:
+    """Does all that is left of `work`, or waits for those who do; what is under way when it fails is dropped.
+
+    With `only_due` it waits for nothing: it ends once none of what is left is due and free.
+    """
     flight: dict[Future[_Result], _Item] = {}
     done: list[tuple[_Item, _Result]] = []
     nap_s = _FIRST_NAP_S
@@ -112,7 +115,7 @@ def work_off(crawler: Crawler, work: Work[_Item, _Result]) -> None:
                 if not flight and not finished:
                     _expire_claims_of_the_dead(crawler.catalog)
                     ready_at = work.ready_at()
-                    if ready_at is None:
+                    if ready_at is None or (only_due and ready_at > crawler.catalog.clock()):
                         return
                     crawler.wait_until(min(ready_at, crawler.catalog.clock() + nap_s))
                     nap_s = min(nap_s * 2, _LONGEST_NAP_S)

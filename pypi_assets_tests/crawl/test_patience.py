@@ -62,7 +62,7 @@ def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog
     index.faults = None
     with catalog.write() as connection:
         [scope] = retry_failed_visits(connection, "bad")
-    visit_scope(crawler, scope, "incremental")
+    visit_scope(crawler, scope)
     read_scope(crawler, scope)
     status = catalog_status(catalog)
     assert (status.failed_visits, status.outcomes["data"], status.outcomes["gave up"]) == (0, 5, 0)
