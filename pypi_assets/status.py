@@ -78,7 +78,8 @@ class Status:
             lines.append("a full crawl is open: `pypi-assets crawl full` goes on with it")
         elif complete is None:
             lines.append("nothing has been crawled: run `pypi-assets crawl full`")
-        if complete is not None and (self.lag or catalog.open_ranges or complete < (catalog.exact_from or 0)):
+        is_behind = complete is not None and (self.lag or catalog.open_ranges or complete < (catalog.exact_from or 0))
+        if is_behind and not catalog.running_ranges:
             lines.append("the catalog is behind the index: run `pypi-assets crawl incremental`")
         if gave_up := catalog.outcomes[Outcome.GAVE_UP] + catalog.failed_visits:
             lines.append(f"{gave_up} reads and visits were given up: see `pypi-assets failures list`")
@@ -155,6 +156,7 @@ def status_to_json(
         "exact_from": catalog.exact_from,
         "events_through": catalog.events_through,
         "open_ranges": catalog.open_ranges,
+        "running_ranges": catalog.running_ranges,
         "open_crawl": crawl and (asdict(crawl) | {"expected_end": expected_end}),
         "last_full_crawl": last_full_crawl,
         "live_distributions": catalog.live_distributions,

@@ -262,6 +262,41 @@ def test_ranges_are_shown_with_what_is_missing(
     assert "set PYPI_ASSETS_INDEX_URL back" in commands.done("ranges").stderr
 
 
+def test_a_range_is_running_until_its_process_is_killed(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    for version in ("2.0", "3.0", "4.0"):
+        index.wheel("demo", version)
+    reached, killed = threading.Event(), threading.Event()
+
+    def hold(request: Request) -> None:
+        if "/packages/" in request.url.path and not killed.is_set():
+            reached.set()
+            killed.wait(30)
+
+    def told() -> dict[str, object]:
+        row = commands.json("ranges")[-1]
+        return {name: row[name] for name in ("state", "projects", "visited", "to_visit", "to_read")}
+
+    index.faults = hold
+    with subprocess.Popen([*PROCESS, "crawl", "incremental"], stderr=subprocess.DEVNULL) as process:
+        assert reached.wait(30)
+        counts = {"projects": 1, "visited": 1, "to_visit": 0, "to_read": 3}
+        assert told() == {"state": "running"} | counts
+        status = commands.json("status")
+        assert (status["open_ranges"], status["running_ranges"]) == (1, 1)
+        assert "open ranges: 1, running: 1" in commands.done("status").stdout
+        assert not any("crawl incremental" in line for line in status["to_do"])
+        process.kill()
+    killed.set()
+    assert told() == {"state": "interrupted"} | counts
+    status = commands.json("status")
+    assert (status["open_ranges"], status["running_ranges"]) == (1, 0)
+    assert any("crawl incremental" in line for line in status["to_do"])
+    commands.done("crawl", "incremental")
+    assert told() == {"state": "complete"} | counts | {"to_read": 0}
+
+
 def test_a_project_has_a_story_and_visits(commands: Commands, index: ServedIndex) -> None:
     first = index.wheel("Demo", "1.0")
     commands.done("crawl", "full")

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from packaging.utils import canonicalize_name
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, select
 
+from pypi_assets.catalog.claims import scopes_at_work
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger import RangeState, complete_serial, gaps, inexact_spans, ledger
 from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed_serial
-from pypi_assets.catalog.queue import TaskState, scope_progress
+from pypi_assets.catalog.queue import TaskState, range_scope, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.read_queue import count_pending_reads
 from pypi_assets.catalog.reads import Outcome
@@ -74,6 +75,7 @@ class CatalogStatus:
     unexplained_changes: int
     visited: VisitedProjects
     open_ranges: int
+    running_ranges: int
     open_crawl: OpenCrawl | None
     last_crawl_completed_at: float | None
     index_url: str | None
@@ -103,6 +105,8 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
         )
         completed = last_completed_crawl(connection)
+        entries = ledger(connection) if completed else []
+        unfinished = {range_scope(entry.serials) for entry in entries if entry.state != RangeState.COMPLETE}
         return CatalogStatus(
             complete_serial=None if completed is None else complete_serial(connection),
             exact_from=None if completed is None or state is None else state.exact_from,
@@ -112,7 +116,8 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             failed_visits=failed_visits or 0,
             unexplained_changes=count_unexplained(connection),
             visited=visited_projects(connection),
-            open_ranges=sum(entry.state != RangeState.COMPLETE for entry in ledger(connection)) if completed else 0,
+            open_ranges=len(unfinished),
+            running_ranges=len(unfinished & scopes_at_work(connection, catalog.clock())),
             open_crawl=_open_crawl(connection, catalog.clock()),
             last_crawl_completed_at=None if completed is None else completed.completed_at,
             index_url=None if state is None else state.index_url,

@@ -2,13 +2,18 @@
 
 What is claimed is left alone by all others for as long as its worker lives and renews its claims. A worker is a name
 that nobody else has. What a claim is lost for is dropped by who lost it, so nothing is stored twice.
+
+A claim on a scope keeps nobody out. It tells that somebody is at work on the whole of it, also at moments in which
+nothing of it is claimed.
 """
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, delete, func, select, tuple_, update
 
-from pypi_assets.catalog.tables import read_queue, visit_queue
+from pypi_assets.catalog.database import upsert
+from pypi_assets.catalog.tables import read_queue, scope_claims, visit_queue
+from pypi_assets.catalog.workers import is_dead
 
 WORKER_DIED = "worker died"
 RELEASED: dict[str, Any] = {"claimed_by": None, "claimed_until": 0.0}
@@ -51,22 +56,37 @@ def renew_claims(connection: Connection, worker: str, until: float) -> None:
         connection.execute(update(queue).where(tuple_(*key).in_(mine)).values(claimed_until=until))
 
 
+def claim_scope(connection: Connection, scope: str, worker: str, now: float, until: float) -> None:
+    """Says that `worker` is at work on `scope` until `until` (unix seconds). What others have said and not renewed is
+    forgotten."""
+    connection.execute(delete(scope_claims).where(scope_claims.c.claimed_until <= now))
+    row = {"claimed_by": worker, "scope": scope, "claimed_until": until}
+    upsert(connection, scope_claims, [row], key=("claimed_by",), update=("claimed_until",))
+
+
+def scopes_at_work(connection: Connection, now: float) -> set[str]:
+    """The scopes that somebody is at work on, as far as it is known that they live."""
+    claims = select(scope_claims.c.scope, scope_claims.c.claimed_by).where(scope_claims.c.claimed_until > now)
+    return {scope for scope, worker in connection.execute(claims) if not is_dead(worker)}
+
+
 def release_claims(connection: Connection, worker: str) -> None:
     """Gives back what `worker` has claimed and not finished."""
     for queue in (visit_queue, read_queue):
         connection.execute(update(queue).where(queue.c.claimed_by == worker).values(RELEASED))
+    connection.execute(delete(scope_claims).where(scope_claims.c.claimed_by == worker))
 
 
 def claiming_workers(connection: Connection) -> set[str]:
     """The workers that have claims, also those that died."""
     found: set[str] = set()
-    for queue in (visit_queue, read_queue):
-        claimed_by = queue.c.claimed_by
+    for claims in (visit_queue, read_queue, scope_claims):
+        claimed_by = claims.c.claimed_by
         found.update(connection.scalars(select(claimed_by).where(claimed_by.is_not(None)).distinct()))
     return found
 
 
 def expire_claims(connection: Connection, worker: str) -> None:
     """Lets the claims of a worker that is known to be dead run out at once."""
-    for queue in (visit_queue, read_queue):
-        connection.execute(update(queue).where(queue.c.claimed_by == worker).values(claimed_until=0.0))
+    for claims in (visit_queue, read_queue, scope_claims):
+        connection.execute(update(claims).where(claims.c.claimed_by == worker).values(claimed_until=0.0))

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, exists, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
 from pypi_assets.catalog.events import events_since, events_through
-from pypi_assets.catalog.ledger import ask_range, complete_range, last_asked_serial, lock_state
+from pypi_assets.catalog.ledger import ask_range, begin_range, complete_range, last_asked_serial, lock_state
 from pypi_assets.catalog.listings import has_live_files, is_any_unseen
 from pypi_assets.catalog.projects import Selection, enter_projects, project_ids, project_shard
 from pypi_assets.catalog.queue import crawl_scope, is_visit_pending, queue_visits, scope_progress
@@ -81,8 +81,8 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             _require_same_selection(joined.selection, selection, "the open full crawl")
             return joined
         if is_first:
-            if serial > 0:
-                ask_range(connection, serial, now)
+            if serials := ask_range(connection, serial, now):
+                begin_range(connection, serials, now)
         else:
             _require_none_dropped(connection, selection)
             _forget_history_of_fewer(connection, selection)
@@ -101,6 +101,11 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
 
 def find_open_crawl(connection: Connection) -> FullCrawl | None:
     return _crawl_where(connection, full_crawls.c.open == 1)
+
+
+def first_crawl(connection: Connection) -> FullCrawl | None:
+    """The full crawl that was opened first, whose serial ends the first range of the ledger."""
+    return _crawl_where(connection, full_crawls.c.id == select(func.min(full_crawls.c.id)).scalar_subquery())
 
 
 def last_completed_crawl(connection: Connection) -> FullCrawl | None:

@@ -32,6 +32,8 @@ class UnknownRangeError(RangeError):
 class LedgerRange:
     """One range of the ledger. Times are unix seconds. `error_text` says what ended the last worker's work on it.
 
+    `begun_at` is None until work has begun, and again after each step that ended well without completing the range.
+
     `lister` is who brought it, None where that was a full crawl. No event is known of the serials between the range's
     start and `exact_from`, if that is not None, so nothing can be told of them.
     """
@@ -143,6 +145,15 @@ def begin_range(connection: Connection, serials: SerialRange, now: float) -> Non
     """A worker begins on the range: what ended another one's work is forgotten."""
     connection.execute(
         update(serial_ranges).where(serial_ranges.c.start == serials.start).values(begun_at=now, error_text=None)
+    )
+
+
+def leave_range(connection: Connection, serials: SerialRange) -> None:
+    """A worker has brought its step of the range to an end: what is left of it, if anything, waits for the next one."""
+    connection.execute(
+        update(serial_ranges)
+        .where(serial_ranges.c.start == serials.start, serial_ranges.c.state != RangeState.COMPLETE)
+        .values(begun_at=None)
     )
 
 

@@ -1,20 +1,26 @@
-"""How the serial ranges stand, for people: complete, failed, interrupted, waiting, or missing from the ledger."""
+"""How the serial ranges stand, for people: complete, running, failed, interrupted, waiting, or missing from
+the ledger."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import Connection
 
+from pypi_assets.catalog.claims import scopes_at_work
+from pypi_assets.catalog.crawls import first_crawl
 from pypi_assets.catalog.ledger import LedgerRange, RangeState, gaps, ledger
 from pypi_assets.catalog.queue import ScopeProgress, range_scope, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.read_queue import count_pending_reads
 
 
 class ShownState(StrEnum):
-    """WAITING: nobody has begun. INTERRUPTED: somebody has, and is at work or gone without an error. MISSING: the index
-    is beyond the last range, or the ledger has a hole, which it never should have."""
+    """RUNNING: somebody is at work on it. FAILED: the last one's work ended in an error. INTERRUPTED: it was stopped,
+    or its process died. WAITING: nobody has begun with it, or with its next step. MISSING: the index is beyond the
+    last range, or the ledger has a hole, which it never should have."""
 
     COMPLETE = "complete"
+    RUNNING = "running"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     WAITING = "waiting"
@@ -23,7 +29,8 @@ class ShownState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RangeStatus:
-    """One range. Times are unix seconds; `visits` counts the projects to visit as far as they are known.
+    """One range. Times are unix seconds. `visits` counts the projects to visit as far as they are known, and
+    `reads_to_do` the distributions to read of those visited; of a complete range none are left.
 
     `lister` and `exact_from` as of a LedgerRange.
     """
@@ -31,6 +38,7 @@ class RangeStatus:
     serials: SerialRange
     state: ShownState
     visits: ScopeProgress
+    reads_to_do: int = 0
     asked_at: float | None = None
     begun_at: float | None = None
     completed_at: float | None = None
@@ -40,9 +48,10 @@ class RangeStatus:
 
 
 def range_statuses(
-    connection: Connection, *, index_serial: int | None = None, complete: int | None = None
+    connection: Connection, now: float, *, index_serial: int | None = None, complete: int | None = None
 ) -> list[RangeStatus]:
-    """The ranges in order of their start: all, or all that are not complete and the last `complete` ones that are.
+    """The ranges in order of their start, at `now` (unix seconds): all, or all that are not complete and the last
+    `complete` ones that are.
 
     What lies between the last one and `index_serial`, the index's last serial, is missing.
     """
@@ -52,16 +61,22 @@ def range_statuses(
         done = [entry for entry in entries if entry.state == RangeState.COMPLETE]
         left_out = {entry.serials for entry in done[: max(len(done) - complete, 0)]}
         entries = [entry for entry in entries if entry.serials not in left_out]
-    told = [_status(connection, entry) for entry in entries]
+    at_work, baseline = scopes_at_work(connection, now), first_crawl(connection)
+    told = []
+    for entry in entries:
+        is_baseline = baseline is not None and entry.serials == SerialRange(0, baseline.serial)
+        scope = baseline.scope if baseline and is_baseline else range_scope(entry.serials)
+        told.append(_status(connection, entry, scope, is_running=scope in at_work))
     told += [RangeStatus(serials, ShownState.MISSING, ScopeProgress(0, 0, 0)) for serials in missing]
     return sorted(told, key=lambda status: status.serials)
 
 
-def _status(connection: Connection, entry: LedgerRange) -> RangeStatus:
+def _status(connection: Connection, entry: LedgerRange, scope: str, *, is_running: bool) -> RangeStatus:
     return RangeStatus(
         entry.serials,
-        _state(entry),
-        scope_progress(connection, range_scope(entry.serials)),
+        _state(entry, is_running=is_running),
+        scope_progress(connection, scope),
+        0 if entry.state == RangeState.COMPLETE else count_pending_reads(connection, scope),
         entry.asked_at,
         entry.begun_at,
         entry.completed_at,
@@ -71,9 +86,11 @@ def _status(connection: Connection, entry: LedgerRange) -> RangeStatus:
     )
 
 
-def _state(entry: LedgerRange) -> ShownState:
+def _state(entry: LedgerRange, *, is_running: bool) -> ShownState:
     if entry.state == RangeState.COMPLETE:
         return ShownState.COMPLETE
+    if is_running:
+        return ShownState.RUNNING
     if entry.error_text is not None:
         return ShownState.FAILED
     return ShownState.WAITING if entry.begun_at is None else ShownState.INTERRUPTED

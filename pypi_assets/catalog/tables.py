@@ -319,7 +319,7 @@ serial_ranges = Table(
     Column("state", Short, nullable=False, comment="asked or complete"),
     Column("sealed", Boolean, nullable=False, server_default=false()),
     Column("asked_at", Time, nullable=False),
-    Column("begun_at", Time, comment="when a worker last began on it"),
+    Column("begun_at", Time, comment="when the work began that completed it, or that was not brought to an end"),
     Column("error_text", Text, comment="what ended the last one's work; null: nothing did, or nobody knows"),
     Column("completed_at", Time),
     Column("lister", Short, comment="who brought it: xmlrpc or simple; null: a full crawl"),
@@ -380,6 +380,15 @@ visit_queue = Table(
 for _queue in (read_queue, visit_queue):
     _is_claimed = _queue.c.claimed_by.is_not(None)
     Index(None, _queue.c.claimed_by, postgresql_where=_is_claimed, sqlite_where=_is_claimed)
+
+scope_claims = Table(
+    "scope_claims",
+    metadata,
+    Column("claimed_by", Short, primary_key=True, comment="the worker"),
+    Column("scope", Short, nullable=False, comment="what it is at work on, as in visit_queue"),
+    Column("claimed_until", Time, nullable=False, comment="from then on it is not known to live"),
+    comment="Who is at work on the whole of a scope. Several can be.",
+)
 
 audits = Table(
     "audits",

@@ -97,7 +97,11 @@ def _told_catalog(status: Status) -> str:
     if status.catalog.complete_serial is None:
         return "no full crawl is complete yet"
     told = f"complete up to serial {status.catalog.complete_serial}, exact from {status.catalog.exact_from}"
-    return told if status.lag is None else f"{told}, {status.lag} serials behind the index"
+    if status.lag is not None:
+        told += f", {status.lag} serials behind the index"
+    if status.catalog.open_ranges:
+        told += f"; open ranges: {status.catalog.open_ranges}, running: {status.catalog.running_ranges}"
+    return told
 
 
 def _told_distributions(status: Status) -> str:
@@ -235,7 +239,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool)
 @click.option("--all", "all_ranges", is_flag=True, help="Also those that have long been complete.")
 @JSON
 def ranges_command(all_ranges: bool, as_json: bool) -> None:
-    """The serial ranges of the ledger: complete, failed, interrupted, waiting, and what is missing up to the index."""
+    """The serial ranges of the ledger: complete, running, failed, interrupted, waiting, and missing up to the index."""
     settings = load_settings()
     with opened_catalog(settings) as catalog:
         with catalog.read() as connection:
@@ -243,9 +247,24 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
         index_serial, problem = ask_last_serial(settings, followed)
         with catalog.read() as connection:
             found = range_statuses(
-                connection, index_serial=index_serial, complete=None if all_ranges else _SHOWN_COMPLETE_RANGES
+                connection,
+                catalog.clock(),
+                index_serial=index_serial,
+                complete=None if all_ranges else _SHOWN_COMPLETE_RANGES,
             )
-    columns = ("range", "state", "lister", "projects", "visited", "gave_up", "asked", "completed", "error")
+    columns = (
+        "range",
+        "state",
+        "lister",
+        "projects",
+        "visited",
+        "gave_up",
+        "to_visit",
+        "to_read",
+        "asked",
+        "completed",
+        "error",
+    )
     rows = [
         {
             "range": status.serials.key,
@@ -253,6 +272,8 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
             "projects": status.visits.total,
             "visited": status.visits.done,
             "gave_up": status.visits.gave_up,
+            "to_visit": status.visits.todo,
+            "to_read": status.reads_to_do,
             "asked": local_time(status.asked_at),
             "begun": local_time(status.begun_at),
             "completed": local_time(status.completed_at),

@@ -25,6 +25,7 @@ from pypi_assets.crawl.lister_choice import ask_changelog
 from pypi_assets.crawl.listing import require_serial
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.crawl.working import claiming
 from pypi_assets.index.errors import StaleError
 
 _QUEUED_AT_A_TIME = 5_000
@@ -67,6 +68,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
             serial = _list_serial(crawler, listing_serial)
         since = serial if listing_serial is None else min(listing_serial, serial)
         crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)
+        opened.enter_context(claiming(crawler, crawl.scope))
         _require_events_since(crawler, since)
         if not is_all:
             crawler.patiently(partial(catch_up, crawler, crawl.serial))
@@ -79,7 +81,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
                 for start in range(0, len(changed), _QUEUED_AT_A_TIME):
                     queue_visits(connection, crawl.scope, changed[start : start + _QUEUED_AT_A_TIME])
         listing = list_projects(catalog, crawl, listed, listing_serial, with_history=with_history, is_all=is_all)
-    crawler.report(Progress("listing", listing.projects, listing.projects))
+        crawler.report(Progress("listing", listing.projects, listing.projects))
     return crawl, listing
 
 
@@ -134,5 +136,6 @@ def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None
 def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResult:
     """A whole full crawl, or what is left of the open one; `with_history` as in `list_index`."""
     crawl, listing = list_index(crawler, with_history=with_history)
-    visits = visit_shards(crawler, crawl)
-    return FullCrawlResult(crawl, listing, visits, read_shards(crawler, crawl))
+    with claiming(crawler, crawl.scope):
+        visits = visit_shards(crawler, crawl)
+        return FullCrawlResult(crawl, listing, visits, read_shards(crawler, crawl))

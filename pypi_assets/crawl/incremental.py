@@ -23,6 +23,7 @@ from pypi_assets.catalog.ledger import (
     fail_range,
     inexact_spans,
     last_asked_serial,
+    leave_range,
     ledger,
     lock_state,
     require_range,
@@ -49,6 +50,7 @@ from pypi_assets.crawl.lister_choice import ask_changelog
 from pypi_assets.crawl.listing import ask_listed_ranges
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.crawl.working import claiming
 
 _COMPUTED_AT_ONCE = 100
 
@@ -161,8 +163,9 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
 
 def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:
     """All of one range; `again` as in `visit_range`."""
-    events = store_changelog(crawler, serials)
-    visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
+    with claiming(crawler, range_scope(serials)):  # also between its steps
+        events = store_changelog(crawler, serials)
+        visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
     with crawler.catalog.read() as connection:
         lister = require_range(connection, serials.key).lister
         return RangeResult(serials, events, visits, reads, count_unexplained(connection, serials), lister)
@@ -207,13 +210,16 @@ def explain_ranges(crawler: Crawler) -> None:
 def _work_on(crawler: Crawler, serials: SerialRange) -> Iterator[LedgerRange]:
     """The range as the ledger has it; what ends the work on it is kept there. Raises RangeError for any other range."""
     catalog = crawler.catalog
-    with catalog.write() as connection:
-        require_followable(connection, crawler.index.index_url, crawler.selection)
-        entry = require_range(connection, serials.key)
-        begin_range(connection, serials, catalog.clock())
-    try:
-        yield entry
-    except Exception as error:
-        with suppress(SQLAlchemyError), catalog.write() as connection:  # where the catalog itself is what failed
-            fail_range(connection, serials, f"{type(error).__name__}: {error}")
-        raise
+    with claiming(crawler, range_scope(serials)):
+        with catalog.write() as connection:
+            require_followable(connection, crawler.index.index_url, crawler.selection)
+            entry = require_range(connection, serials.key)
+            begin_range(connection, serials, catalog.clock())
+        try:
+            yield entry
+        except Exception as error:
+            with suppress(SQLAlchemyError), catalog.write() as connection:  # where the catalog itself is what failed
+                fail_range(connection, serials, f"{type(error).__name__}: {error}")
+            raise
+        with catalog.write() as connection:
+            leave_range(connection, serials)

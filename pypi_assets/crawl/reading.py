@@ -53,7 +53,7 @@ def read_scope(
     It is done once nobody has any of them left to read; with `only_due`, once none of those left is due and free.
     """
     started = time.monotonic()
-    with claiming(crawler) as worker:
+    with claiming(crawler, scope) as worker:
         reading = _Reading(crawler, worker, scope, shards)
         while reading.find_groups():
             work_off(crawler, reading, only_due=only_due)

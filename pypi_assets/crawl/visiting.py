@@ -31,7 +31,7 @@ def visit_scope(
 
     It is done once nobody has any of them left to visit; with `only_due`, once none of those left is due and free.
     """
-    with claiming(crawler) as worker:
+    with claiming(crawler, scope) as worker:
         visiting = _Visiting(crawler, worker, scope, shards)
         work_off(crawler, visiting, only_due=only_due)
     return visiting.progress()

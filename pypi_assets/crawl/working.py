@@ -5,28 +5,25 @@ that finds nothing to claim waits for what others have claimed, and takes it ove
 on the same machine, else when their claims run out.
 """
 
-import os
-import platform
 import threading
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Protocol, TypeVar
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from pypi_assets.catalog.claims import claiming_workers, expire_claims, release_claims, renew_claims
+from pypi_assets.catalog.claims import claim_scope, claiming_workers, expire_claims, release_claims, renew_claims
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.workers import is_dead, new_worker
 from pypi_assets.crawl.crawler import Crawler
 
 _FIRST_NAP_S = 0.5
 _LONGEST_NAP_S = 10.0
 """Others finish what they have claimed without telling: so it is looked for now and then."""
 _GATHER_S = 0.2
-_HOST_CHARACTERS = 32
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -72,16 +69,26 @@ class Pace:
 
 
 @contextmanager
-def claiming(crawler: Crawler) -> Iterator[str]:
-    """The name of a new worker, whose claims are renewed until the end, and given back then."""
-    catalog, worker = crawler.catalog, f"{_this_machine()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+def claiming(crawler: Crawler, scope: str | None) -> Iterator[str]:
+    """The name of a new worker, whose claims are renewed until the end, and given back then.
+
+    All the while it is said to be at work on `scope` (None: on no single one), also where it has claimed nothing of it.
+    """
+    catalog, worker, lease_s = crawler.catalog, new_worker(), crawler.claim_lease_s
     ended = threading.Event()
 
-    def renew() -> None:
-        while not ended.wait(crawler.claim_lease_s / 3):
-            with suppress(SQLAlchemyError), catalog.write() as connection:  # else the next time, or they are lost
-                renew_claims(connection, worker, catalog.clock() + crawler.claim_lease_s)
+    def claim(connection: Connection) -> None:
+        if scope is not None:
+            now = catalog.clock()
+            claim_scope(connection, scope, worker, now, now + lease_s)
 
+    def renew() -> None:
+        while not ended.wait(lease_s / 3):
+            with suppress(SQLAlchemyError), catalog.write() as connection:  # else the next time, or they are lost
+                renew_claims(connection, worker, catalog.clock() + lease_s)
+                claim(connection)
+
+    catalog.transact(claim)
     thread = threading.Thread(target=renew, name="claims", daemon=True)
     thread.start()
     try:
@@ -131,26 +138,6 @@ def _expire_claims_of_the_dead(catalog: Catalog) -> None:
     with catalog.read() as connection:
         workers = claiming_workers(connection)
     for worker in workers:
-        machine, _, pid = worker.rpartition(":")[0].rpartition(":")
-        if os.name == "posix" and machine == _this_machine() and pid.isdecimal() and not _is_running(int(pid)):
+        if is_dead(worker):
             with catalog.write() as connection:
                 expire_claims(connection, worker)
-
-
-def _this_machine() -> str:
-    """A name for what process ids count in: this machine, or a container on it."""
-    try:
-        namespace = str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
-    except OSError:  # no Linux
-        namespace = ""
-    return f"{platform.node()[:_HOST_CHARACTERS]}/{namespace}"
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        return True
-    return True

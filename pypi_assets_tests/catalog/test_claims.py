@@ -1,6 +1,8 @@
 """Claims: nothing is done by two workers at once, nothing is done twice, and what a dead worker had is taken over."""
 
 import itertools
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,7 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, func, insert, select
 
-from pypi_assets.catalog.claims import release_claims, renew_claims
+from pypi_assets.catalog.claims import (
+    claim_scope,
+    claiming_workers,
+    expire_claims,
+    release_claims,
+    renew_claims,
+    scopes_at_work,
+)
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.queue import (
     TaskState,
@@ -33,6 +42,7 @@ from pypi_assets.catalog.tables import (
     releases,
 )
 from pypi_assets.catalog.visits import begin_visits
+from pypi_assets.catalog.workers import new_worker
 
 LEASE_S = 10.0
 WORKERS = ("one", "two", "three")
@@ -291,3 +301,23 @@ def test_an_attempt_whose_worker_died_counts_and_is_kept(catalog: Catalog):
         assert connection.scalar(select(func.count()).select_from(read_attempts)) == 3
     assert (read.attempts, read.first_failed_at) == (3, 2_000.0)
     assert kept == [(1, "one", ABANDONED), (2, "two", ABANDONED), (3, "three", ABANDONED)]
+
+
+def test_a_scope_is_at_work_while_any_of_its_workers_is_known_to_live(catalog: Catalog):
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    machine, _, _ = new_worker().rsplit(":", 2)
+    here, dead, elsewhere = new_worker(), f"{machine}:{process.pid}:0", "another/1:1:0"
+    with catalog.write() as connection:
+        for worker, scope in ((here, "one"), (dead, "two"), (elsewhere, "one"), (elsewhere + "1", "three")):
+            claim_scope(connection, scope, worker, 100.0, 110.0)
+        assert scopes_at_work(connection, 109.0) == {"one", "three"}
+        release_claims(connection, here)
+        assert scopes_at_work(connection, 109.0) == {"one", "three"}
+        expire_claims(connection, elsewhere)
+        assert scopes_at_work(connection, 109.0) == {"three"}
+        claim_scope(connection, "one", elsewhere, 105.0, 115.0)
+        assert scopes_at_work(connection, 110.0) == {"one"}
+        assert claiming_workers(connection) == {dead, elsewhere, elsewhere + "1"}
+        claim_scope(connection, "one", elsewhere, 111.0, 121.0)
+        assert claiming_workers(connection) == {elsewhere}

@@ -24,7 +24,7 @@ from pypi_assets.crawl.reprocess import reprocess, stored_records
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets_tests.served_index import served_index
 
-SMALL = {  # what a statement brings itself; and these grow with the number of crawls, dumps, ranges and versions
+SMALL = {  # what a statement brings itself; and these grow with crawls, dumps, ranges, versions and workers
     "sent",
     "catalog_state",
     "serial_ranges",
@@ -34,6 +34,7 @@ SMALL = {  # what a statement brings itself; and these grow with the number of c
     "leveldb_versions",
     "leveldb_builds",
     "leases",
+    "scope_claims",
 }
 
 

@@ -5,15 +5,19 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from starlette.requests import Request
 from starlette.responses import Response
 
+from pypi_assets.catalog.claims import scopes_at_work
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.events import count_events
 from pypi_assets.catalog.ledger import complete_serial
+from pypi_assets.catalog.queue import range_scope
 from pypi_assets.catalog.range_states import ShownState, range_statuses
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import ask_next_ranges, crawl_range, store_changelog
+from pypi_assets.crawl.working import claiming
 from pypi_assets.devindex.server import running
 from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.served_index import ServedIndex, live
@@ -21,7 +25,8 @@ from pypi_assets_tests.served_index import ServedIndex, live
 
 def shown_states(catalog: Catalog, index_serial: int | None = None) -> list[ShownState]:
     with catalog.read() as connection:
-        return [status.state for status in range_statuses(connection, index_serial=index_serial)]
+        found = range_statuses(connection, catalog.clock(), index_serial=index_serial)
+    return [status.state for status in found]
 
 
 def test_a_backlog_is_cut_by_its_events_and_done_in_any_order(index: ServedIndex, catalog: Catalog):
@@ -86,14 +91,74 @@ def test_a_range_that_failed_is_shown_with_its_error_and_can_be_run_again(index:
             crawl_range(crawler, serials)
     assert shown_states(catalog, index.serial + 3) == [ShownState.COMPLETE, ShownState.FAILED, ShownState.MISSING]
     with catalog.read() as connection:
-        assert "HTTP 503" in (range_statuses(connection)[1].error_text or "")
+        assert "HTTP 503" in (range_statuses(connection, catalog.clock())[1].error_text or "")
 
-    store_changelog(crawler, serials)  # whoever begins again, takes the error away; and then goes no further
-    assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.INTERRUPTED]
+    store_changelog(crawler, serials)  # whoever begins again, takes the error away; the next step is not begun
+    assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.WAITING]
     crawl_range(crawler, serials)
     assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.COMPLETE]
     with catalog.read() as connection:
-        assert [status.serials for status in range_statuses(connection, complete=1)] == [serials]
+        assert [status.serials for status in range_statuses(connection, catalog.clock(), complete=1)] == [serials]
+
+
+def test_a_range_is_running_from_its_first_moment_to_its_last(index: ServedIndex, catalog: Catalog):
+    seen: list[tuple[str, list[ShownState]]] = []
+    failing = ["/simple/one/", ".whl"]
+
+    def look(at: str) -> None:
+        seen.append((at, shown_states(catalog)))
+
+    def wait(_: float) -> None:
+        look("waiting")
+        del failing[:1]
+
+    def fail_until_it_waits(request: Request) -> Response | None:
+        look(next((part for part in ("/simple/", "/packages/") if part in request.url.path), request.url.path))
+        return Response(status_code=503) if failing and failing[0] in request.url.path else None
+
+    index.wheel("one", "1.0")
+    index.wheel("not-changed", "1.0")
+    crawler = index.crawler(catalog, retry_deadline_s=60, revisit_share=100.0, sleep=wait)
+    crawler = replace(crawler, report=lambda progress: look(progress.stage))
+    index.faults = fail_until_it_waits
+    crawl_full(crawler)
+    assert {"/packages/", "waiting", "visits", "reads", "listing"} <= {at for at, _ in seen}
+    assert {tuple(states) for _, states in seen} == {(), (ShownState.RUNNING,)}
+    index.faults = None
+    index.wheel("one", "2.0")
+    index.wheel("two", "1.0")
+    [serials] = ask_next_ranges(crawler)
+    assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.WAITING]
+    seen.clear()
+    failing += ["/simple/one/", ".whl"]
+    index.faults = fail_until_it_waits
+    crawl_range(crawler, serials)
+    assert {"/simple/", "/packages/", "waiting", "visits", "audit", "reads"} <= {at for at, _ in seen}
+    states_before_the_last_audit = [states for at, states in seen if at != "audit"]
+    assert all(states == [ShownState.COMPLETE, ShownState.RUNNING] for states in states_before_the_last_audit)
+    assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.COMPLETE]
+    assert failing == []
+
+
+def test_a_range_that_people_stop_is_interrupted(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.wheel("one", "2.0")
+    [serials] = ask_next_ranges(crawler)
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        crawl_range(replace(crawler, report=stop), serials)
+    assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.INTERRUPTED]
+    with claiming(crawler, range_scope(serials)):
+        with pytest.raises(KeyboardInterrupt):
+            crawl_range(replace(crawler, report=stop), serials)
+        assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.RUNNING]  # by the other one
+    with catalog.read() as connection:
+        assert scopes_at_work(connection, catalog.clock()) == set()
 
 
 def test_an_index_that_went_backwards_brings_no_range_into_being(index: ServedIndex, catalog: Catalog):

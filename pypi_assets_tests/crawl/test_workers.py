@@ -251,7 +251,7 @@ def test_claims_are_renewed_while_they_are_worked_on(index: ServedIndex, catalog
 def test_what_is_claimed_is_given_back_at_an_orderly_end(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
-    with claiming(crawler) as first, claiming(crawler) as second:
+    with claiming(crawler, None) as first, claiming(crawler, None) as second:
         assert first != second
 
     def fail(request: Request) -> None:

@@ -167,7 +167,7 @@ def failed_ranges(url: str) -> list[str] | None:
 def states_of_ranges(settings: Settings) -> dict[str, ShownState]:
     catalog = catalog_from(settings)
     with catalog.read() as connection:
-        found = {status.serials.key: status.state for status in range_statuses(connection)}
+        found = {status.serials.key: status.state for status in range_statuses(connection, catalog.clock())}
     catalog.close()
     return found
 

@@ -194,6 +194,14 @@ def upgrade() -> None:
         comment="The limits that all workers share.",
     )
     op.create_table(
+        "scope_claims",
+        sa.Column("claimed_by", Short, nullable=False, comment="the worker"),
+        sa.Column("scope", Short, nullable=False, comment="what it is at work on, as in visit_queue"),
+        sa.Column("claimed_until", sa.Float(), nullable=False, comment="from then on it is not known to live"),
+        sa.PrimaryKeyConstraint("claimed_by", name=op.f("pk_scope_claims")),
+        comment="Who is at work on the whole of a scope. Several can be.",
+    )
+    op.create_table(
         "serial_ranges",
         sa.Column("id", Key, nullable=False),
         sa.Column("start", sa.BigInteger(), nullable=False),
@@ -201,7 +209,12 @@ def upgrade() -> None:
         sa.Column("state", Short, nullable=False, comment="asked or complete"),
         sa.Column("sealed", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("asked_at", sa.Float(), nullable=False),
-        sa.Column("begun_at", sa.Float(), nullable=True, comment="when a worker last began on it"),
+        sa.Column(
+            "begun_at",
+            sa.Float(),
+            nullable=True,
+            comment="when the work began that completed it, or that was not brought to an end",
+        ),
         sa.Column(
             "error_text",
             Text,
@@ -651,6 +664,7 @@ def downgrade() -> None:
     op.drop_table("dump_files")
     op.drop_table("snapshots")
     op.drop_table("serial_ranges")
+    op.drop_table("scope_claims")
     op.drop_table("rates")
     op.drop_table("projects")
     op.drop_table("module_roots")
