@@ -252,19 +252,7 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
                 index_serial=index_serial,
                 complete=None if all_ranges else _SHOWN_COMPLETE_RANGES,
             )
-    columns = (
-        "range",
-        "state",
-        "lister",
-        "projects",
-        "visited",
-        "gave_up",
-        "to_visit",
-        "to_read",
-        "asked",
-        "completed",
-        "error",
-    )
+    columns = ("range", "state", "lister", "projects", "gave_up", "to_visit", "to_read", "completed", "error")
     rows = [
         {
             "range": status.serials.key,
