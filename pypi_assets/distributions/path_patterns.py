@@ -96,17 +96,25 @@ class Effort:
             raise LimitExceededError(f"finding what is installed takes more than {MAX_STEPS} steps")
 
 
+def _matched(pattern: _Pattern, paths: list[str], effort: Effort) -> set[str]:
+    """Those of `paths` that `pattern` matches, or of which it matches a folder above."""
+    if pattern.plain is not None:
+        start = f"{pattern.plain}/"
+        matched = {path for path in paths if path.startswith(start)} if pattern.folders else set()
+        return matched | {pattern.plain} if pattern.files and pattern.plain in paths else matched
+    near = [path for path in paths if path.startswith(pattern.start)] if pattern.start else paths
+    if pattern.regex is None:
+        return {path for path in near if _matches(pattern, path, effort)}
+    effort.spend(len(near) + sum(map(len, near)) * len(pattern.segments) // 32)
+    return set(filter(pattern.regex.match, near))
+
+
 def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
     """Whether `pattern` matches `path`, which begins with its start, or a folder above.
 
     All positions in the pattern that a part can be at are followed at once, so that the time is bounded by the product
     of both lengths.
     """
-    if pattern.plain is not None:
-        return (pattern.files and path == pattern.plain) or (pattern.folders and path.startswith(f"{pattern.plain}/"))
-    if pattern.regex is not None:
-        effort.spend(1 + len(path) * len(pattern.segments) // 32)
-        return pattern.regex.match(path) is not None
     parts = path.split("/")
     segments = pattern.segments
     last = len(segments)
@@ -135,29 +143,54 @@ def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
 def matching_paths(paths: list[str], patterns: Iterable[str], kind: Patterns, effort: Effort) -> list[str]:
     """Those of `paths` that the patterns name, in their order. Raises LimitExceededError where that takes more than is
     left of `effort`, the record's."""
-    stripped = [pattern.strip() for pattern in patterns] if paths else []
-    effort.spend(3 * sum(map(len, stripped)) + len(stripped) * (_STEPS_TO_COMPILE + len(paths)))
-    compiled = [_compiled(pattern, kind) for pattern in stripped]
-    compiled = [pattern for pattern in compiled if pattern.segments]
-    named: set[str] = set()
-    undecided = paths
-    for pattern in reversed(compiled):
-        matched = {path for path in undecided if path.startswith(pattern.start) and _matches(pattern, path, effort)}
-        if matched:
-            undecided = [path for path in undecided if path not in matched]
-            named |= set() if pattern.negates else matched
-    return [path for path in paths if path in named]
+    return _named(paths, _all_compiled(patterns, kind, effort), effort) if paths else []
 
 
 def matching(files: Files, patterns: Iterable[str], kind: Patterns, effort: Effort) -> Files:
     """Those of `files` that the patterns name; raises as `matching_paths` does."""
-    return by_folder(matching_paths(paths_of(files), patterns, kind, effort))
+    return by_folder(_named_in(files, _all_compiled(patterns, kind, effort), effort)) if files else []
 
 
 def without(files: Files, patterns: list[str], kind: Patterns, effort: Effort) -> Files:
     """`files` without those that the patterns name; raises as `matching_paths` does."""
-    if not patterns:
+    if not files or not patterns:
         return files
-    paths = paths_of(files)
-    named = set(matching_paths(paths, patterns, kind, effort))
-    return by_folder(path for path in paths if path not in named)
+    compiled = _all_compiled(patterns, kind, effort)
+    if not any(pattern.negates for pattern in compiled):
+        gone = tuple([f"{pattern.plain}/" for pattern in compiled if pattern.plain is not None and pattern.folders])
+        files = [each for each in files if not f"{each[0]}/".startswith(gone)]
+    named = set(_named_in(files, compiled, effort))
+    changed = {path.rpartition("/")[0] for path in named}
+    kept: Files = []
+    for each in files:
+        if each[0] in changed:
+            kept += by_folder(path for path in paths_of([each]) if path not in named)
+        else:
+            kept.append(each)
+    return kept
+
+
+def _named_in(files: Files, patterns: list[_Pattern], effort: Effort) -> list[str]:
+    """The paths of those of `files` that the patterns name; of folders that none of them is near, no path is made."""
+    effort.spend(2 * len(patterns) * len(files))
+    starts = tuple([pattern.start if pattern.plain is None else f"{pattern.plain}/" for pattern in patterns])
+    parents = {pattern.plain.rpartition("/")[0] for pattern in patterns if pattern.plain is not None}
+    near = [each for each in files if each[0] in parents or f"{each[0]}/".startswith(starts)]
+    return _named(paths_of(near), patterns, effort)
+
+
+def _all_compiled(patterns: Iterable[str], kind: Patterns, effort: Effort) -> list[_Pattern]:
+    stripped = [pattern.strip() for pattern in patterns]
+    effort.spend(3 * sum(map(len, stripped)) + len(stripped) * _STEPS_TO_COMPILE)
+    return [found for pattern in stripped if (found := _compiled(pattern, kind)).segments]
+
+
+def _named(paths: list[str], patterns: list[_Pattern], effort: Effort) -> list[str]:
+    effort.spend(len(patterns) * len(paths))
+    named: set[str] = set()
+    undecided = paths
+    for pattern in reversed(patterns):
+        if matched := _matched(pattern, undecided, effort):
+            undecided = [path for path in undecided if path not in matched]
+            named |= set() if pattern.negates else matched
+    return [path for path in paths if path in named]

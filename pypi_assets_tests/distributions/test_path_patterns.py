@@ -1,7 +1,5 @@
 """Patterns of build backends match as git, and as glob, match them."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from pypi_assets.distributions import path_patterns
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import by_folder, paths_of
-from pypi_assets.distributions.path_patterns import MAX_STEPS, Effort, Patterns, matching_paths, without
+from pypi_assets.distributions.path_patterns import MAX_STEPS, Effort, Patterns, matching, matching_paths, without
 
 PATHS = ["a.py", "a/b.py", "a/c/b.py", "a/c/d.txt", "x/a/b.py"]
 
@@ -95,13 +93,22 @@ PARTS = st.sampled_from(["a", "b", "a.b", ".", "a\nb", "[a]"])
 PATTERN_PARTS = st.one_of(PARTS, st.sampled_from(["**", "*", "a*", "*b", "a*b", "!a", "*.b", "(a", "?", ""]))
 
 
-@given(
-    st.lists(PATTERN_PARTS, min_size=1, max_size=5).map("/".join),
-    st.lists(PARTS, min_size=1, max_size=5).map("/".join),
-    st.sampled_from(Patterns),
-)
+PATTERNS = st.lists(PATTERN_PARTS, min_size=1, max_size=5).map("/".join)
+SOME_PATHS = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
+
+
+@given(PATTERNS, SOME_PATHS, st.sampled_from(Patterns))
 def test_simple_patterns_match_as_all_others_do(pattern: str, path: str, kind: Patterns):
-    short = path_patterns._compiled(pattern, kind)
-    if short.segments:
-        long = replace(short, regex=None)
-        assert path_patterns._matches(short, path, Effort()) == path_patterns._matches(long, path, Effort())
+    compiled = path_patterns._compiled(pattern, kind)
+    if compiled.segments:
+        matches = path.startswith(compiled.start) and path_patterns._matches(compiled, path, Effort())
+        assert path_patterns._matched(compiled, [path], Effort()) == ({path} if matches else set())
+
+
+@given(st.lists(PATTERNS, max_size=3), st.lists(SOME_PATHS, unique=True), st.sampled_from(Patterns))
+def test_files_in_folders_match_as_their_paths_do(patterns: list[str], paths: list[str], kind: Patterns):
+    files = by_folder(paths)
+    paths = paths_of(files)
+    named = matching_paths(paths, patterns, kind, Effort())
+    assert paths_of(matching(files, patterns, kind, Effort())) == named
+    assert paths_of(without(files, patterns, kind, Effort())) == [path for path in paths if path not in named]
