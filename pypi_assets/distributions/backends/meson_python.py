@@ -77,15 +77,13 @@ def _read(build: _Build, folder: str) -> None:
     tokens = [(kind, match[kind]) for match in _TOKEN.finditer(text) if (kind := match.lastgroup)]
     at = 0
     while at < len(tokens):
-        at = _statement(build, folder, tokens, at)
+        at = _statement(build, folder, tokens, at) if tokens[at][0] == "word" else at + 1
 
 
 def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
-    """Handles what begins at `at`, and returns where to go on."""
-    kind, word = tokens[at]
+    """Handles what begins with the word at `at`, and returns where to go on."""
+    word = tokens[at][1]
     following = tokens[at + 1] if at + 1 < len(tokens) else ("line", "\n")
-    if kind != "word":
-        return at + 1
     if word == "foreach":
         end = _line_end(build, tokens, at)
         line = tokens[at + 1 : end]
@@ -156,12 +154,13 @@ def _line_end(build: _Build, tokens: list[Token], at: int) -> int:
     """Where the expression that begins at `at` ends: at the end of a line outside of all brackets."""
     depth = 0
     for end in range(at, len(tokens)):
-        build.spend(1)
         kind, text = tokens[end]
         if kind == "mark":
             depth += (text in "([{") - (text in ")]}")
         elif kind == "line" and depth <= 0:
+            build.spend(end - at)
             return end
+    build.spend(len(tokens) - at)
     return len(tokens)
 
 

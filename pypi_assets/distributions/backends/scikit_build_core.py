@@ -1,6 +1,7 @@
 """What scikit-build-core puts into a wheel: Python packages, and the modules that CMakeLists.txt builds."""
 
 import re
+from collections.abc import Iterator
 
 from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.metadata import decode_text
@@ -15,12 +16,18 @@ from pypi_assets.distributions.source_tree import (
     moved,
 )
 
-_ADDED_MODULE = re.compile(
-    r"\b(?:pybind11_add_module|nanobind_add_module|python3?_add_library)\s*\(\s*([^\s)]+)", re.IGNORECASE
-)
-_INSTALL = re.compile(r"\binstall\s*\(\s*TARGETS\s++([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE)
-_PROJECT = re.compile(r"\bproject\s*\(\s*([^\s)]+)", re.IGNORECASE)
-_SET = re.compile(r"\bset\s*\(\s*(\w+)\s+([^\s)]+)\s*\)", re.IGNORECASE)
+_FIRST = re.compile(r"\s*([^\s)]+)")
+_COMMANDS = {
+    "pybind11_add_module": _FIRST,
+    "nanobind_add_module": _FIRST,
+    "python_add_library": _FIRST,
+    "python3_add_library": _FIRST,
+    "install": re.compile(r"\s*TARGETS\s++([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE),
+    "project": _FIRST,
+    "set": re.compile(r"\s*(\w+)\s+([^\s)]+)\s*\)"),
+}
+"""What is looked for in the arguments of each command."""
+_NO_WORD = re.compile(r"\W")
 MAX_CMAKE_CHARACTERS = 200_000
 MAX_VARIABLE_CHARACTERS = 200
 """A longer value is no folder; it could be asked for again and again."""
@@ -72,17 +79,25 @@ def _by_name(tree: SourceTree) -> dict[str, str]:
 def _cmake_modules(tree: SourceTree, package: str) -> tuple[str, ...]:
     """The Python modules that CMakeLists.txt installs, by their targets' names."""
     text = decode_text(tree.files.get("CMakeLists.txt", b""), "CMakeLists.txt")[0][:MAX_CMAKE_CHARACTERS]
-    if not (targets := _ADDED_MODULE.findall(text)):
+    targets: list[str] = []
+    installs: list[tuple[str, str]] = []
+    variables = {"SKBUILD_PROJECT_NAME": module_name(tree.project or ""), "SKBUILD_PLATLIB_DIR": ""}
+    project = ""
+    for command, (first, *others) in _commands(text):
+        if command == "install":
+            installs.append((first, others[0]))
+        elif command == "project":
+            project = project or first
+        elif command != "set":
+            targets.append(first)
+        elif len(others[0]) <= MAX_VARIABLE_CHARACTERS:
+            variables[first] = others[0]
+    if not targets:
         return ()
-    variables = {
-        "SKBUILD_PROJECT_NAME": module_name(tree.project or ""),
-        "SKBUILD_PLATLIB_DIR": "",
-        **{name: value for name, value in _SET.findall(text) if len(value) <= MAX_VARIABLE_CHARACTERS},
-    }
-    if (project := _PROJECT.search(text)) and len(project[1]) <= MAX_VARIABLE_CHARACTERS:
-        variables |= {"PROJECT_NAME": project[1], "CMAKE_PROJECT_NAME": project[1]}
+    if project and len(project) <= MAX_VARIABLE_CHARACTERS:
+        variables |= {"PROJECT_NAME": project, "CMAKE_PROJECT_NAME": project}
     destinations = {}
-    for names, destination in _INSTALL.findall(text):
+    for names, destination in installs:
         for name in names.split():
             destinations[name] = clean_path(_expanded(destination, variables).strip('"'))
     modules = []
@@ -92,6 +107,18 @@ def _cmake_modules(tree: SourceTree, package: str) -> tuple[str, ...]:
         if len(folder) <= MAX_TARGET_LENGTH:
             modules.append(f"{folder}/{name}".lstrip("/").replace("/", "."))
     return tuple(module for module in dict.fromkeys(modules) if all(part.isidentifier() for part in module.split(".")))
+
+
+def _commands(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The commands in CMakeLists.txt that are looked at, in lower case, and what is found in their arguments."""
+    at = end = 0
+    for before in text.split("(")[:-1]:
+        at += len(before) + 1
+        words = before.rsplit(maxsplit=1)
+        command = _NO_WORD.split(words[-1])[-1].lower() if words else ""
+        if at > end and command in _COMMANDS and (found := _COMMANDS[command].match(text, at)):
+            end = found.end()
+            yield command, found.groups()
 
 
 def _expanded(text: str, variables: dict[str, str]) -> str:
