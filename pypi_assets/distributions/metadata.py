@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from email.parser import HeaderParser
+from itertools import groupby
+from operator import itemgetter
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -61,6 +63,8 @@ _READ_FIELDS = frozenset(
     {"metadata-version", "name", "version", "summary", "requires-python", "requires-dist", "provides-extra"}
     | {"dynamic", "import-name", "import-namespace"}
 )
+_MAYBE_READ = re.compile(r"\n([DIMNPRSVdimnprsv][A-Za-z-]++):(.*)")
+"""A field with the first letter of one that is read."""
 
 
 def headers_of(content: bytes) -> bytes:
@@ -89,13 +93,14 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
         if defect:
             notes.append(f"{name}: the headers end early, at a line that is none ({defect})")
 
-    def every(key: str) -> list[str]:
-        if (values := fields.get(key.lower())) is None:
-            return []
-        return [line for value in values if (line := one_line(value))]
+    lines = {
+        key: [line for value in values if (line := one_line(value))]
+        for key, values in fields.items()
+        if key in _READ_FIELDS
+    }
 
     def first(key: str) -> str | None:
-        values = every(key)
+        values = lines.get(key.lower(), ())
         if len(values) > 1:
             notes.append(f"{name}: {len(values)} {key} fields; the first one counts")
         return values[0] if values else None
@@ -106,35 +111,36 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
         version=first("Version"),
         summary=first("Summary"),
         requires_python=first("Requires-Python"),
-        requires_dist=tuple(every("Requires-Dist")),
-        provides_extra=unique(every("Provides-Extra")),
-        dynamic=frozenset(field.lower() for field in every("Dynamic")),
+        requires_dist=tuple(lines.get("requires-dist", ())),
+        provides_extra=unique(lines.get("provides-extra", ())),
+        dynamic=frozenset(map(str.lower, lines.get("dynamic", ()))),
         # PEP 794: a name can be marked as private after a semicolon; an empty field says that there are none.
         import_names=unique(
-            value.partition(";")[0].strip() for key in ("Import-Name", "Import-Namespace") for value in every(key)
+            value.partition(";")[0].strip()
+            for key in ("import-name", "import-namespace")
+            for value in lines.get(key, ())
         ),
         notes=tuple(notes),
     )
 
 
 def _plain_fields(text: str) -> dict[str, list[str]] | None:
-    """What `_any_fields` gives for headers without anything unusual, several times as fast; None for others."""
-    text = text.replace("\r\n", "\n")
+    """What `_any_fields` gives of the fields that are read, several times as fast; None where anything is unusual."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
     if "\r" in text or (headers := _PLAIN_HEADERS.match(text)) is None:
         return None
     block = headers.group()
     if headers.group(1):
         block = block.replace("\n ", "  ").replace("\n\t", "  ")
-    fields: dict[str, list[str]] = {}
-    for line in block.split("\n"):
-        key, _, value = line.partition(":")
-        key = key.lower()
-        if key in _READ_FIELDS:
-            if key in fields:
-                fields[key].append(value)
-            else:
-                fields[key] = [value]
-    return fields
+    written: dict[str, list[str]] = {}
+    for key, value in _MAYBE_READ.findall(f"\n{block}"):
+        if key in written:
+            written[key].append(value)
+        else:
+            written[key] = [value]
+    fields = {key.lower(): values for key, values in written.items()}
+    return fields if len(fields) == len(written) else None  # else a field is written in two ways
 
 
 def _any_fields(text: str) -> tuple[dict[str, list[str]], str | None]:
@@ -164,7 +170,7 @@ def unique(values: Iterable[str]) -> tuple[str, ...]:
 def plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What most requirements and most specifiers look like; `packaging` accepts all that match, and far more."""
     release = r"[0-9]{1,9}(?:\.[0-9]{1,9})*"
-    suffix = r"(?:(?:a|b|rc)[0-9]{1,9})?(?:\.post[0-9]{1,9})?(?:\.dev[0-9]{1,9})?"
+    suffix = r"(?:(?:a|b|rc)(?:\.?[0-9]{1,9})?)?(?:(?:\.post|-)[0-9]{1,9})?(?:\.dev[0-9]{1,9})?"
     clause = rf"(?:[=!]= ?{release}(?:\.\*|{suffix})|[<>]=? ?{release}{suffix}|~= ?[0-9]{{1,9}}\.{release}{suffix})"
     specifiers = rf"{clause}(?: ?, ?{clause})*"
     identifier = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -175,7 +181,8 @@ def plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
     text = r"[A-Za-z0-9_.+-]*"
     comparison = rf"""{variable} ?(?:[=!]=|[<>]=?) ?(?:"{text}"|'{text}')"""
-    group = rf"(?:{comparison}|\({comparison}(?: (?:and|or) {comparison})*\))"
+    inner = rf"(?:{comparison}|\({comparison}(?: (?:and|or) {comparison})*\))"
+    group = rf"(?:{comparison}|\({inner}(?: (?:and|or) {inner})*\))"
     marker = rf"{group}(?: (?:and|or) {group})*"
     return (
         re.compile(rf"{identifier} ?(?:{extras})? ?(?:{specifiers}|\({specifiers}\))?(?: ?; ?{marker})?"),
@@ -211,11 +218,13 @@ def requirement_notes(requires_dist: Iterable[str], requires_python: str | None)
     return tuple(notes)
 
 
+_COMMENT = re.compile(r"(?:^|\s)#")
+
+
 def _lines(text: str) -> Iterator[str]:
     """The lines that say something, stripped; `#` starts a comment at a line's start or after a space."""
     for line in text.splitlines():
-        stripped = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
-        if stripped:
+        if stripped := (_COMMENT.split(line, maxsplit=1)[0] if "#" in line else line).strip():
             yield one_line(stripped)
 
 
@@ -246,8 +255,9 @@ def parse_entry_points(content: bytes) -> dict[str, dict[str, str]]:
 
 def parse_requires_txt(content: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """setuptools' requires.txt as (PEP 508 requirements, extras), as setuptools writes them into METADATA."""
-    sections = ((section or "", (line,)) for section, line in _sections(decode_text(content, "requires.txt")[0]))
-    return requirements_of_extras(sections)
+    lines = _sections(decode_text(content, "requires.txt")[0])
+    sections = groupby(lines, key=itemgetter(0))
+    return requirements_of_extras((section or "", [line for _, line in group]) for section, group in sections)
 
 
 MAX_REQUIREMENTS_CHARACTERS = 4 * 1024**2
