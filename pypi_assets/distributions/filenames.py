@@ -11,13 +11,14 @@ MAX_FILENAME_LENGTH = 1000
 SDIST_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.z", ".tar", ".zip")
 _SUFFIX_KINDS = {
     ".whl": DistributionKind.WHEEL,
+    **dict.fromkeys(SDIST_SUFFIXES, DistributionKind.SDIST),
     ".egg": DistributionKind.EGG,
     ".exe": DistributionKind.WININST,
     ".msi": DistributionKind.MSI,
     ".rpm": DistributionKind.RPM,
     ".deb": DistributionKind.DEB,
     ".dmg": DistributionKind.DMG,
-} | dict.fromkeys(SDIST_SUFFIXES, DistributionKind.SDIST)
+}
 
 _MACHINE = (
     r"(?:x86_64|amd64|i[3-6]86|x86|aarch64|arm\w*|ppc\w*|powerpc\w*|s390x?|universal\d?|fat\d*|intel|ia64"
@@ -46,7 +47,8 @@ def parse_filename(filename: str, project: str | None = None) -> FilenameParts:
     if not filename.isprintable() or "/" in filename or "\\" in filename:
         cleaned = "".join(char if char.isprintable() and char not in "/\\" else "\ufffd" for char in filename)
         return FilenameParts(cleaned, DistributionKind.UNKNOWN)
-    suffix = next((suffix for suffix in _SUFFIX_KINDS if filename.lower().endswith(suffix)), None)
+    lower = filename.lower()
+    suffix = next((suffix for suffix in _SUFFIX_KINDS if lower.endswith(suffix)), None)
     if suffix is None or len(filename) > MAX_FILENAME_LENGTH:
         return FilenameParts(filename, DistributionKind.UNKNOWN)
     stem = filename[: -len(suffix)]
@@ -126,7 +128,12 @@ def _comparable(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
+_PLAIN_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
+
+
 def _is_version(text: str) -> bool:
+    if _PLAIN_VERSION.fullmatch(text):
+        return True
     try:
         Version(text)
     except ValueError:  # InvalidVersion, or a number with thousands of digits

@@ -24,7 +24,7 @@ def installed(tree: SourceTree) -> Installed | None:
     if named and (path := tree.named("", named)) and (found := tree.at(path)):
         return Installed("project's name", found)
     tops = set(tree.tops) - NOT_INSTALLED
-    found = [each for top in sorted(tops & tree.packages) for each in tree.below(top)]
+    found = [each for top in sorted(tops & tree.packages.keys()) for each in tree.below(top)]
     found = found or by_folder(f"{name}.py" for name in tree.modules_at_top if name not in NOT_INSTALLED)
     found = found or [each for top in sorted(tops) for each in tree.below(top)]
     return Installed("flat layout", found) if found else None

@@ -45,6 +45,11 @@ class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return self.others.split("/")[:-1]
 
     @property
+    def is_package(self) -> bool:
+        """Whether there is an `__init__.py`."""
+        return "/__init__/" in f"/{self.sources}"
+
+    @property
     def others_are_data(self) -> bool:
         """Whether a short look shows that none of the others is a module or a stub."""
         return ".py" not in self.others and ".so" not in self.others
@@ -52,7 +57,7 @@ class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
     @property
     def names(self) -> list[str]:
         """The names of all files."""
-        return [*(f"{stem}.py" for stem in self.stems), *self.other_names]
+        return f"{self.sources.replace('/', '.py/')}{self.others}".split("/")[:-1]
 
     def __len__(self) -> int:
         return self.sources.count("/") + self.others.count("/")
@@ -107,7 +112,7 @@ def paths_of(files: Iterable[tuple[str, Folder]]) -> list[str]:
 
 def merged(files: Files) -> Files:
     """`files` with each folder once, and each file once."""
-    if len({folder for folder, _ in files}) == len(files):
+    if len(dict(files)) == len(files):
         return files
     folders: dict[str, list[Folder]] = {}
     for folder, inside in files:

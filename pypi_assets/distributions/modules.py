@@ -69,37 +69,39 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
     characters = 0
     prefixes: dict[str, str] = {}
     for folder, inside in files:
-        has_others = not inside.others_are_data
-        if not has_others and not inside.sources:
-            continue
-        parent, _, last = folder.rpartition("/")
-        prefix: str | None = prefixes.get(parent)
-        if prefix and last.isidentifier() and last not in _LEFT_OUT_FOLDERS and folder.count("/") < MAX_DEPTH - 1:
-            prefix = f"{prefix}{last}."  # most folders lie in a package that came before
-        elif (prefix := _prefix(folder.split("/"))) == _LEFT_OUT:
-            continue
         stems = inside.stems
-        if has_others:
+        if inside.others and not inside.others_are_data:
             names = inside.other_names
             stems += [_compiled_stem(name) for name in names if name.endswith(_COMPILED_SUFFIXES)]
             if stub_stems := [name.removesuffix(".pyi") for name in names if name.endswith(".pyi")]:
                 stubs.append((folder, stub_stems))
+        if not stems:
+            continue
+        parent, _, last = folder.rpartition("/")
+        above = prefixes.get(parent)
+        prefix: str | None
+        if above and last.isidentifier() and last not in _LEFT_OUT_FOLDERS and folder.count("/") < MAX_DEPTH - 1:
+            prefix = f"{above}{last}."  # most folders lie in a package that came before
+        elif (prefix := _prefix(folder.split("/"))) == _LEFT_OUT:
+            continue
         if prefix is None:
             unnameable += len(stems)
             continue
-        prefixes[folder] = prefix
         named = [prefix + stem for stem in stems if stem.isidentifier()]
         if len(prefix) + len(inside.sources) + len(inside.others) > MAX_NAME_LENGTH:
             named = [name for name in named if len(name) <= MAX_NAME_LENGTH]
         unnameable += len(stems) - len(named)
+        if not named:
+            continue
         found += named
         if "__init__" in stems and (init := f"{prefix}__init__") in named:
             inits.append(init)
-        parent = prefix[:-1]
-        while named and parent and parent not in folders:
-            folders[parent] = None
-            characters += len(parent)
-            parent = parent.rpartition(".")[0]
+        prefixes[folder] = prefix
+        package = prefix[:-1]
+        while package and package not in folders:
+            folders[package] = None
+            characters += len(package)
+            package = "" if above else package.rpartition(".")[0]
         characters += len(named) * len(prefix)
         if len(found) + len(folders) > MAX_MODULES:
             raise LimitExceededError(f"more than {MAX_MODULES} modules")

@@ -87,6 +87,8 @@ def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:
 def as_built(tree: SourceTree, installed: Installed) -> Files:
     """The installed files as a build leaves them: with compiled modules for Cython's sources and extensions."""
     files = installed.files
-    if tree.uses_cython:
+    if any(".pyx/" in inside.others for _, inside in files) and tree.uses_cython:
         files = [(folder, Folder(inside.sources, inside.others.replace(".pyx/", ".so/"))) for folder, inside in files]
-    return merged([*files, *by_folder(f"{name.replace('.', '/')}.so" for name in installed.extensions)])
+    if installed.extensions:
+        files = [*files, *by_folder(f"{name.replace('.', '/')}.so" for name in installed.extensions)]
+    return merged(files)

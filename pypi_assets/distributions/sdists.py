@@ -4,7 +4,7 @@ What it requires is told in sdist_requirements, which modules it would install i
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -36,6 +36,7 @@ _IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3}
 """Build files that lie in folders too, and how deep at the most, the top folder included."""
 _VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")
 _IN_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
+_pyproject_decoder = msgspec.json.Decoder(dict[str, Any])
 MAX_EGG_INFO_DEPTH = 4
 """Folders above and with the .egg-info: `demo-1.0/src/demo.egg-info` is 3. Deeper ones are test data."""
 
@@ -77,16 +78,8 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     pyproject = _read_pyproject(files, notes)
     egg_info = _choose_egg_info(parts, project, members, top, files, notes)
 
-    @cache
-    def read_script() -> SetupArguments | None:
-        if "setup.py" not in files:
-            return None
-        arguments = kept_arguments(extract.setup_arguments) or read_setup_script(files["setup.py"])
-        if arguments.problem:
-            notes.append(arguments.problem)
-        return arguments
-
-    metadata = _read_metadata(files, egg_info, pyproject, read_script, extract, notes)
+    script = _SetupScript(files.get("setup.py"), extract.setup_arguments, notes)
+    metadata = _read_metadata(files, egg_info, pyproject, script.read, extract, notes)
     tree = SourceTree(
         members=members,
         top=top,
@@ -95,7 +88,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         declared=metadata.import_names,
         egg_info=egg_info,
         pyproject=pyproject,
-        read_setup_script=read_script,
+        read_setup_script=script.read,
     )
     requirements = find_requirements(tree, metadata)
     modules = find_sdist_modules(tree) if members else SdistModules()
@@ -115,6 +108,24 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         declared=(*(tree.top_level or ()), *metadata.import_names),
         notes=(*notes, *modules.notes),
     )
+
+
+@dataclass(slots=True)
+class _SetupScript:
+    """setup.py (None where there is none) and what was `kept` of it: it is read once, where a rule asks for it."""
+
+    source: bytes | None
+    kept: bytes
+    notes: list[str]
+    arguments: SetupArguments | None = None
+
+    def read(self) -> SetupArguments | None:
+        """Its arguments, None where there is none; a problem is added to the notes."""
+        if self.arguments is None and self.source is not None:
+            self.arguments = kept_arguments(self.kept) or read_setup_script(self.source)
+            if self.arguments.problem:
+                self.notes.append(self.arguments.problem)
+        return self.arguments
 
 
 def _below_top(parts: FilenameParts, extract: Extract, notes: list[str]) -> tuple[dict[str, Folder], str]:
@@ -158,7 +169,7 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
     content = files.get("pyproject.toml", b"{}")
     try:
         if content.startswith(b"{"):
-            return msgspec.json.decode(content, type=dict[str, Any])
+            return _pyproject_decoder.decode(content)
         text, decode_notes = decode_text(content, "pyproject.toml")
         notes += decode_notes
         return parse_toml(text)
@@ -178,6 +189,8 @@ def _choose_egg_info(
     """The folder of the .egg-info that is this sdist's own: the shallowest of its name, or the only one."""
     kept_in = [name.rpartition("/")[0] for name in files if ".egg-info/" in name]
     kept_in = kept_in or [folder[len(top) :] for folder in members if folder.endswith(".egg-info")]
+    if not kept_in:
+        return None
     folders = unique(folder for folder in kept_in if folder.endswith(".egg-info"))
     shallow = sorted((name for name in folders if name.count("/") < MAX_EGG_INFO_DEPTH - 1), key=lambda f: f.count("/"))
     names = {canonicalize_name(name) for name in (parts.project, project) if name}

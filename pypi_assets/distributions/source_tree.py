@@ -2,8 +2,8 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import starmap
 from typing import Any
@@ -60,6 +60,7 @@ class SourceTree:
     egg_info: str | None
     pyproject: Mapping[str, Any]
     read_setup_script: Callable[[], SetupArguments | None]
+    effort: Effort = field(default_factory=Effort)
 
     @cached_property
     def sources(self) -> dict[str, Folder]:
@@ -86,12 +87,12 @@ class SourceTree:
         return sorted(self.sources.items())
 
     @cached_property
-    def packages(self) -> frozenset[str]:
-        """The folders with an `__init__.py`."""
-        return frozenset([folder for folder, inside in self.sources.items() if folder and "__init__.py" in inside])
+    def packages(self) -> dict[str, Folder]:
+        """The folders with an `__init__.py`, but for the top."""
+        return {folder: inside for folder, inside in self.sources.items() if folder and inside.is_package}
 
     @cached_property
-    def folders(self) -> frozenset[str]:
+    def folders(self) -> set[str]:
         """The folders that have a module or a stub somewhere below."""
         found = {""}
         for source in self.sources:
@@ -99,7 +100,7 @@ class SourceTree:
             while folder not in found:
                 found.add(folder)
                 folder = folder.rpartition("/")[0]
-        return frozenset(found)
+        return found
 
     @cached_property
     def setup_cfg(self) -> Mapping[str, Mapping[str, str]]:
@@ -150,18 +151,16 @@ class SourceTree:
             self._sets[folder] = frozenset(inside.names)
         return name in self._sets[folder]
 
-    def right_in(self, folder: str) -> Files:
-        """The modules right in `folder`, without what is already compiled."""
-        inside = self.sources.get(folder)
-        if inside is None:
-            return []
-        self.effort.spend(1 + len(inside))
-        return self.uncompiled([(folder, inside)])
+    def right_in(self, folders: Iterable[str]) -> Files:
+        """The modules right in each of `folders`, without what is already compiled."""
+        found = [(folder, self.sources[folder]) for folder in folders if folder in self.sources]
+        self.effort.spend(len(found) + sum([len(inside) for _, inside in found]))
+        return self.uncompiled(found)
 
     @cached_property
     def modules_at_top(self) -> list[str]:
         """The names of the `.py` files at the top, without that suffix."""
-        return [stem for _, inside in self.right_in("") for stem in inside.stems]
+        return [stem for _, inside in self.right_in([""]) for stem in inside.stems]
 
     def uncompiled(self, files: Files) -> Files:
         """`files` without what is already compiled."""
@@ -169,11 +168,6 @@ class SourceTree:
             return files
         left = [(folder, _only(_UNCOMPILED, inside)) for folder, inside in files]
         return [(folder, inside) for folder, inside in left if inside]
-
-    @cached_property
-    def effort(self) -> Effort:
-        """What finding the modules of this tree has taken so far; matching patterns counts as well."""
-        return Effort()
 
     @cached_property
     def tops(self) -> list[str]:
@@ -185,14 +179,21 @@ class SourceTree:
         if folder:
             first = bisect_left(self._ordered, (f"{folder}/",))
             end = bisect_left(self._ordered, (f"{folder}{_AFTER_SLASH}",), first)
-            found = [*self._right_in(folder), *self._ordered[first:end]]
+            found = self._ordered[first:end]
+            if folder in self.sources:
+                found.insert(0, (folder, self.sources[folder]))
         else:
             found = list(self._ordered)
         self.effort.spend(4 + sum(starmap(_steps, found)))
         return found
 
-    def _right_in(self, folder: str) -> Files:
-        return [(folder, self.sources[folder])] if folder in self.sources else []
+    def _has_modules(self, folder: str) -> bool:
+        """Whether `folder` is the top or has a module or a stub somewhere below."""
+        if not folder or folder in self.sources:
+            return True
+        start = f"{folder}/"
+        at = bisect_left(self._ordered, (start,))
+        return at < len(self._ordered) and self._ordered[at][0].startswith(start)
 
     def at(self, path: str) -> Files:
         """The module at `path`, or all that is below, where it is a folder."""
@@ -206,10 +207,10 @@ class SourceTree:
         as file systems that ignore it let it be built."""
         start = f"{folder}/" if folder else ""
         for path in (f"{start}{name}", f"{start}{name}.py"):
-            if path in self.folders or self.has_file(path):
+            if self._has_modules(path) or self.has_file(path):
                 return path
         wanted = {f"{start}{name}".lower(), f"{start}{name}.py".lower()}
-        nearby = [*self.folders, *paths_of(self._right_in(folder))]
+        nearby = [*self.folders, *paths_of([(folder, self.sources.get(folder, Folder()))])]
         self.effort.spend(len(nearby))
         return min((path for path in nearby if path.lower() in wanted), default=None)
 
@@ -227,7 +228,8 @@ def _only(suffixes: tuple[str, ...], inside: Folder) -> Folder:
 
 
 def _has_any(suffixes: tuple[str, ...], folders: Mapping[str, Folder]) -> bool:
-    return any(f"{suffix}/" in inside.others for inside in folders.values() for suffix in suffixes)
+    others = "".join([inside.others for inside in folders.values()])
+    return any(f"{suffix}/" in others for suffix in suffixes)
 
 
 def clean_path(path: str) -> str:

@@ -20,7 +20,7 @@ def installed(tree: SourceTree) -> Installed:
     else:
         by = "pdm packages"
         packages = [path for path in tree.packages if path.rpartition("/")[0] == folder and path != folder]
-        selected = [each for package in sorted(packages) for each in tree.below(package)] or tree.right_in(folder)
+        selected = [each for package in sorted(packages) for each in tree.below(package)] or tree.right_in([folder])
     source_includes = strings(settings.get("source-includes")) or ["tests"]
     excludes = [clean_path(pattern) for pattern in (*strings(settings.get("excludes")), *source_includes)]
     named = {pattern for pattern in includes if not set(pattern) & set("*?[")}

@@ -5,7 +5,7 @@ pyproject.toml name, and what the .egg-info's top_level.txt names without any fi
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -22,12 +22,12 @@ _EXTENSION = re.compile(
     rb"(?:\s*,\s*(?:sources\s*=\s*)?\[\s*[\"']([^\"'\n]*)[\"'])?"
 )
 """The name of an extension module, and its first source."""
-_PROSE = re.compile(
-    rb"\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*+\"\"\"|\'\'\'(?:[^'\\]|\\.|'(?!\'\'))*+\'\'\'|\#[^\r\n]*+"
-    rb"|(\"(?:[^\"\\\r\n]|\\.)*+\"|'(?:[^'\\\r\n]|\\.)*+')",
+_CODE = re.compile(
+    rb"\"\"\"(?:[^\"\\]++|\\.|\"(?!\"\"))*+\"\"\"|\'\'\'(?:[^'\\]++|\\.|'(?!\'\'))*+\'\'\'|\#[^\r\n]*+"
+    rb"|([^\"'\#]++|\"(?:[^\"\\\r\n]++|\\.)*+\"|'(?:[^'\\\r\n]++|\\.)*+'|[\"'])",
     re.DOTALL,
 )
-"""Comments and docstrings; the group is any other string, in which # begins no comment."""
+"""The group is what is neither a comment nor a docstring; in its strings # begins no comment."""
 _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:True|1)")
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
@@ -112,7 +112,7 @@ def _takes_data(tree: SourceTree) -> bool:
 def _extensions(tree: SourceTree) -> tuple[str, ...]:
     tool = tree.table("tool")
     source = tree.files.get("setup.py", b"")
-    found = _EXTENSION.findall(b"".join(filter(None, _PROSE.split(source)))) if b"Extension(" in source else []
+    found = _EXTENSION.findall(b"".join(_CODE.findall(source))) if b"Extension(" in source else []
     names = [name.decode() for name, source in found if tree.uses_cython or not source.endswith(b".pyx")]
     for table, array, key in (("setuptools", "ext-modules", "name"), ("setuptools-rust", "ext-modules", "target")):
         entries = tool.get(table, {}).get(array) if isinstance(tool.get(table), dict) else None
@@ -259,26 +259,23 @@ def find_packages(
     between, or any where `namespaces`."""
     start = f"{where}/" if where else ""
     cut = len(start)
-    is_included, is_excluded = _named_by(include, tree.effort), _named_by(exclude, tree.effort)
-    found: list[str] = []
-    accepted = {where}
     candidates = tree.sources if namespaces else tree.packages
     tree.effort.spend(4 * len(candidates))
-    folders = sorted(folder for folder in candidates if folder.startswith(start) and folder != where)
-    for folder in folders:
-        if not namespaces:
-            if folder.rpartition("/")[0] not in accepted:
-                continue
-            accepted.add(folder)
-        relative = folder[cut:]
-        name = relative.replace("/", ".")
-        if "." not in relative and is_included(name) and not is_excluded(name):
-            found.append(name)
-    return found
+    folders = sorted([folder for folder in candidates if folder.startswith(start) and folder != where])
+    if not namespaces:
+        accepted = {where}
+        for folder in folders:
+            if folder.rpartition("/")[0] in accepted:
+                accepted.add(folder)
+        folders = [folder for folder in folders if folder in accepted]
+    names = [folder[cut:].replace("/", ".") for folder in folders if "." not in folder[cut:]]
+    included = _named_by(include, names, tree.effort)
+    excluded = frozenset(_named_by(exclude, included, tree.effort))
+    return [name for name in included if name not in excluded]
 
 
-def _named_by(patterns: Iterable[str], effort: Effort) -> Callable[[str], bool]:
-    """Whether a dotted name is one of those that `patterns` match; most are a name with a star at one end."""
+def _named_by(patterns: Iterable[str], names: list[str], effort: Effort) -> list[str]:
+    """Those of the dotted `names` that `patterns` match, most of which are a name with a star at one end."""
     exact: set[str] = set()
     starts: list[str] = []
     ends: list[str] = []
@@ -290,7 +287,7 @@ def _named_by(patterns: Iterable[str], effort: Effort) -> Callable[[str], bool]:
         elif pattern == bare:
             exact.add(pattern)
         elif not bare:
-            starts.append("")
+            return names
         elif pattern == f"{bare}*":
             starts.append(bare)
         elif pattern == f"*{bare}":
@@ -298,19 +295,12 @@ def _named_by(patterns: Iterable[str], effort: Effort) -> Callable[[str], bool]:
         else:
             others.append(pattern)
     first, last = tuple(starts), tuple(ends)
-    if "" in first:
-        return lambda _: True
-
-    def is_plainly_named(name: str) -> bool:
-        return name in exact or name.startswith(first) or name.endswith(last)
-
-    def is_named(name: str) -> bool:
-        if is_plainly_named(name):
-            return True
-        effort.spend(len(others) * (1 + len(name) // 64))
-        return any(fnmatchcase(name, pattern) for pattern in others)
-
-    return is_named if others else is_plainly_named
+    named = [name for name in names if name in exact or name.startswith(first) or name.endswith(last)]
+    if others:
+        effort.spend(len(others) * sum([1 + len(name) // 64 for name in names]))
+        plainly = frozenset(named)
+        named = [name for name in names if name in plainly or any(fnmatchcase(name, each) for each in others)]
+    return named
 
 
 def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
@@ -329,17 +319,20 @@ def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
 
 def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
     files: Files = []
-    packages = [package for package in declared.packages or () if len(package) <= MAX_PATH_LENGTH]
-    told = ((_folder_of(package, declared.package_dir), package) for package in packages)
-    folders = {folder: package for folder, package in told if len(folder) <= MAX_PATH_LENGTH}
-    for folder, package in folders.items():
-        if not declared.takes_data:
-            found = tree.right_in(folder)
-        elif folder.rpartition("/")[0] in folders:
-            continue  # it came along with the package above
-        else:
-            found = _without_excluded(folders, declared.no_data, tree.below(folder), tree.effort)
-        files += moved(found, folder, package.replace(".", "/"))
+    folders: dict[str, str] = {}
+    for package in declared.packages or ():
+        if len(package) <= MAX_PATH_LENGTH:
+            folder = _folder_of(package, declared.package_dir)
+            if len(folder) <= MAX_PATH_LENGTH:
+                folders[folder] = package
+    if declared.takes_data:
+        for folder, package in folders.items():
+            if folder.rpartition("/")[0] not in folders:  # else it comes along with the package above
+                found = _without_excluded(folders, declared.no_data, tree.below(folder), tree.effort)
+                files += moved(found, folder, package.replace(".", "/"))
+    else:
+        for folder, inside in tree.right_in(folders):
+            files += moved([(folder, inside)], folder, folders[folder].replace(".", "/"))
     for folder, package in folders.items() if declared.data else ():
         globs = [glob for key in ("*", "", package) for glob in declared.data.get(key, ())]
         below = moved(tree.below(folder), folder) if globs else []
@@ -405,12 +398,14 @@ def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Install
     if tree.top_level is None:
         return found
     named = {name.replace("/", ".").partition(".")[0] for name in tree.top_level}
-    in_folders = [(folder, inside) for folder, inside in found.files if folder]
     at_top = paths_of((folder, inside) for folder, inside in found.files if not folder)
-    tops = {top: top.partition(".")[0] for top in (*at_top, *(folder.partition("/")[0] for folder, _ in in_folders))}
+    in_folders = {folder.partition("/")[0] for folder, _ in found.files if folder}
+    tops = {top: top.partition(".")[0] for top in (*at_top, *in_folders)}
     kept = {top for top, name in tops.items() if top in named or name in named}
-    files = [(folder, inside) for folder, inside in in_folders if folder.partition("/")[0] in kept]
-    files += by_folder(path for path in at_top if path in kept)
+    files = found.files
+    if len(kept) < len(tops):
+        files = [each for each in files if each[0].partition("/")[0] in kept]
+        files += by_folder(path for path in at_top if path in kept)
     extensions = tuple(name for name in found.extensions if name.partition(".")[0] in named)
     present = {name.partition(".")[0] for name in extensions} | set(tops.values())
     if missing := sorted(named - present):
