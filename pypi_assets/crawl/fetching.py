@@ -5,7 +5,10 @@ is read again from the whole, whose hash is checked.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import BinaryIO
 
 from pypi_assets.catalog.claims import WORKER_DIED
 from pypi_assets.catalog.read_queue import PendingRead
@@ -20,7 +23,7 @@ from pypi_assets.distributions.models import (
     FilenameParts,
     ReadError,
 )
-from pypi_assets.distributions.sources import MismatchError
+from pypi_assets.distributions.sources import MismatchError, RangeSource
 from pypi_assets.distributions.workers import FinishedReading
 from pypi_assets.index.errors import ContentError, GoneError, PackageIndexError, TooLargeError, TransientError
 from pypi_assets.index.models import FetchedBytes
@@ -50,7 +53,7 @@ def _fetch_and_read(crawler: Crawler, read: PendingRead) -> FinishedRead:
     try:
         reading = attempt.read(parts)
         if reading.died:  # maybe in this file's stead: who kills for want of memory takes whichever process is largest
-            reading = attempt.read(parts)
+            reading = attempt.read(parts, extract_first=True)
     except PackageIndexError as error:
         return _failed(crawler, read, error, attempt.fetched, time.monotonic() - started)
     return FinishedRead(
@@ -76,23 +79,31 @@ class _Attempt:
         self._pending = read
         self.fetched = _NOTHING_FETCHED
 
-    def read(self, parts: FilenameParts) -> FinishedReading:
+    def read(self, parts: FilenameParts, *, extract_first: bool = False) -> FinishedReading:
         """Has the file read from its start, as its kind and size allow."""
         try:
-            return self._read_once(parts)
+            return self._read_once(parts, extract_first)
         except ContentError:  # maybe spoiled on the way: wrong content is believed once it comes a second time
-            return self._read_once(parts)
+            return self._read_once(parts, extract_first)
 
-    def _read_once(self, parts: FilenameParts) -> FinishedReading:
-        size = self._pending.size
-        return self.read_in_parts(size) if size is not None and _is_zip(parts) else self.read_whole()
+    def _read_once(self, parts: FilenameParts, extract_first: bool) -> FinishedReading:
+        pending = self._pending
+        have_read = partial(
+            self._crawler.readers.read,
+            filename=pending.filename,
+            project=pending.project,
+            extract_first=extract_first,
+        )
+        if pending.size is not None and _is_zip(parts):
+            return self._read_in_parts(have_read, pending.size)
+        return self._read_whole(have_read)
 
-    def read_whole(self) -> FinishedReading:
+    def _read_whole(self, have_read: Callable[[BinaryIO], FinishedReading]) -> FinishedReading:
         """Has the file read as it comes."""
         pending, crawler = self._pending, self._crawler
         reading, fetched = crawler.index.stream_file(
             pending.url,
-            lambda body: crawler.readers.read(body, pending.filename, project=pending.project),
+            have_read,
             sha256=pending.sha256,
             size=pending.size,
             max_bytes=crawler.readers.limits.max_file_bytes,
@@ -100,7 +111,9 @@ class _Attempt:
         self._count(fetched)
         return reading
 
-    def read_in_parts(self, size: int) -> FinishedReading:
+    def _read_in_parts(
+        self, have_read: Callable[[BinaryIO | RangeSource], FinishedReading], size: int
+    ) -> FinishedReading:
         """Has a zip of `size` bytes read where its directory and its metadata lie."""
         pending, crawler = self._pending, self._crawler
         with crawler.index.open_ranges(
@@ -113,11 +126,11 @@ class _Attempt:
         ) as file:
             try:
                 try:
-                    reading = crawler.readers.read(file, pending.filename, project=pending.project)
+                    reading = have_read(file)
                 except MismatchError:
                     reading = None
                 if reading is None or (reading.record.error and reading.record.error.kind in _TOLD_BY_BYTES):
-                    reading = crawler.readers.read(file.whole(), pending.filename, project=pending.project)
+                    reading = have_read(file.whole())
             finally:
                 self._count(file.fetched)
         return reading

@@ -20,7 +20,7 @@ from typing import Annotated, BinaryIO, Generic, TypeVar, cast
 
 import msgspec
 
-from pypi_assets.distributions.extracts import decode_extract, encode_extract, printable
+from pypi_assets.distributions.extracts import Extract, decode_extract, encode_extract, printable
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind
 from pypi_assets.distributions.reader import make_record, read_extract
@@ -62,10 +62,15 @@ class Setup(Message, frozen=True):
 
 class ReadJob(Message, frozen=True):
     """To the reader: read this file. A range source has a `size`, its `end` from `first_read_at` on, and maybe a
-    `metadata_sha256`; a stream has none of them."""
+    `metadata_sha256`; a stream has none of them.
+
+    The extract comes together with the record, or, with `extract_first`, before a record is made of it, which may be
+    the reader's death.
+    """
 
     filename: str
     project: str | None
+    extract_first: bool = False
     size: int | None = None
     metadata_sha256: str | None = None
     end: bytes = b""
@@ -113,7 +118,7 @@ class Sidecar(Message, frozen=True):
 
 
 class Extracted(Message, frozen=True):
-    """From the reader: the extract of the file, before a record is made of it, which may fail."""
+    """From the reader: the extract of the file. What came of the record follows."""
 
     content: bytes
 
@@ -180,12 +185,15 @@ class Channel(Generic[Received]):
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = decoder
 
-    def send(self, message: Message) -> None:
+    def send(self, *messages: Message) -> None:
         """Raises OSError where nobody listens. A message that can't be encoded leaves the channel as it was."""
-        content = self._encoder.encode(message)
-        if len(content) > MAX_MESSAGE_BYTES:
-            raise ValueError(f"a message of {len(content)} bytes")
-        self._socket.sendall(len(content).to_bytes(_LENGTH_BYTES) + content)
+        pieces = []
+        for message in messages:
+            content = self._encoder.encode(message)
+            if len(content) > MAX_MESSAGE_BYTES:
+                raise ValueError(f"a message of {len(content)} bytes")
+            pieces += [len(content).to_bytes(_LENGTH_BYTES), content]
+        self._socket.sendall(b"".join(pieces))
 
     def receive(self) -> Received:
         """The next message. Raises EOFError at the end, OSError, and DecodeError where it is no message."""
@@ -261,14 +269,14 @@ class _ParentRanges:
         return _ask(self._channel, Sidecar())
 
 
-def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished | Mismatch | MachineFailure | Abandoned:
+def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Extract | Mismatch | MachineFailure | Abandoned:
     source = (
         cast("BinaryIO", _ParentStream(channel))
         if job.size is None
         else _ParentRanges(channel, job.size, job.metadata_sha256, job.end)
     )
     try:
-        extract = read_extract(source, job.filename, project=job.project, limits=limits)
+        return read_extract(source, job.filename, project=job.project, limits=limits)
     except MismatchError as error:
         return Mismatch(str(error))
     except OSError as error:
@@ -277,14 +285,24 @@ def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Finished 
         return MachineFailure(error.errno, error.strerror or "")
     except _AbandonedError:
         return Abandoned()
-    channel.send(Extracted(encode_extract(extract)))
-    return Finished(make_record(extract, job.filename, project=job.project))
 
 
 def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> None:
-    failed = _attempt(lambda: channel.send(_read(channel, job, limits)))
+    kept: list[Message] = []
+
+    def serve() -> None:
+        extract = _read(channel, job, limits)
+        if isinstance(extract, Message):
+            channel.send(extract)
+            return
+        kept.append(Extracted(encode_extract(extract)))
+        if job.extract_first:
+            channel.send(kept.pop())
+        channel.send(*kept, Finished(make_record(extract, job.filename, project=job.project)))
+
+    failed = _attempt(serve)
     if failed is not None:
-        channel.send(failed)
+        channel.send(*kept, failed)
         if failed.is_last:
             raise SystemExit
 

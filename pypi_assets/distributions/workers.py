@@ -116,22 +116,30 @@ class ReaderPool:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
 
-    def read(self, source: BinaryIO | RangeSource, filename: str, *, project: str | None = None) -> FinishedReading:
+    def read(
+        self,
+        source: BinaryIO | RangeSource,
+        filename: str,
+        *,
+        project: str | None = None,
+        extract_first: bool = False,
+    ) -> FinishedReading:
         """Reads the distribution in `source`, which is at its start, as `read_distribution` does without hashing.
 
-        A file that makes its reader die, hang or fail has a record whose error says so. What the source itself raises
-        comes up unchanged, and so does MismatchError. A seekable wheel, egg or zip is read where it must be; anything
-        else is a stream of which no more is read than the reader needs, so that who hashes it reads the rest.
-        Raises ReaderStartError, and OSError where this machine fails the reader (no space for temporary files).
+        A file that makes its reader die, hang or fail has a record whose error says so, and an extract where one was
+        taken out; where the reader died, only with `extract_first`, which costs a message more. What the source
+        itself raises comes up unchanged, and so does MismatchError. A seekable wheel, egg or zip is read where it must
+        be; anything else is a stream of which no more is read than the reader needs, so that who hashes it reads the
+        rest. Raises ReaderStartError, and OSError where this machine fails the reader (no space for temporary files).
         """
         kind = parse_filename(filename, project).kind
         if kind not in READABLE_KINDS:  # of which not a byte is read; nor can such a name always be sent
             reading = read_distribution(source, filename, project=project, limits=self.limits, hash_content=False)
             return FinishedReading(reading.record, encode_extract(reading.extract))
         served = _as_ranges(source, kind)
-        job = ReadJob(filename, project)
+        job = ReadJob(filename, project, extract_first)
         if served is not None:
-            job = ReadJob(filename, project, served.size, served.metadata_sha256, _end_of(served))
+            job = ReadJob(filename, project, extract_first, served.size, served.metadata_sha256, _end_of(served))
         extract = None
         with self._borrowed() as worker:
             try:

@@ -247,9 +247,13 @@ def test_a_reader_that_dies_and_then_not_costs_no_record(
 @pytest.mark.parametrize("fault", ["crash", "raise", "stop", pytest.param("fill", marks=linux_only)])
 def test_the_extract_outlives_a_reader_that_fails_at_the_record(tmp_path: Path, faulty: ReaderPool, fault: str) -> None:
     source, filename = wheel(tmp_path, f"late_{fault}")
+    died = fault in {"crash", "stop"}
     finished = faulty.read(source, filename)
+    assert (finished.died, finished.extract is None) == (died, died)
+    source.seek(0)
+    finished = faulty.read(source, filename, extract_first=True)
     assert finished.record.error is not None
-    assert finished.died == (fault in {"crash", "stop"})
+    assert finished.died == died
     assert finished.extract is not None
     assert make_record(decode_extract(finished.extract), filename).modules == (f"late_{fault}",)
 
