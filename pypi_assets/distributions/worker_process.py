@@ -6,6 +6,7 @@ msgpack of known types, since a hostile file may get the better of a decompresso
 """
 
 import faulthandler
+import gc
 import math
 import resource
 import signal
@@ -381,6 +382,7 @@ def main() -> None:
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent hears them too, and decides
         signal.signal(ignored, signal.SIG_IGN)
     faulthandler.enable()
+    gc.freeze()  # no collection need look again at what lives as long as the process
     channel: Channel[ToReader] = Channel(socket.socket(fileno=0), msgspec.msgpack.Decoder(ToReader))
     try:
         _serve(channel)
