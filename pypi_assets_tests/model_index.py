@@ -182,7 +182,7 @@ class ModelReaders:
 
     limits = Limits()
 
-    def read(self, _source: object, filename: str, *, project: str | None = None) -> FinishedReading:
+    def read(self, _source: object, filename: str, *, project: str | None, extract_first: bool) -> FinishedReading:
         parts = parse_filename(filename, project)
         record = DistributionRecord(
             filename,

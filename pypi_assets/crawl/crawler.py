@@ -11,7 +11,7 @@ from pypi_assets.catalog.ledger import XMLRPC
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.errors import TransientError
+from pypi_assets.index.errors import PackageIndexError, TransientError
 from pypi_assets.storage.store import Storage
 
 LONGEST_PAUSE_S = 600.0
@@ -73,8 +73,8 @@ class Crawler:
         while True:
             try:
                 return ask()
-            except TransientError:
-                next_try = self.next_try(attempts, first_failed_at)
+            except TransientError as error:
+                next_try = self.next_try(error, attempts, first_failed_at)
                 if next_try is None:
                     raise
                 first_failed_at = first_failed_at or self.catalog.clock()
@@ -83,14 +83,16 @@ class Crawler:
                 self.report(Progress("waiting for the index, tries", attempts, 0))
                 self.wait_until(next_try)
 
-    def next_try(self, attempts: int, first_failed_at: float | None) -> float | None:
-        """When to try again what fails now, after `attempts` earlier failures (unix seconds).
+    def next_try(self, error: PackageIndexError, attempts: int, first_failed_at: float | None) -> float | None:
+        """When to try again what fails now with `error`, after `attempts` earlier failures (unix seconds).
 
-        None once the deadline has passed, or where no attempt is left.
+        Not before the pause that the index asks for is over, if that is before the deadline. None once the deadline has
+        passed, or where no attempt is left.
         """
         now = self.catalog.clock()
         deadline = (now if first_failed_at is None else first_failed_at) + self.retry_deadline_s
         if now >= deadline or attempts + 1 >= self.max_attempts:
             return None
-        pause = min(self.retry_pause_s * 2.0 ** min(attempts, 20), LONGEST_PAUSE_S)
-        return min(now + pause * random.uniform(0.75, 1.25), deadline)
+        pause = min(self.retry_pause_s * 2.0 ** min(attempts, 20), LONGEST_PAUSE_S) * random.uniform(0.75, 1.25)
+        asked = (error.retry_after_s or 0.0) if isinstance(error, TransientError) else 0.0
+        return min(now + max(pause, asked), deadline)

@@ -149,7 +149,7 @@ def _failed(
     if isinstance(error, GoneError) and not read.is_live:
         outcome, kind = Outcome.VANISHED, "gone"
     elif isinstance(error, TransientError | GoneError):
-        next_try = crawler.next_try(read.attempts, read.first_failed_at)
+        next_try = crawler.next_try(error, read.attempts, read.first_failed_at)
         outcome = Outcome.GAVE_UP if next_try is None else Outcome.PENDING
         kind, due_at = "gone" if isinstance(error, GoneError) else "transient", next_try or 0.0
     elif isinstance(error, TooLargeError):

@@ -109,7 +109,7 @@ def _judge(
             return _put_off_or_give_up(crawler, fetched, stale, page)  # it is true of its own serial all the same
         case GoneError() as gone:
             explained_at = _explanation(task, explained)
-            if explained_at is None and _may_come_back(crawler, task):
+            if explained_at is None and _may_come_back(crawler, task, gone):
                 return _put_off_or_give_up(crawler, fetched, gone)
             if explained_at is None and task.listed_at is not None:
                 text = f"{gone}: removed since it was listed, nobody knows when; the next list tells"
@@ -135,13 +135,13 @@ def _explanation(task: VisitTask, explained: Mapping[int, int]) -> int | None:
     return None if is_outdated else told_at
 
 
-def _may_come_back(crawler: Crawler, task: VisitTask) -> bool:
+def _may_come_back(crawler: Crawler, task: VisitTask, gone: GoneError) -> bool:
     """Whether a 404 that nothing explains is asked for again. A list that has the project is soon followed by one that
     has not, so it is not waited for as long as where an event is to explain it."""
     is_late = task.listed_at is not None and task.first_failed_at is not None
     if is_late and crawler.catalog.clock() >= (task.first_failed_at or 0) + _LATE_404_S:
         return False
-    return crawler.next_try(task.attempts, task.first_failed_at) is not None
+    return crawler.next_try(gone, task.attempts, task.first_failed_at) is not None
 
 
 def _put_off_or_give_up(
@@ -150,7 +150,7 @@ def _put_off_or_give_up(
     """Puts the visit off if it may work later and the deadline has not passed; else gives it up, counted and shown."""
     task, project = fetched.task, fetched.task.project
     may_pass = isinstance(error, TransientError | GoneError)
-    due_at = crawler.next_try(task.attempts, task.first_failed_at) if may_pass else None
+    due_at = crawler.next_try(error, task.attempts, task.first_failed_at) if may_pass else None
     if due_at is not None:
         return _Judged(
             task,

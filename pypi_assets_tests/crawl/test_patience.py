@@ -1,6 +1,7 @@
 """Rule 4: every distribution and every visit has an outcome, and what fails keeps nobody else waiting."""
 
 import json
+import time
 import xmlrpc.client
 from dataclasses import replace
 
@@ -99,6 +100,29 @@ def test_a_file_that_keeps_failing_is_given_up_shown_and_read_when_asked_again(i
         assert retry_failed_reads(connection, kind="transient") == 1
     assert read_scope(crawler, None).data == 1
     assert catalog_status(catalog).outcomes["data"] == 2
+
+
+@pytest.mark.parametrize("path", ["/simple/one/", "/one-1.0-"])
+def test_nothing_is_asked_for_again_before_the_index_wants_it(index: ServedIndex, catalog: Catalog, path: str):
+    index.wheel("one", "1.0")
+    now = time.time()
+    asked_at = []
+
+    def pass_time(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def answer(request):
+        if path not in request.url.path:
+            return None
+        asked_at.append(now)
+        return PlainTextResponse("later", 503, {"Retry-After": "1000"}) if len(asked_at) == 1 else None
+
+    index.faults = answer
+    in_time = replace(catalog, clock=lambda: now)
+    result = crawl_full(index.crawler(in_time, sleep=pass_time, retry_deadline_s=5_000))
+    assert result.reads.data == 1
+    assert [at - asked_at[0] >= 1_000 for at in asked_at] == [False, True]
 
 
 def test_a_corrupt_wheel_is_data_and_blocks_nothing(index: ServedIndex, catalog: Catalog):
