@@ -58,6 +58,7 @@ def read_distribution(
     source, and without `hash_content` any seekable zip, is only read where its directory and its metadata are.
     """
     extract, hashed = _take_out(source, filename, project, Budget(limits or Limits()), hash_content=hash_content)
+    sdists.condense(extract)
     record = make_record(extract, filename, project=project)
     if hashed is not None:
         record = replace(record, sha256=hashed.sha256, size=hashed.size)
@@ -67,7 +68,7 @@ def read_distribution(
 def read_extract(
     source: BinaryIO | RangeSource, filename: str, *, project: str | None = None, limits: Limits | None = None
 ) -> Extract:
-    """What `make_record` needs of the distribution in `source`: the first half of `read_distribution`, unhashed."""
+    """What `make_record` needs of the distribution in `source`, unhashed and not yet condensed."""
     extract, _ = _take_out(source, filename, project, Budget(limits or Limits()), hash_content=False)
     return extract
 
@@ -94,8 +95,6 @@ def _take_out(
                 hashed = False
     except SourceError as error:
         raise error.error from None
-    if parts.kind == DistributionKind.SDIST:
-        sdists.condense(extract)
     return extract, sequential if hashed else None
 
 

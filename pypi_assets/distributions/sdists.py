@@ -58,7 +58,9 @@ def wanted(names: Iterable[str]) -> list[str]:
 
 def condense(extract: Extract) -> None:
     """Prepares what is slow to read: pyproject.toml is kept as JSON (what is broken stays, with no brace in front), and
-    beside the only setup.py there is what it tells, whether a rule of today asks for it or not."""
+    beside the only setup.py there is what it tells, whether a rule of today asks for it or not. Other kinds of
+    distributions keep no such files. Parsing them can go as wrong as making a record; the extract is good either way.
+    """
     for name, content in extract.files.items():
         if name.rpartition("/")[2] == "pyproject.toml":
             try:

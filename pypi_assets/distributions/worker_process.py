@@ -26,6 +26,7 @@ from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.models import DistributionRecord, ErrorKind
 from pypi_assets.distributions.reader import make_record, read_extract
 from pypi_assets.distributions.records import record_digest
+from pypi_assets.distributions.sdists import condense
 from pypi_assets.distributions.sources import CHUNK, MismatchError
 from pypi_assets.distributions.zips import first_read_at
 
@@ -65,8 +66,8 @@ class ReadJob(Message, frozen=True):
     """To the reader: read this file. A range source has a `size`, its `end` from `first_read_at` on, and maybe a
     `metadata_sha256`; a stream has none of them.
 
-    The extract comes together with the record, or, with `extract_first`, before a record is made of it, which may be
-    the reader's death.
+    The extract comes together with the record. With `extract_first` it also comes before, as it was taken out, since
+    what follows may be the reader's death: it is condensed, and a record is made of it.
     """
 
     filename: str
@@ -296,9 +297,12 @@ def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Non
         if isinstance(extract, Message):
             channel.send(extract)
             return
-        kept.append(Extracted(encode_extract(extract)))
         if job.extract_first:
-            channel.send(kept.pop())
+            channel.send(Extracted(encode_extract(extract)))
+        try:
+            condense(extract)
+        finally:
+            kept.append(Extracted(encode_extract(extract)))
         channel.send(*kept, Finished(make_record(extract, job.filename, project=job.project)))
 
     failed = _attempt(serve)

@@ -1,6 +1,7 @@
 """A reader process with the faults that native code can have: the name of the file says which.
 
-A fault that is called `late_` comes when the record is made, after the extract. `once` is one that comes once.
+A fault that is called `late_` comes when the record is made, after the extract. `once` is one that comes once. A
+setup.py that begins with the name of a fault has it when it is parsed.
 Started by the tests in place of the real program, whose every other part it is.
 """
 
@@ -14,8 +15,9 @@ from typing import Any
 
 import msgspec
 
-from pypi_assets.distributions import worker_process
+from pypi_assets.distributions import sdists, worker_process
 
+keep_arguments = sdists.keep_arguments
 make_record = worker_process.make_record
 read_extract = worker_process.read_extract
 
@@ -59,7 +61,13 @@ def misbehaving_extract(source: Any, filename: str, **options: Any) -> Any:
     return read_extract(source, filename, **options)
 
 
+def misbehaving_arguments(source: bytes) -> bytes:
+    misbehave(source.decode())
+    return keep_arguments(source)
+
+
 if __name__ == "__main__":
+    sdists.keep_arguments = misbehaving_arguments
     worker_process.make_record = misbehaving_record
     worker_process.read_extract = misbehaving_extract
     worker_process.main()

@@ -258,6 +258,26 @@ def test_the_extract_outlives_a_reader_that_fails_at_the_record(tmp_path: Path, 
     assert make_record(decode_extract(finished.extract), filename).modules == (f"late_{fault}",)
 
 
+@pytest.mark.parametrize("fault", ["crash", "raise", "stop", pytest.param("fill", marks=linux_only)])
+def test_what_was_taken_out_outlives_a_reader_that_fails_at_a_setup_py(
+    tmp_path: Path, faulty: ReaderPool, fault: str
+) -> None:
+    script = f"{fault}-1\nsetup(py_modules=['one'])\n"
+    path = make_sdist(tmp_path, "demo", "1.0", files={"setup.py": script, "one.py": ""})
+    died = fault in {"crash", "stop"}
+    for extract_first in (False, True):
+        with path.open("rb") as file:
+            finished = faulty.read(file, path.name, project="Demo", extract_first=extract_first)
+        assert finished.record.error is not None
+        assert finished.died == died
+        assert (finished.extract is None) == (died and not extract_first)
+    assert finished.extract is not None
+    kept = decode_extract(finished.extract)
+    assert kept.setup_arguments == b""
+    assert make_record(kept, path.name, project="Demo") == direct(path)
+    assert direct(path).modules == ("one",)
+
+
 def finished_extract(folder: Path) -> bytes:
     path = make_sdist(folder, "demo", "1.0")
     with path.open("rb") as file:
