@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
@@ -49,7 +50,7 @@ def print_json_rows(rows: Iterable[object]) -> int:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
     """A table on a terminal; elsewhere one line a row, without headings, as they come. Returns how many there were."""
-    table = Table(*columns)
+    table = Table(*(column.replace("_", " ") for column in columns), box=box.SIMPLE_HEAD, pad_edge=False)
     count = 0
     for row in rows:
         count += 1

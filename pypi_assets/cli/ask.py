@@ -252,7 +252,7 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
                 index_serial=index_serial,
                 complete=None if all_ranges else _SHOWN_COMPLETE_RANGES,
             )
-    columns = ("range", "state", "lister", "projects", "gave_up", "to_visit", "to_read", "completed", "error")
+    columns = ("range", "state", "to_visit", "to_read", "gave_up", "completed", "error")
     rows = [
         {
             "range": status.serials.key,
