@@ -196,14 +196,16 @@ def _compute(project: Project, page: ProjectPage | None, stored: _Stored) -> _Co
     return computed
 
 
-def _seen_pages(sightings: Iterable[_Sighting], events: Sequence[ChangelogEvent]) -> Iterator[SeenPage]:
+def _seen_pages(sightings: Sequence[_Sighting], events: Sequence[ChangelogEvent]) -> Iterator[SeenPage]:
     """What the project's pages showed, and from which serial that is known, in the order in which they were seen.
 
     A page is true of its own serial, and of all serials up to which events were stored when it was seen, if none of
-    them is of the project. So what changes without an event (drift, a 404 that nothing explains) counts from where it
-    was seen, and what an earlier page of the same serial showed stays true of the past.
+    them is of the project, nor the serial of a newer page: of what is older than all stored events, only that tells.
+    So what changes without an event (drift, a 404 that nothing explains) counts from where it was seen, and what an
+    earlier page of the same serial showed stays true of the past.
     """
-    serials = [event.serial for event in events]
+    page_serials = {sighting.page_serial for sighting in sightings if sighting.page_serial is not None}
+    serials = sorted(page_serials.union(event.serial for event in events))
     known_pages: set[int] = set()
     for sighting in sightings:
         serial, through = sighting.page_serial, sighting.seen_through

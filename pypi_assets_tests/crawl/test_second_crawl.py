@@ -56,6 +56,24 @@ def test_a_file_that_is_gone_without_an_event_goes_and_the_next_dump_says_so(ind
     assert dumped_next(index, catalog)[gone]["tombstone"]
 
 
+def test_a_page_older_than_one_that_was_seen_tells_nothing_of_the_present(index: ServedIndex, catalog: Catalog):
+    """Not even where no event between the two is stored, and it is all that comes until the deadline."""
+    index.wheel("one", "1.0")
+    index.wheel("one", "2.0")
+    with requests.get(f"{index.url}one/", headers={"Accept": JSON}, timeout=10) as response:
+        old = response.content
+    index.history.yank("one", "2.0")
+    index.wheel("one", "3.0")
+    crawl_full(index.crawler(catalog))
+    before = live(catalog)
+    index.faults = lambda request: Response(old, media_type=JSON) if request.url.path == "/simple/one/" else None
+    result = crawl_full(index.crawler(catalog))
+    assert result.visits.gave_up == 1
+    assert live(catalog) == before == index.shown()
+    with catalog.read() as connection:
+        assert count_unexplained(connection) == 0
+
+
 def test_what_changed_without_an_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog):
     """What an earlier crawl saw at the same serial of the project stays true of the serials before."""
     gone = index.wheel("one", "1.0")
