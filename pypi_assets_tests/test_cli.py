@@ -366,7 +366,8 @@ def test_on_a_terminal_there_are_tables_and_bars(commands: Commands, index: Serv
     assert "visits" in on_a_terminal("crawl", "full")
     shown = on_a_terminal("files")
     assert "filename" in shown  # a heading
-    assert "\u2502 demo" in shown
+    assert "\u2500\u2500" in shown  # a rule below it
+    assert "\n demo-1.0" in shown
 
 
 def on_a_terminal(*arguments: str) -> str:

@@ -89,11 +89,15 @@ def recompute(connection: Connection, projects: Sequence[Project], pages: Mappin
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """What a page showed, its own serial if it had one, and how far events were stored then."""
+    """What a page showed, its own serial, and how far events were stored then.
+
+    Where there is no page, the serial is the one that explains it, if anything does.
+    """
 
     page_serial: int | None
     seen_through: int
     shown: Mapping[str, bool]
+    is_page: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ class _Names:
 def _compute(project: Project, page: ProjectPage | None, stored: _Stored) -> _Computed:
     names = _Names(project)
     events = stored.events[project.id]
-    seen = list(_seen_pages(stored.sightings[project.id], events))
+    seen = list(_seen_pages(stored.sightings[project.id], events, project.known_since))
     histories = file_histories(
         events,
         seen,
@@ -196,20 +200,23 @@ def _compute(project: Project, page: ProjectPage | None, stored: _Stored) -> _Co
     return computed
 
 
-def _seen_pages(sightings: Sequence[_Sighting], events: Sequence[ChangelogEvent]) -> Iterator[SeenPage]:
+def _seen_pages(
+    sightings: Sequence[_Sighting], events: Sequence[ChangelogEvent], known_since: int
+) -> Iterator[SeenPage]:
     """What the project's pages showed, and from which serial that is known, in the order in which they were seen.
 
     A page is true of its own serial, and of all serials up to which events were stored when it was seen, if none of
-    them is of the project, nor the serial of a newer page: of what is older than all stored events, only that tells.
-    So what changes without an event (drift, a 404 that nothing explains) counts from where it was seen, and what an
-    earlier page of the same serial showed stays true of the past.
+    them is of the project, nor the serial of a newer page. So what changes without an event (drift, a 404 that nothing
+    explains) counts from where it was seen, and what an earlier page of the same serial showed stays true of the past.
+    Of what came before the stored events only the newest page up to there tells.
     """
-    page_serials = {sighting.page_serial for sighting in sightings if sighting.page_serial is not None}
+    page_serials = {seen.page_serial for seen in sightings if seen.is_page and seen.page_serial is not None}
     serials = sorted(page_serials.union(event.serial for event in events))
+    first = max((serial for serial in page_serials if serial <= known_since), default=0)
     known_pages: set[int] = set()
     for sighting in sightings:
         serial, through = sighting.page_serial, sighting.seen_through
-        if serial is not None and serial not in known_pages:
+        if serial is not None and serial >= first and serial not in known_pages:
             known_pages.add(serial)
             yield SeenPage(serial, sighting.shown)
         if serial is None or bisect_right(serials, serial) == bisect_right(serials, through):
@@ -224,6 +231,7 @@ def _sightings(connection: Connection, project_ids: Sequence[int]) -> dict[int, 
             visit_statuses.c.page_serial,
             visit_statuses.c.seen_through,
             visit_statuses.c.snapshot_id,
+            visit_statuses.c.page_status.is_not(None).label("is_page"),
         )
         .join(visits, visits.c.id == visit_statuses.c.visit_id)
         .where(visits.c.project_id.in_(project_ids), visit_statuses.c.snapshot_id.is_not(None))
@@ -235,7 +243,8 @@ def _sightings(connection: Connection, project_ids: Sequence[int]) -> dict[int, 
     }
     found: dict[int, list[_Sighting]] = {project_id: [] for project_id in project_ids}
     for row in rows:
-        found[row.project_id].append(_Sighting(row.page_serial, row.seen_through, shown[row.snapshot_id]))
+        sighting = _Sighting(row.page_serial, row.seen_through, shown[row.snapshot_id], bool(row.is_page))
+        found[row.project_id].append(sighting)
     return found
 
 

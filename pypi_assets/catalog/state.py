@@ -114,7 +114,7 @@ def file_histories(
     of what led to it. Such a page tells nothing of what was there before.
     """
     known = [(event, file_change(event)) for event in events if event.serial > known_since]
-    shown = _pages_by_serial(pages, known_since)
+    shown = _pages_by_serial(pages)
     project = _Project(version_of)
     project.begin(known, [page for page in shown if page.serial <= events_through], known_since)
     remaining = iter([*known])
@@ -130,10 +130,10 @@ def file_histories(
     return project.histories()
 
 
-def _pages_by_serial(pages: Iterable[SeenPage], known_since: int) -> list[SeenPage]:
-    """Of the pages of one serial, the one given last; of all those up to `known_since`, the newest."""
-    in_order = sorted(pages, key=lambda page: page.serial)
-    return list({max(page.serial, known_since): page for page in in_order}.values())
+def _pages_by_serial(pages: Iterable[SeenPage]) -> list[SeenPage]:
+    """Of the pages of one serial, the one given last."""
+    latest = {page.serial: page for page in pages}
+    return [latest[serial] for serial in sorted(latest)]
 
 
 class _Project:
