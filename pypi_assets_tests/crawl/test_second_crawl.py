@@ -74,6 +74,25 @@ def test_a_page_older_than_one_that_was_seen_tells_nothing_of_the_present(index:
         assert count_unexplained(connection) == 0
 
 
+def test_of_what_came_before_the_events_only_the_newest_page_tells(index: ServedIndex, catalog: Catalog):
+    """An old page shows a yanked release that was removed since: one uploaded anew under its version is not yanked."""
+    index.wheel("one", "1.0")
+    index.wheel("one", "2.0")
+    index.history.yank("one", "2.0")
+    with requests.get(f"{index.url}one/", headers={"Accept": JSON}, timeout=10) as response:
+        old = response.content
+    index.history.remove_release("one", "2.0")
+    crawl_full(index.crawler(catalog))
+    index.faults = lambda request: Response(old, media_type=JSON) if request.url.path == "/simple/one/" else None
+    assert crawl_full(index.crawler(catalog)).visits.gave_up == 1
+    index.faults = None
+    index.sdist("one", "2.0")
+    crawl_incremental(index.crawler(catalog))
+    assert live(catalog) == index.shown()
+    with catalog.read() as connection:
+        assert count_unexplained(connection) == 0
+
+
 def test_what_changed_without_an_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog):
     """What an earlier crawl saw at the same serial of the project stays true of the serials before."""
     gone = index.wheel("one", "1.0")
