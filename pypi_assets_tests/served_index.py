@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import requests
 from packaging.utils import canonicalize_name
 from sqlalchemy import select
 from starlette.requests import Request
@@ -26,6 +27,8 @@ from pypi_assets.index.client import IndexClient
 from pypi_assets.index.rate import RateLimit
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.builders import make_sdist, make_wheel
+
+JSON = "application/vnd.pypi.simple.v1+json"
 
 
 @dataclass
@@ -75,6 +78,18 @@ class ServedIndex:
             for release in project.visible_releases()
             for filename in release.files
         }
+
+    def page(self, project: str) -> bytes:
+        """The project's page in JSON as it is served now."""
+        with requests.get(f"{self.url}{project}/", headers={"Accept": JSON}, timeout=10) as response:
+            assert response.json()["name"] == project
+            return response.content
+
+    def serve_page(self, project: str, page: bytes) -> None:
+        """From now on `page` is served as the project's, and no other fault is left."""
+        self.faults = lambda request: (
+            Response(page, media_type=JSON) if request.url.path == f"/simple/{project}/" else None
+        )
 
     def client(self, **options: object) -> IndexClient:
         """A client without pauses, so that tests need not wait."""

@@ -11,7 +11,7 @@ from pypi_assets.catalog.ledger import XMLRPC
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.errors import PackageIndexError, TransientError
+from pypi_assets.index.errors import PackageIndexError, TransientError, asked_pause_s
 from pypi_assets.storage.store import Storage
 
 LONGEST_PAUSE_S = 600.0
@@ -94,5 +94,4 @@ class Crawler:
         if now >= deadline or attempts + 1 >= self.max_attempts:
             return None
         pause = min(self.retry_pause_s * 2.0 ** min(attempts, 20), LONGEST_PAUSE_S) * random.uniform(0.75, 1.25)
-        asked = (error.retry_after_s or 0.0) if isinstance(error, TransientError) else 0.0
-        return min(now + max(pause, asked), deadline)
+        return min(now + max(pause, asked_pause_s(error)), deadline)

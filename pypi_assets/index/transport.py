@@ -24,7 +24,14 @@ from urllib3.exceptions import HTTPError, LocationValueError, NameResolutionErro
 from pypi_assets.index.addresses import ForbiddenAddressError
 from pypi_assets.index.connections import Connections
 from pypi_assets.index.credentials import Credentials, Login, basic_authorization
-from pypi_assets.index.errors import GoneError, PackageIndexError, RefusedError, TooLargeError, TransientError
+from pypi_assets.index.errors import (
+    GoneError,
+    PackageIndexError,
+    RefusedError,
+    TooLargeError,
+    TransientError,
+    asked_pause_s,
+)
 from pypi_assets.index.rate import Rate
 from pypi_assets.index.urls import HostRule, redact, split_credentials
 
@@ -248,8 +255,7 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
 
 
 def _asked_pause_s(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome else None
-    return (error.retry_after_s or 0.0) if isinstance(error, TransientError) else 0.0
+    return asked_pause_s(state.outcome.exception() if state.outcome else None)
 
 
 @contextmanager

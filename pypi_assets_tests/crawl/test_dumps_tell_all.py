@@ -25,10 +25,9 @@ from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import ask_next_ranges, crawl_range, open_ranges
 from pypi_assets.crawl.retry import retry
 from pypi_assets_tests.crawl.test_exactness import changes, do
-from pypi_assets_tests.served_index import ServedIndex, live, served_index
+from pypi_assets_tests.served_index import JSON, ServedIndex, live, served_index
 
 Rows = dict[str, dict[str, object]]
-JSON = "application/vnd.pypi.simple.v1+json"
 
 steps = st.one_of(
     st.tuples(st.just("change"), changes),

@@ -1,12 +1,10 @@
 """Rule 4: every distribution and every visit has an outcome, and what fails keeps nobody else waiting."""
 
-import json
 import time
 import xmlrpc.client
 from dataclasses import replace
 
 import pytest
-import requests
 from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.answers import catalog_status
@@ -23,7 +21,7 @@ from pypi_assets.crawl.incremental import crawl_incremental, crawl_range
 from pypi_assets.crawl.reading import read_scope
 from pypi_assets.crawl.visiting import visit_scope
 from pypi_assets.index.errors import TransientError
-from pypi_assets_tests.served_index import ServedIndex, live, logged_changes, served_index
+from pypi_assets_tests.served_index import JSON, ServedIndex, live, logged_changes, served_index
 
 
 def fail(path: str, *, status: int = 503, times: int = 10**9):
@@ -164,14 +162,14 @@ def test_a_stale_page_is_retried_until_it_is_new_enough(index: ServedIndex, cata
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog, retry_deadline_s=60)
     crawl_full(crawler)
-    stale = _page_of(index, "one")
+    stale = index.page("one")
     index.wheel("one", "2.0")
     served = []
 
     def answer(request):
         if "/simple/one/" in request.url.path and len(served) < 3:
             served.append(request)
-            return Response(stale, media_type="application/vnd.pypi.simple.v1+json")
+            return Response(stale, media_type=JSON)
         return None
 
     index.faults = answer
@@ -185,14 +183,10 @@ def test_a_page_still_stale_at_the_deadline_is_judged_by_events_alone(index: Ser
     old = index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
-    stale = _page_of(index, "one")
+    stale = index.page("one")
     index.history.remove_file(old)
     index.wheel("one", "2.0")
-    index.faults = lambda request: (
-        Response(stale, media_type="application/vnd.pypi.simple.v1+json")
-        if "/simple/one/" in request.url.path
-        else None
-    )
+    index.serve_page("one", stale)
     [result] = crawl_incremental(crawler)
     assert result.visits.gave_up == 1
     assert live(catalog) == index.shown()
@@ -344,13 +338,6 @@ def replace_url(index: ServedIndex):
     other = ServedIndex.client(index)
     other.index_url = index.url.replace("127.0.0.1", "localhost")
     return other
-
-
-def _page_of(index: ServedIndex, project: str) -> bytes:
-    headers = {"Accept": "application/vnd.pypi.simple.v1+json"}
-    with requests.get(f"{index.url}{project}/", headers=headers, timeout=10) as response:
-        assert json.loads(response.content)["name"] == project
-        return response.content
 
 
 def _xmlrpc(value: object) -> str:

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-import requests
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.answers import catalog_status, count_unexplained
 from pypi_assets.catalog.database import Catalog
@@ -16,20 +15,13 @@ from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
 
-JSON = "application/vnd.pypi.simple.v1+json"
-
 
 def change_page(index: ServedIndex, project: str, **changes: object) -> None:
     """From now on the page of `project` shows its files with `changes`, at the serial it has; None hides a file."""
-    url = f"{index.url}{project}/"
-    with requests.get(url, headers={"Accept": JSON}, timeout=10) as response:
-        page = json.loads(response.content)
+    page = json.loads(index.page(project))
     changed = [(file, changes.get(file["filename"], {})) for file in page["files"]]
     page["files"] = [file | change for file, change in changed if change is not None]
-    body = json.dumps(page)
-    index.faults = lambda request: (
-        Response(body, media_type=JSON) if request.url.path == f"/simple/{project}/" else None
-    )
+    index.serve_page(project, json.dumps(page).encode())
 
 
 def dumped(catalog: Catalog) -> dict[str, dict[str, object]]:
@@ -60,13 +52,12 @@ def test_a_page_older_than_one_that_was_seen_tells_nothing_of_the_present(index:
     """Not even where no event between the two is stored, and it is all that comes until the deadline."""
     index.wheel("one", "1.0")
     index.wheel("one", "2.0")
-    with requests.get(f"{index.url}one/", headers={"Accept": JSON}, timeout=10) as response:
-        old = response.content
+    old = index.page("one")
     index.history.yank("one", "2.0")
     index.wheel("one", "3.0")
     crawl_full(index.crawler(catalog))
     before = live(catalog)
-    index.faults = lambda request: Response(old, media_type=JSON) if request.url.path == "/simple/one/" else None
+    index.serve_page("one", old)
     result = crawl_full(index.crawler(catalog))
     assert result.visits.gave_up == 1
     assert live(catalog) == before == index.shown()
@@ -79,11 +70,10 @@ def test_of_what_came_before_the_events_only_the_newest_page_tells(index: Served
     index.wheel("one", "1.0")
     index.wheel("one", "2.0")
     index.history.yank("one", "2.0")
-    with requests.get(f"{index.url}one/", headers={"Accept": JSON}, timeout=10) as response:
-        old = response.content
+    old = index.page("one")
     index.history.remove_release("one", "2.0")
     crawl_full(index.crawler(catalog))
-    index.faults = lambda request: Response(old, media_type=JSON) if request.url.path == "/simple/one/" else None
+    index.serve_page("one", old)
     assert crawl_full(index.crawler(catalog)).visits.gave_up == 1
     index.faults = None
     index.sdist("one", "2.0")
