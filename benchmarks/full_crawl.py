@@ -3,7 +3,7 @@
     python -m benchmarks.full_crawl [--files 2000] [--connections 8] [--rounds 3]
 
 Serves generated wheels from a devindex in a process of its own, on loopback. The first crawl notes what it asks for:
-each project page, and of each file every part. The bare loop asks the same client for the same, with as many
+each project page, and each file or every part of it. The bare loop asks the same client for the same, with as many
 connections, and does nothing with it. Crawls and bare loops take turns. Runs on Linux, which tells of each process
 how much processor time it took.
 """
@@ -65,25 +65,29 @@ class Turn:
 
 @dataclass(slots=True)
 class Asked:
-    """What a crawl asked its client for. A file is asked for its parts, for what lies beside it, or for all of it."""
+    """What a crawl asked its client for. Of a file that is opened, what it was then asked for."""
 
     projects: list[str] = field(default_factory=list)
-    parts: list[tuple[str, dict[str, Any], list[tuple[int, int] | None]]] = field(default_factory=list)
-    files: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    opened: list[tuple[str, dict[str, Any], list[Callable[[RangedFile], object]]]] = field(default_factory=list)
+    streamed: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
 
 class NotedFile(RangedFile):
     """A file that notes what it is asked for."""
 
-    noted: list[tuple[int, int] | None]
+    noted: list[Callable[[RangedFile], object]]
 
     def read_at(self, offset: int, size: int) -> bytes:
-        self.noted.append((offset, size))
-        return RangedFile.read_at(self, offset, size)
+        self.noted.append(lambda file: file.read_at(offset, size))
+        return super().read_at(offset, size)
 
     def sidecar(self) -> bytes | None:
-        self.noted.append(None)
-        return RangedFile.sidecar(self)
+        self.noted.append(RangedFile.sidecar)
+        return super().sidecar()
+
+    def whole(self) -> BinaryIO:
+        self.noted.append(lambda file: file.whole().read())
+        return super().whole()
 
 
 class NotingClient(IndexClient):
@@ -98,11 +102,11 @@ class NotingClient(IndexClient):
     def open_ranges(self, url: str, **promised: Any) -> RangedFile:
         file = NotedFile(self._transport, url, **promised)
         file.noted = []
-        self.asked.parts.append((url, promised, file.noted))
+        self.asked.opened.append((url, promised, file.noted))
         return file
 
     def stream_file(self, url: str, consume: Callable[[BinaryIO], Any], **promised: Any) -> tuple[Any, FetchedBytes]:
-        self.asked.files.append((url, promised))
+        self.asked.streamed.append((url, promised))
         return super().stream_file(url, consume, **promised)
 
 
@@ -160,21 +164,21 @@ def crawl(settings: Settings, kind: type[IndexClient], asked: Asked) -> Catalog:
 def bare_loop(settings: Settings, catalog: Catalog, asked: Asked) -> list[FetchedBytes]:
     """Asks for all that a crawl has asked for, and does nothing with it; returns what the files took."""
 
-    def parts(what: tuple[str, dict[str, Any], list[tuple[int, int] | None]]) -> FetchedBytes:
+    def opened(what: tuple[str, dict[str, Any], list[Callable[[RangedFile], object]]]) -> FetchedBytes:
         url, promised, noted = what
         with client.open_ranges(url, **promised) as file:
-            for part in noted:
-                file.sidecar() if part is None else file.read_at(*part)
+            for ask in noted:
+                ask(file)
             return file.fetched
 
-    def whole(what: tuple[str, dict[str, Any]]) -> FetchedBytes:
+    def streamed(what: tuple[str, dict[str, Any]]) -> FetchedBytes:
         return client.fetch_file(what[0], io.BytesIO(), **what[1])
 
     with client_for(settings, catalog, IndexClient) as client, ThreadPoolExecutor(settings.max_connections) as pool:
         client.listing()
         for _ in pool.map(client.project_page, asked.projects):
             pass
-        return [*pool.map(parts, asked.parts), *pool.map(whole, asked.files)]
+        return [*pool.map(opened, asked.opened), *pool.map(streamed, asked.streamed)]
 
 
 def take_turns(settings: Settings, kind: type[IndexClient], asked: Asked, server: int) -> Turn:

@@ -3,7 +3,7 @@
 It stands in for the client of an index: what a crawl asks of one, it answers at once, without HTTP and without bytes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -18,7 +18,7 @@ from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.models import DistributionRecord
-from pypi_assets.distributions.workers import FinishedReading
+from pypi_assets.distributions.workers import FinishedReading, WholeFile
 from pypi_assets.index.errors import GoneError, TransientError
 from pypi_assets.index.models import ChangelogEvent, FetchedBytes, IndexFile, ListedProject, ProjectPage
 
@@ -176,13 +176,21 @@ class ModelIndex:
 class _Ranges:
     fetched: FetchedBytes = field(default_factory=lambda: FetchedBytes(0, 1, 0.0))
 
+    def whole(self) -> BinaryIO:
+        return BytesIO()
+
 
 class ModelReaders:
     """Readers that tell by the filename alone what is in a file."""
 
     limits = Limits()
 
-    def read(self, _source: object, filename: str, *, project: str | None, extract_first: bool) -> FinishedReading:
+    def read_together(self, files: Sequence[WholeFile]) -> list[FinishedReading]:
+        return [self.read(None, file.filename, project=file.project) for file in files]
+
+    def read(
+        self, _source: object, filename: str, *, project: str | None, extract_first: bool = False
+    ) -> FinishedReading:
         parts = parse_filename(filename, project)
         record = DistributionRecord(
             filename,
@@ -197,7 +205,8 @@ class ModelReaders:
 
 def _stored_file(filename: str) -> StoredFile:
     digest = filename.encode().hex().ljust(64, "0")[-64:]
-    return StoredFile(filename, "sdist", "source", 1, digest, digest[:32], digest, None, None, AT)
+    size = 1 if filename.endswith(".whl") else 100_000
+    return StoredFile(filename, "sdist", "source", size, digest, digest[:32], digest, None, None, AT)
 
 
 def _index_file(file: StoredFile, *, yanked: bool) -> IndexFile:

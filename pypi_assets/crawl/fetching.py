@@ -1,14 +1,17 @@
-"""Fetches one distribution as sparingly as its kind allows, and has it read: what comes of it is a FinishedRead.
+"""Fetches distributions as sparingly as their kinds allow, and has them read: what comes of each is a FinishedRead.
 
-Zips are read in parts, everything else as it comes. Parts have no hash of their own: where they show a broken file, it
-is read again from the whole, whose hash is checked.
+Small files are fetched whole, and some are read together. Of the others, zips are read in parts, everything else as it
+comes. Parts have no hash of their own: where they show a broken file, it is read again from the whole, whose hash is
+checked.
 """
 
+import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar, cast
 
 from pypi_assets.catalog.claims import WORKER_DIED
 from pypi_assets.catalog.read_queue import PendingRead
@@ -17,86 +20,128 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.models import (
     READABLE_KINDS,
-    DistributionKind,
     DistributionRecord,
     ErrorKind,
-    FilenameParts,
     ReadError,
 )
 from pypi_assets.distributions.sources import MismatchError, RangeSource
-from pypi_assets.distributions.workers import FinishedReading
+from pypi_assets.distributions.workers import FinishedReading, WholeFile
+from pypi_assets.distributions.zips import WHOLE_FILE_BYTES
 from pypi_assets.index.errors import ContentError, GoneError, PackageIndexError, TooLargeError, TransientError
+from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import FetchedBytes
 
+_T = TypeVar("_T")
 _NOTHING_FETCHED = FetchedBytes(0, 0, 0.0)
 _TOLD_BY_BYTES = frozenset({ErrorKind.CORRUPT_ARCHIVE, ErrorKind.NO_METADATA, ErrorKind.BAD_METADATA})
 """What can be wrong with parts that came wrong."""
+_TOGETHER = 8
+"""How many small files are read together at most: more save little, and a slow one keeps those after it waiting."""
 
 
-def fetch_and_read(crawler: Crawler, read: PendingRead) -> FinishedRead:
-    """What came of one attempt at a distribution. Raises only what says nothing about the file."""
-    started_at = crawler.catalog.clock()
-    if read.attempts >= crawler.max_attempts:
-        text = f"no attempt is left: of {read.attempts}, the last ones ended with their worker"
-        return FinishedRead(read.distribution_id, Outcome.GAVE_UP, error_kind=WORKER_DIED, error_text=text)
-    return replace(_fetch_and_read(crawler, read), started_at=started_at)
+def in_bundles(crawler: Crawler, reads: Sequence[PendingRead]) -> list[list[PendingRead]]:
+    """`reads` as threads are to do them: some small files together, within a connection's share, all others alone."""
+    small = [read for read in reads if _is_small(crawler, read)]
+    alone = [[read] for read in reads if not _is_small(crawler, read)]
+    most = max(1, min(_TOGETHER, -(-len(small) // crawler.connections)))
+    return alone + [small[start : start + most] for start in range(0, len(small), most)]
 
 
-def _fetch_and_read(crawler: Crawler, read: PendingRead) -> FinishedRead:
-    parts = parse_filename(read.filename, read.project)
-    if parts.kind not in READABLE_KINDS:
-        error = ReadError(ErrorKind.UNSUPPORTED_KIND, f"files of kind {parts.kind} are not read")
-        record = DistributionRecord(read.filename, parts.kind, parts.project, parts.version, error=error)
-        return FinishedRead(read.distribution_id, Outcome.UNSUPPORTED, record)
-    attempt = _Attempt(crawler, read)
+def fetch_and_read(crawler: Crawler, bundle: Sequence[PendingRead]) -> list[FinishedRead]:
+    """What came of one attempt at each distribution of a bundle. Raises only what says nothing about the files.
+
+    Small files are fetched one after another, and then read together.
+    """
+    attempts = [_Attempt(crawler, read) for read in bundle]
+    at_hand = [(attempt, file) for attempt in attempts if (file := attempt.begin()) is not None]
     started = time.monotonic()
-    try:
-        reading = attempt.read(parts)
-        if reading.died:  # maybe in this file's stead: who kills for want of memory takes whichever process is largest
-            reading = attempt.read(parts, extract_first=True)
-    except PackageIndexError as error:
-        return _failed(crawler, read, error, attempt.fetched, time.monotonic() - started)
-    return FinishedRead(
-        read.distribution_id,
-        record_outcome(reading.record),
-        reading.record,
-        extract=reading.extract,
-        bytes_fetched=attempt.fetched.bytes,
-        requests=attempt.fetched.requests,
-        seconds=time.monotonic() - started,
-    )
+    readings = crawler.readers.read_together([file for _, file in at_hand])
+    seconds = time.monotonic() - started
+    for (attempt, _), reading in zip(at_hand, readings, strict=True):
+        attempt.take(reading, seconds / len(at_hand))
+    return [attempt.finished() for attempt in attempts]
 
 
-def _is_zip(parts: FilenameParts) -> bool:
-    return parts.kind != DistributionKind.SDIST or parts.filename.lower().endswith(".zip")
+def _is_small(crawler: Crawler, read: PendingRead) -> bool:
+    """Whether the file is fetched whole in any case, and takes little memory."""
+    return read.size is not None and read.size <= min(WHOLE_FILE_BYTES, crawler.readers.limits.max_file_bytes)
 
 
 class _Attempt:
-    """One attempt at a distribution; `fetched` is what all its readings took until now, also where one fails."""
+    """One attempt at a distribution. What it took is counted over all its readings, also where one fails."""
 
     def __init__(self, crawler: Crawler, read: PendingRead) -> None:
         self._crawler = crawler
         self._pending = read
-        self.fetched = _NOTHING_FETCHED
+        self._file: WholeFile | None = None
+        self._result = _without_fetching(crawler, read)
+        self._started_at: float | None = None
+        self._fetched = _NOTHING_FETCHED
+        self._seconds = 0.0
 
-    def read(self, parts: FilenameParts, *, extract_first: bool = False) -> FinishedReading:
-        """Has the file read from its start, as its kind and size allow."""
+    def begin(self) -> WholeFile | None:
+        """Fetches a small file, whose reading is to be taken; has any other one read."""
+        if self._result is None:
+            self._started_at = self._crawler.catalog.clock()
+            with self._underway():
+                if _is_small(self._crawler, self._pending):
+                    self._file = _twice(self._fetch)
+                else:
+                    self._conclude(self._read())
+        return self._file
+
+    def take(self, reading: FinishedReading, seconds: float) -> None:
+        """Takes what came of the small file, and the time that it took."""
+        self._seconds += seconds
+        with self._underway():
+            self._conclude(reading)
+
+    def finished(self) -> FinishedRead:
+        """What came of it all."""
+        if self._result is None:
+            raise RuntimeError("what came of the small file is to be taken first")
+        return replace(
+            self._result,
+            started_at=self._result.started_at or self._started_at,
+            bytes_fetched=self._fetched.bytes,
+            requests=self._fetched.requests,
+            seconds=self._seconds,
+        )
+
+    @contextmanager
+    def _underway(self) -> Iterator[None]:
+        started = time.monotonic()
         try:
-            return self._read_once(parts, extract_first)
-        except ContentError:  # maybe spoiled on the way: wrong content is believed once it comes a second time
-            return self._read_once(parts, extract_first)
+            yield
+        except PackageIndexError as error:
+            self._result = _failed(self._crawler, self._pending, error)
+        finally:
+            self._seconds += time.monotonic() - started
 
-    def _read_once(self, parts: FilenameParts, extract_first: bool) -> FinishedReading:
-        pending = self._pending
+    def _conclude(self, reading: FinishedReading) -> None:
+        if reading.died:  # maybe in this file's stead: who kills for want of memory takes whichever process is largest
+            reading = self._read(extract_first=True)
+        self._result = FinishedRead(
+            self._pending.distribution_id, record_outcome(reading.record), reading.record, extract=reading.extract
+        )
+
+    def _read(self, *, extract_first: bool = False) -> FinishedReading:
+        """Has the file read from its start, as its kind and size allow."""
         have_read = partial(
             self._crawler.readers.read,
-            filename=pending.filename,
-            project=pending.project,
+            filename=self._pending.filename,
+            project=self._pending.project,
             extract_first=extract_first,
         )
-        if pending.size is not None and _is_zip(parts):
-            return self._read_in_parts(have_read, pending.size)
-        return self._read_whole(have_read)
+        if self._file is not None:
+            return have_read(io.BytesIO(self._file.content))
+        if self._pending.size is not None and _is_zip(self._pending.filename):
+            return _twice(lambda: self._read_in_parts(have_read))
+        return _twice(lambda: self._read_whole(have_read))
+
+    def _fetch(self) -> WholeFile:
+        with self._opened() as file:
+            return WholeFile(self._pending.filename, self._pending.project, file.whole().read())
 
     def _read_whole(self, have_read: Callable[[BinaryIO], FinishedReading]) -> FinishedReading:
         """Has the file read as it comes."""
@@ -111,40 +156,67 @@ class _Attempt:
         self._count(fetched)
         return reading
 
-    def _read_in_parts(
-        self, have_read: Callable[[BinaryIO | RangeSource], FinishedReading], size: int
-    ) -> FinishedReading:
-        """Has a zip of `size` bytes read where its directory and its metadata lie."""
+    def _read_in_parts(self, have_read: Callable[[BinaryIO | RangeSource], FinishedReading]) -> FinishedReading:
+        """Has a zip read where its directory and its metadata lie."""
+        with self._opened() as file:
+            try:
+                reading = have_read(file)
+            except MismatchError:
+                reading = None
+            if reading is None or (reading.record.error and reading.record.error.kind in _TOLD_BY_BYTES):
+                reading = have_read(file.whole())
+        return reading
+
+    @contextmanager
+    def _opened(self) -> Iterator[RangedFile]:
+        """The file, whose size is known."""
         pending, crawler = self._pending, self._crawler
         with crawler.index.open_ranges(
             pending.url,
             sha256=pending.sha256,
-            size=size,
+            size=cast("int", pending.size),
             max_bytes=crawler.readers.limits.max_file_bytes,
             metadata_sha256=pending.core_metadata_sha256,
             has_sidecar=pending.core_metadata,
         ) as file:
             try:
-                try:
-                    reading = have_read(file)
-                except MismatchError:
-                    reading = None
-                if reading is None or (reading.record.error and reading.record.error.kind in _TOLD_BY_BYTES):
-                    reading = have_read(file.whole())
+                yield file
             finally:
                 self._count(file.fetched)
-        return reading
 
     def _count(self, fetched: FetchedBytes) -> None:
-        before = self.fetched
-        self.fetched = FetchedBytes(
+        before = self._fetched
+        self._fetched = FetchedBytes(
             before.bytes + fetched.bytes, before.requests + fetched.requests, before.seconds + fetched.seconds
         )
 
 
-def _failed(
-    crawler: Crawler, read: PendingRead, error: PackageIndexError, fetched: FetchedBytes, seconds: float
-) -> FinishedRead:
+def _twice(fetch: Callable[[], _T]) -> _T:
+    """What `fetch` gives. It may be spoiled on the way: wrong content is believed once it comes a second time."""
+    try:
+        return fetch()
+    except ContentError:
+        return fetch()
+
+
+def _without_fetching(crawler: Crawler, read: PendingRead) -> FinishedRead | None:
+    """What becomes of a distribution that is not to be fetched; None of any other."""
+    if read.attempts >= crawler.max_attempts:
+        text = f"no attempt is left: of {read.attempts}, the last ones ended with their worker"
+        return FinishedRead(read.distribution_id, Outcome.GAVE_UP, error_kind=WORKER_DIED, error_text=text)
+    parts = parse_filename(read.filename, read.project)
+    if parts.kind not in READABLE_KINDS:
+        error = ReadError(ErrorKind.UNSUPPORTED_KIND, f"files of kind {parts.kind} are not read")
+        record = DistributionRecord(read.filename, parts.kind, parts.project, parts.version, error=error)
+        return FinishedRead(read.distribution_id, Outcome.UNSUPPORTED, record, started_at=crawler.catalog.clock())
+    return None
+
+
+def _is_zip(filename: str) -> bool:
+    return filename.lower().endswith((".whl", ".egg", ".zip"))
+
+
+def _failed(crawler: Crawler, read: PendingRead, error: PackageIndexError) -> FinishedRead:
     outcome, kind, due_at = Outcome.ERROR, "refused", 0.0
     if isinstance(error, GoneError) and not read.is_live:
         outcome, kind = Outcome.VANISHED, "gone"
@@ -162,7 +234,4 @@ def _failed(
         error_kind=kind,
         error_text=str(error),
         due_at=due_at,
-        bytes_fetched=fetched.bytes,
-        requests=fetched.requests,
-        seconds=seconds,
     )

@@ -15,7 +15,7 @@ from pypi_assets.catalog.read_queue import (
 )
 from pypi_assets.catalog.reads import FinishedRead, Outcome
 from pypi_assets.crawl.crawler import Crawler, Progress
-from pypi_assets.crawl.fetching import fetch_and_read
+from pypi_assets.crawl.fetching import fetch_and_read, in_bundles
 from pypi_assets.crawl.packs import PackedExtract, make_pack, pack_path
 from pypi_assets.crawl.working import Pace, claiming, work_off
 from pypi_assets.storage.store import Storage
@@ -106,7 +106,7 @@ class _Reading:
         self._report()
         return bool(pending)
 
-    def claim(self, limit: int) -> list[PendingRead]:
+    def claim(self, limit: int) -> list[list[PendingRead]]:
         claimed: list[PendingRead] = []
         now = self._catalog.clock()
         for group in list(self._groups):
@@ -118,10 +118,10 @@ class _Reading:
                 break
             if not free:
                 self._look_again(group)
-        return claimed
+        return in_bundles(self._crawler, claimed)
 
-    def do(self, read: PendingRead) -> FinishedRead:
-        return fetch_and_read(self._crawler, read)
+    def do(self, bundle: Sequence[PendingRead]) -> list[FinishedRead]:
+        return fetch_and_read(self._crawler, bundle)
 
     def is_enough(self, done: Sequence[tuple[PendingRead, FinishedRead]]) -> bool:
         return (

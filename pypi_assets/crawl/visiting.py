@@ -49,10 +49,10 @@ class _Visiting:
         self._lost = 0
         self._counting = Pace()
 
-    def claim(self, limit: int) -> list[tuple[VisitTask, int]]:
+    def claim(self, limit: int) -> list[list[tuple[VisitTask, int]]]:
         now = self._catalog.clock()
 
-        def begin(connection: Connection) -> list[tuple[VisitTask, int]]:
+        def begin(connection: Connection) -> list[list[tuple[VisitTask, int]]]:
             tasks = claim_visits(
                 connection,
                 self._scope,
@@ -65,20 +65,12 @@ class _Visiting:
             ids = begin_visits(
                 connection, [task.project.id for task in tasks], visit_kind(self._scope), self._scope, now
             )
-            return [(task, ids[task.project.id]) for task in tasks]
+            return [[(task, ids[task.project.id])] for task in tasks]
 
         return self._catalog.transact(begin)
 
-    def do(self, item: tuple[VisitTask, int]) -> _Answer:
-        task, _ = item
-        index = self._crawler.index
-        if task.attempts >= self._crawler.max_attempts:
-            text = f"no attempt is left: of {task.attempts}, the last ones ended with their worker"
-            return RefusedError(text, index.index_url)
-        try:
-            return index.project_page(task.project.normalized)
-        except PackageIndexError as error:
-            return error
+    def do(self, bundle: Sequence[tuple[VisitTask, int]]) -> list[_Answer]:
+        return [self._ask(task) for task, _ in bundle]
 
     def is_enough(self, done: Sequence[tuple[tuple[VisitTask, int], _Answer]]) -> bool:
         return bool(done)
@@ -92,6 +84,16 @@ class _Visiting:
     def ready_at(self) -> float | None:
         with self._catalog.read() as connection:
             return visits_ready_at(connection, self._scope, self._shards)
+
+    def _ask(self, task: VisitTask) -> _Answer:
+        index = self._crawler.index
+        if task.attempts >= self._crawler.max_attempts:
+            text = f"no attempt is left: of {task.attempts}, the last ones ended with their worker"
+            return RefusedError(text, index.index_url)
+        try:
+            return index.project_page(task.project.normalized)
+        except PackageIndexError as error:
+            return error
 
     def progress(self) -> ScopeProgress:
         """How the visits stand, for all to hear."""

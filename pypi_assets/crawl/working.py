@@ -32,11 +32,11 @@ _Result = TypeVar("_Result")
 class Work(Protocol[_Item, _Result]):
     """A queue of items, what is done with each, and what becomes of that. Only `do` runs in threads."""
 
-    def claim(self, limit: int) -> Sequence[_Item]:
-        """Up to `limit` items for this worker alone; none where nothing is due that is free."""
+    def claim(self, limit: int) -> Sequence[Sequence[_Item]]:
+        """Up to `limit` items for this worker alone, in bundles; none where nothing is due that is free."""
 
-    def do(self, item: _Item) -> _Result:
-        """What costs time without the catalog."""
+    def do(self, bundle: Sequence[_Item]) -> Sequence[_Result]:
+        """What costs time without the catalog: one thread does it with the items of a bundle, in their order."""
 
     def store(self, done: Sequence[tuple[_Item, _Result]]) -> None:
         """Gives what was done its outcome in the catalog."""
@@ -105,17 +105,18 @@ def work_off(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = F
 
     With `only_due` it waits for nothing: it ends once none of what is left is due and free.
     """
-    flight: dict[Future[_Result], _Item] = {}
+    flight: dict[Future[Sequence[_Result]], Sequence[_Item]] = {}
     done: list[tuple[_Item, _Result]] = []
     nap_s = _FIRST_NAP_S
     with ThreadPoolExecutor(crawler.connections, thread_name_prefix="crawl") as pool:
         try:
             while True:
-                free = crawler.in_flight - len(flight)
+                free = crawler.in_flight - sum(map(len, flight.values()))
                 if not flight or free * 4 >= crawler.in_flight:
-                    flight |= {pool.submit(work.do, item): item for item in work.claim(free)}
+                    flight |= {pool.submit(work.do, bundle): bundle for bundle in work.claim(free)}
                 finished = wait(flight, timeout=_GATHER_S).done
-                done += [(flight.pop(future), future.result()) for future in finished]
+                for future in finished:
+                    done += zip(flight.pop(future), future.result(), strict=True)
                 if done and (not flight or work.is_enough(done)):
                     work.store(done)
                     done = []

@@ -7,13 +7,14 @@ msgpack of known types, since a hostile file may get the better of a decompresso
 
 import faulthandler
 import gc
+import io
 import math
 import resource
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,8 +36,18 @@ MAX_MESSAGE_BYTES = 256 * MIB
 _LENGTH_BYTES = 4
 
 Received = TypeVar("Received")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 Size = Annotated[int, msgspec.Meta(ge=0, le=MAX_MESSAGE_BYTES)]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    """A distribution whose bytes are at hand."""
+
+    filename: str
+    project: str | None
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,13 @@ class ReadJob(Message, frozen=True):
     size: int | None = None
     metadata_sha256: str | None = None
     end: bytes = b""
+
+
+class ReadAllJob(Message, frozen=True):
+    """To the reader: read these files, and send what comes of those that take `together_s` seconds together."""
+
+    files: list[WholeFile]
+    together_s: float
 
 
 class JudgeJob(Message, frozen=True):
@@ -139,6 +157,19 @@ class Failed(Message, frozen=True):
     is_last: bool
 
 
+class Read(Message, frozen=True):
+    """Of a file of a ReadAllJob: the record, and the extract that it was made of."""
+
+    record: DistributionRecord
+    extract: bytes
+
+
+class AllRead(Message, frozen=True):
+    """From the reader: what came of the next files of a ReadAllJob."""
+
+    results: Annotated[list[Read | Failed], msgspec.Meta(min_length=1)]
+
+
 class Judged(Message, frozen=True):
     """From the reader: what came of the next extracts of a JudgeJob; None where the record is the one of the digest."""
 
@@ -162,7 +193,7 @@ class Abandoned(Message, frozen=True):
     """From the reader: the job was abandoned, the next may come."""
 
 
-ToReader = Setup | ReadJob | JudgeJob | Data | Abandon
+ToReader = Setup | ReadJob | ReadAllJob | JudgeJob | Data | Abandon
 FromReader = (
     Ready
     | NextBytes
@@ -170,6 +201,7 @@ FromReader = (
     | Sidecar
     | Extracted
     | Finished
+    | AllRead
     | Judged
     | Failed
     | Mismatch
@@ -312,20 +344,34 @@ def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Non
             raise SystemExit
 
 
-def _serve_judge(channel: Channel[ToReader], job: JudgeJob, processor_seconds: float) -> None:
-    results: list[DistributionRecord | Failed | None] = []
-    for number, stored in enumerate(job.extracts, 1):
+def _serve_each(
+    items: Sequence[Item],
+    work: Callable[[Item], Result],
+    send: Callable[[list[Result | Failed]], None],
+    *,
+    together_s: float,
+    processor_seconds: float,
+) -> None:
+    """Sends what comes of each of `items`, of some at a time, which may take `processor_seconds` more together."""
+    results: list[Result | Failed] = []
+    for number, item in enumerate(items, 1):
         if not results:
             _limit_processor_time(processor_seconds)
             sent_at = time.monotonic()
-        result = _attempt(partial(_judge, stored))
+        result = _attempt(partial(work, item))
         results.append(result)
         is_last = isinstance(result, Failed) and result.is_last
-        if is_last or number == len(job.extracts) or time.monotonic() - sent_at >= job.together_s:
-            channel.send(Judged(results))
+        if is_last or number == len(items) or time.monotonic() - sent_at >= together_s:
+            send(results)
             results = []
         if is_last:
             raise SystemExit
+
+
+def _read_whole(limits: Limits, file: WholeFile) -> Read:
+    extract = read_extract(io.BytesIO(file.content), file.filename, project=file.project, limits=limits)
+    condense(extract)
+    return Read(make_record(extract, file.filename, project=file.project), encode_extract(extract))
 
 
 def _judge(stored: StoredExtract) -> DistributionRecord | None:
@@ -375,8 +421,22 @@ def _serve(channel: Channel[ToReader]) -> None:
             case ReadJob() as job:
                 _limit_processor_time(setup.processor_seconds)
                 _serve_read(channel, job, setup.limits)
-            case JudgeJob() as job:
-                _serve_judge(channel, job, setup.processor_seconds)
+            case ReadAllJob(files=files, together_s=together_s):
+                _serve_each(
+                    files,
+                    partial(_read_whole, setup.limits),
+                    lambda results: channel.send(AllRead(results)),
+                    together_s=together_s,
+                    processor_seconds=setup.processor_seconds,
+                )
+            case JudgeJob(extracts=extracts, together_s=together_s):
+                _serve_each(
+                    extracts,
+                    _judge,
+                    lambda results: channel.send(Judged(results)),
+                    together_s=together_s,
+                    processor_seconds=setup.processor_seconds,
+                )
             case message:
                 raise TypeError(f"{message!r:.100} instead of a job")
 

@@ -5,6 +5,7 @@ thread that calls, and handed over as the reader asks for them: the reader itsel
 """
 
 import contextlib
+import io
 import os
 import signal
 import socket
@@ -14,9 +15,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, Self, TypeVar, cast
 
 import msgspec
 
@@ -29,6 +31,7 @@ from pypi_assets.distributions.sources import FileSource, MismatchError, RangeSo
 from pypi_assets.distributions.worker_process import (
     Abandon,
     Abandoned,
+    AllRead,
     BytesAt,
     Channel,
     Data,
@@ -42,15 +45,18 @@ from pypi_assets.distributions.worker_process import (
     Message,
     Mismatch,
     NextBytes,
+    Read,
+    ReadAllJob,
     ReadJob,
     Ready,
     Setup,
     Sidecar,
     StoredExtract,
+    WholeFile,
 )
 from pypi_assets.distributions.zips import first_read_at
 
-__all__ = ["FinishedReading", "ReaderFailure", "ReaderPool", "ReaderStartError", "StoredExtract"]
+__all__ = ["FinishedReading", "ReaderFailure", "ReaderPool", "ReaderStartError", "StoredExtract", "WholeFile"]
 
 READER_PROGRAM = "pypi_assets.distributions.worker_process"
 MEMORY_BYTES = 1024 * MIB
@@ -63,6 +69,7 @@ PATIENCE_S = 0.1
 """How long a call waits for a reader that is at work before it starts another, which costs as much."""
 TOGETHER_S = 0.1
 """How long a reader may make records before it sends them together."""
+_Answer = TypeVar("_Answer", AllRead, Judged)
 _INHERITED = ("DYLD_", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TEMP", "TMP")
 
 
@@ -175,6 +182,24 @@ class ReaderPool:
             except SourceError as error:
                 raise error.error from None
 
+    def read_together(self, files: Sequence[WholeFile]) -> list[FinishedReading]:
+        """What `read` gives of each file, in their order, in one exchange with one process: small ones cost less so.
+
+        Those that fail a reader, or that it leaves unread when it dies, are read anew, each alone. Raises as `read`.
+        """
+        if not files:
+            return []
+        results: list[Read | Failed] = []
+        with self._borrowed() as worker, contextlib.suppress(_ReaderDiedError):
+            for answer in worker.answers(ReadAllJob(list(files), TOGETHER_S), len(files), AllRead):
+                results += answer.results
+        return [
+            FinishedReading(result.record, result.extract)
+            if isinstance(result, Read)
+            else self.read(io.BytesIO(file.content), file.filename, project=file.project)
+            for file, result in zip_longest(files, results)
+        ]
+
     def judge(self, extracts: Sequence[StoredExtract]) -> list[DistributionRecord | ReaderFailure | None]:
         """The record of each extract, in their order, as `make_record` makes it; None where its digest tells the same.
 
@@ -187,19 +212,12 @@ class ReaderPool:
         while len(records) < len(extracts):
             with self._borrowed() as worker:
                 try:
-                    worker.start_job(JudgeJob(list(extracts[len(records) :]), together_s))
-                    while worker.has_job:
-                        message = worker.receive()
-                        if not isinstance(message, Judged) or len(records) + len(message.results) > len(extracts):
-                            raise worker.misbehaved(message)
+                    left = list(extracts[len(records) :])
+                    for answer in worker.answers(JudgeJob(left, together_s), len(left), Judged):
                         records += [
                             ReaderFailure(result.kind, result.text) if isinstance(result, Failed) else result
-                            for result in message.results
+                            for result in answer.results
                         ]
-                        last = message.results[-1]
-                        is_last = isinstance(last, Failed) and last.is_last
-                        if is_last or len(records) == len(extracts):
-                            worker.finish_job(is_last=is_last)
                 except _ReaderDiedError as died:
                     if together_s == 0:
                         records.append(ReaderFailure(died.kind, died.text))
@@ -312,7 +330,21 @@ class _Worker:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def start_job(self, job: ReadJob | JudgeJob) -> None:
+    def answers(self, job: ReadAllJob | JudgeJob, count: int, kind: type[_Answer]) -> Iterator[_Answer]:
+        """What comes of the `count` items of `job`, as it comes; of fewer where the reader has to end."""
+        self.start_job(job)
+        while self.has_job:
+            message = self.receive()
+            if not isinstance(message, kind) or len(message.results) > count:
+                raise self.misbehaved(message)
+            count -= len(message.results)
+            last = message.results[-1]
+            is_last = isinstance(last, Failed) and last.is_last
+            if is_last or not count:
+                self.finish_job(is_last=is_last)
+            yield message
+
+    def start_job(self, job: ReadJob | ReadAllJob | JudgeJob) -> None:
         self.has_job = True
         self.send(job)
 

@@ -4,13 +4,16 @@ import random
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.lists import StoredLists
-from pypi_assets.catalog.tables import distribution_data, distributions
+from pypi_assets.catalog.read_queue import PendingRead
+from pypi_assets.catalog.tables import distribution_data, distributions, read_queue
+from pypi_assets.crawl import fetching
+from pypi_assets.crawl.fetching import in_bundles
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.distributions import workers
@@ -70,6 +73,78 @@ def test_a_small_wheel_is_fetched_whole_at_once(index: ServedIndex, catalog: Cat
     crawl_full(index.crawler(catalog))
     data = read_data(catalog, filename)
     assert (data.requests, data.bytes_fetched) == (1, data.size)
+
+
+def test_what_fails_one_of_several_small_files_costs_no_other(
+    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    monkeypatch.setattr(fetching, "_TOGETHER", 100)
+    expected = {
+        index.wheel("first", "1.0"): ("data", None),
+        index.wheel("gone", "1.0"): ("gave up", "gone"),
+        index.sdist("second", "1.0"): ("data", None),
+        index.wheel("busy", "1.0"): ("gave up", "transient"),
+        index.wheel("forbidden", "1.0"): ("error", "refused"),
+        index.wheel("spoiled", "1.0"): ("error", "wrong content"),
+        index.raw("broken-1.0-py3-none-any.whl", b"no zip"): ("error", "corrupt archive"),
+        index.raw("program-1.0.win32.exe", b"MZ"): ("unsupported", "unsupported kind"),
+        index.wheel("crash", "1.0"): ("error", "reader failure"),
+        index.sdist("late_crash", "1.0"): ("error", "reader failure"),
+        index.sdist("raise", "1.0"): ("error", "reader failure"),
+        index.wheel("last", "1.0"): ("data", None),
+    }
+    wrong = {"gone": (404, b""), "busy": (503, b""), "forbidden": (403, b""), "spoiled": (200, b"else")}
+
+    def answer(request: Request) -> Response | None:
+        status, content = wrong.get(request.url.path.rpartition("/")[2].partition("-")[0], (0, b""))
+        return Response(content, status) if status else None
+
+    asked = counted(index, answer)
+    with ReaderPool(Limits(), size=1) as readers:
+        together = []
+        read_together = readers.read_together
+        monkeypatch.setattr(readers, "read_together", lambda files: together.append(len(files)) or read_together(files))
+        crawl_full(index.crawler(catalog, readers=readers, connections=1, retry_deadline_s=0))
+    assert together == [7]
+    for filename, outcome in expected.items():
+        data = read_data(catalog, filename)
+        assert (data.outcome, data.error_kind) == outcome, filename
+        assert data.requests == sum(path.endswith(filename) for path in asked), filename
+        is_kept = outcome[1] in {None, "corrupt archive"} or filename.startswith("late_crash")
+        assert (data.pack_id is not None) == is_kept, filename
+
+
+@pytest.mark.parametrize(("count", "together"), [(0, 0), (1, 1), (4, 1), (5, 2), (31, 8), (32, 8), (33, 8), (99, 8)])
+def test_each_connection_has_its_share_of_the_small_files(
+    index: ServedIndex, catalog: Catalog, count: int, together: int
+):
+    def pending(number: int, size: int | None) -> PendingRead:
+        return PendingRead(number, "demo", f"demo-{number}.zip", "", None, size, 0, None, 0, True, False, None)
+
+    large = [pending(number, size) for number, size in enumerate((None, 32_769, 10**9))]
+    small = [pending(number, 32_768) for number in range(1000, 1000 + count)]
+    bundles = in_bundles(index.crawler(catalog, connections=4), [*small, *large])
+    assert bundles[:3] == [[read] for read in large]
+    assert [read for bundle in bundles[3:] for read in bundle] == small
+    assert {len(bundle) for bundle in bundles[3:-1]} <= {together}
+    assert len(bundles[-1]) <= max(together, 1)
+
+
+def test_no_more_is_claimed_at_once_than_told(index: ServedIndex, catalog: Catalog):
+    for number in range(12):
+        index.wheel(f"small{number}", "1.0")
+        index.sdist(f"large{number % 3}", f"{number}.0", files={"large.py": ""} | PADDING)
+    claimed = []
+
+    def count(_: Request) -> None:
+        with catalog.read() as connection:
+            claimed.append(connection.scalar(select(func.count()).where(read_queue.c.claimed_by.is_not(None))))
+
+    index.faults = count
+    result = crawl_full(index.crawler(catalog, in_flight=7, connections=2))
+    assert result.reads.data == 24
+    assert max(claimed) == 7
 
 
 @pytest.mark.parametrize(("times", "outcome"), [(1, "data"), (2, "error")])
@@ -143,9 +218,14 @@ def test_no_sidecar_or_a_wrong_one_loses_nothing(index: ServedIndex, catalog: Ca
     assert data.bytes_fetched < data.size // 2
 
 
-def test_a_reader_that_dies_costs_its_file_alone(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_reader_that_dies_costs_its_file_alone(
+    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, is_small: bool
+):
     monkeypatch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
-    good, bad = index.sdist("good", "1.0"), index.sdist("crash", "1.0")
+    padding = {} if is_small else PADDING
+    good = index.sdist("good", "1.0", files={"good.py": ""} | padding)
+    bad = index.sdist("crash", "1.0", files={"bad.py": ""} | padding)
     with ReaderPool(Limits(), size=1) as readers:
         result = crawl_full(index.crawler(catalog, readers=readers))
     assert (result.reads.data, result.reads.errors) == (1, 1)
@@ -153,7 +233,7 @@ def test_a_reader_that_dies_costs_its_file_alone(index: ServedIndex, catalog: Ca
     data = read_data(catalog, bad)
     assert (data.outcome, data.error_kind) == ("error", "reader failure")
     assert "SIGSEGV" in data.error_text
-    assert (data.requests, data.bytes_fetched) == (2, 2 * data.size)
+    assert (data.requests, data.bytes_fetched) == ((1, data.size) if is_small else (2, 2 * data.size))
 
 
 @pytest.mark.parametrize("fault", ["once", "late_once"])

@@ -24,7 +24,7 @@ from pypi_assets.distributions.models import DistributionRecord, ErrorKind, Read
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.records import record_digest
 from pypi_assets.distributions.sources import FileSource, MismatchError
-from pypi_assets.distributions.workers import ReaderFailure, ReaderPool, ReaderStartError, StoredExtract
+from pypi_assets.distributions.workers import ReaderFailure, ReaderPool, ReaderStartError, StoredExtract, WholeFile
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, zip_bytes
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel shows or enforces it on Linux alone")
@@ -116,6 +116,25 @@ def test_records_are_those_of_a_direct_read(tmp_path: Path, pool: ReaderPool) ->
             assert finished.record == expected
             assert finished.extract is not None
             assert make_record(decode_extract(finished.extract), path.name, project="Demo") == expected
+
+
+def test_files_read_together_are_read_as_each_alone(
+    tmp_path: Path, pool: ReaderPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [*distributions(tmp_path), tmp_path / "demo-2.0-py3-none-any.whl", tmp_path / "demo-2.0.exe"]
+    for path in paths[-2:]:
+        path.write_bytes(b"no archive")
+    alone = [pool.read(io.BytesIO(path.read_bytes()), path.name, project="Demo") for path in paths]
+    files = [WholeFile(path.name, "Demo", path.read_bytes()) for path in paths]
+    assert pool.read_together([]) == []
+    monkeypatch.setattr(pool, "read", None)
+    for together_s in (0.0, 60.0):
+        monkeypatch.setattr(workers, "TOGETHER_S", together_s)
+        together = pool.read_together(files)
+        assert [finished.record for finished in together] == [finished.record for finished in alone]
+        assert [decode_extract(finished.extract or b"") for finished in together] == [
+            decode_extract(finished.extract or b"") for finished in alone
+        ]
 
 
 @pytest.mark.parametrize("number", [0, 1, 4])
@@ -211,6 +230,15 @@ def test_a_misbehaving_reader_costs_one_record(
 
     assert faulty.read(*wheel(tmp_path)).record.modules == ("demo",)
 
+    content = wheel(tmp_path)[0].read()
+    names = ["demo", f"late_{fault}", fault, "demo"]
+    together = faulty.read_together([WholeFile(f"{name}-1.0-py3-none-any.whl", None, content) for name in names])
+    assert [finished.record.modules for finished in (together[0], together[3])] == [("demo",)] * 2
+    for failed in together[1:3]:
+        assert failed.record.error is not None
+        assert failed.record.error.kind == kind
+        assert failed.died == finished.died
+
     names = ["demo-1.0.tar.gz", f"{fault}-1.0.tar.gz", "demo-1.1.tar.gz", "demo-1.2.tar.gz"]
     content = finished_extract(tmp_path)
     records = faulty.judge([StoredExtract(name, None, content) for name in names])
@@ -237,11 +265,17 @@ def test_a_reader_that_dies_and_then_not_costs_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    content = wheel(tmp_path)[0].read()
+    names = [f"{name}-1.0-py3-none-any.whl" for name in ("demo", "once", "demo")]
+    together = faulty.read_together([WholeFile(name, None, content) for name in names])
+    assert [finished.record.error for finished in together] == [None] * 3
+    assert len(started) == 2
+
     names = ["demo-1.0.tar.gz", "once-1.0.tar.gz", "demo-1.1.tar.gz"]
     content = finished_extract(tmp_path)
     records = faulty.judge([StoredExtract(name, None, content) for name in names])
     assert [record.filename for record in records if isinstance(record, DistributionRecord)] == names
-    assert len(started) == 2
+    assert len(started) == 3
 
 
 @pytest.mark.parametrize("fault", ["crash", "raise", "stop", pytest.param("fill", marks=linux_only)])
