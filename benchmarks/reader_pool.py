@@ -19,11 +19,12 @@ from benchmarks.corpora.download import FOLDER
 from pypi_assets.distributions.extracts import decode_extract, encode_extract
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.reader import make_record, read_distribution
-from pypi_assets.distributions.workers import ReaderPool, StoredExtract
+from pypi_assets.distributions.workers import ReaderPool, StoredExtract, WholeFile
 from pypi_assets_tests.builders import make_wheel
 
 ROUNDS = 5
 SMALL_READS = 500
+TOGETHER = 8
 MAX_FILE_BYTES = 2 * MIB
 JUDGED = 2000
 BATCH = 250
@@ -37,6 +38,10 @@ def read_directly(path: Path) -> bytes:
 def read_in_pool(pool: ReaderPool, path: Path) -> None:
     with path.open("rb") as source:
         pool.read(source, path.name)
+
+
+def read_together(pool: ReaderPool, paths: Sequence[Path]) -> None:
+    pool.read_together([WholeFile(path.name, None, path.read_bytes()) for path in paths])
 
 
 def judge_directly(stored: Sequence[StoredExtract]) -> None:
@@ -65,12 +70,12 @@ def compare(name: str, count: int, direct: Callable[[], object], pooled: dict[in
         direct_s.append(seconds(direct))
         for size, work in pooled.items():
             pooled_s[size].append(seconds(work))
-    print(f"{name:<16} {'direct':>12} {count / statistics.median(direct_s):>9.0f}/s")
+    print(f"{name:<18} {'direct':>12} {count / statistics.median(direct_s):>9.0f}/s")
     for size, all_s in pooled_s.items():
         ratio = statistics.median(base / own for base, own in zip(direct_s, all_s, strict=True))
         extra_ms = statistics.median(own - base for base, own in zip(direct_s, all_s, strict=True)) / count * 1000
         rate = count / statistics.median(all_s)
-        print(f"{'':<16} {f'{size} processes':>12} {rate:>9.0f}/s {ratio:>8.2f}x {extra_ms:>+8.3f} ms each")
+        print(f"{'':<18} {f'{size} processes':>12} {rate:>9.0f}/s {ratio:>8.2f}x {extra_ms:>+8.3f} ms each")
 
 
 def main() -> None:
@@ -92,7 +97,8 @@ def main() -> None:
         ThreadPoolExecutor(2) as threads,
     ):
         small = [make_wheel(Path(temporary), "demo", "1.0", requires_dist=["attrs"])] * SMALL_READS
-        for name, files in (("a small wheel", small), ("wheels", wheels), ("sdists", sdists)):
+        bundles = [small[start : start + TOGETHER] for start in range(0, len(small), TOGETHER)]
+        for name, files in (("small wheels", small), ("wheels", wheels), ("sdists", sdists)):
             compare(
                 name,
                 len(files),
@@ -102,6 +108,15 @@ def main() -> None:
                     2: lambda files=files: list(threads.map(lambda path: read_in_pool(two, path), files)),
                 },
             )
+        compare(
+            f"{TOGETHER} small together",
+            len(small),
+            lambda: [read_directly(path) for path in small],
+            {
+                1: lambda: [read_together(one, bundle) for bundle in bundles],
+                2: lambda: list(threads.map(lambda bundle: read_together(two, bundle), bundles)),
+            },
+        )
         compare(
             "extracts judged",
             len(stored),
