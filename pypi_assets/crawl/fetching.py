@@ -7,7 +7,7 @@ checked.
 
 import io
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -47,19 +47,19 @@ def in_bundles(crawler: Crawler, reads: Sequence[PendingRead]) -> list[list[Pend
     return alone + [small[start : start + most] for start in range(0, len(small), most)]
 
 
-def fetch_and_read(crawler: Crawler, bundle: Sequence[PendingRead]) -> list[FinishedRead]:
+def fetch_and_read(crawler: Crawler, bundle: Iterable[PendingRead]) -> list[FinishedRead]:
     """What came of one attempt at each distribution of a bundle. Raises only what says nothing about the files.
 
     Small files are fetched one after another, and then read together.
     """
-    attempts = [_Attempt(crawler, read) for read in bundle]
-    at_hand = [(attempt, file) for attempt in attempts if (file := attempt.begin()) is not None]
+    begun = [(attempt := _Attempt(crawler, read), attempt.begin()) for read in bundle]
+    at_hand = [(attempt, file) for attempt, file in begun if file is not None]
     started = time.monotonic()
     readings = crawler.readers.read_together([file for _, file in at_hand])
     seconds = time.monotonic() - started
     for (attempt, _), reading in zip(at_hand, readings, strict=True):
         attempt.take(reading, seconds / len(at_hand))
-    return [attempt.finished() for attempt in attempts]
+    return [attempt.finished() for attempt, _ in begun]
 
 
 def _is_small(crawler: Crawler, read: PendingRead) -> bool:

@@ -120,7 +120,7 @@ class _Reading:
                 self._look_again(group)
         return in_bundles(self._crawler, claimed)
 
-    def do(self, bundle: Sequence[PendingRead]) -> list[FinishedRead]:
+    def do(self, bundle: Iterable[PendingRead]) -> list[FinishedRead]:
         return fetch_and_read(self._crawler, bundle)
 
     def is_enough(self, done: Sequence[tuple[PendingRead, FinishedRead]]) -> bool:

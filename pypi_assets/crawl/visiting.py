@@ -1,6 +1,6 @@
 """Visits the pages of projects and has them judged, until nothing of a scope is left to visit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -69,7 +69,7 @@ class _Visiting:
 
         return self._catalog.transact(begin)
 
-    def do(self, bundle: Sequence[tuple[VisitTask, int]]) -> list[_Answer]:
+    def do(self, bundle: Iterable[tuple[VisitTask, int]]) -> list[_Answer]:
         return [self._ask(task) for task, _ in bundle]
 
     def is_enough(self, done: Sequence[tuple[tuple[VisitTask, int], _Answer]]) -> bool:

@@ -7,8 +7,8 @@ on the same machine, else when their claims run out.
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Protocol, TypeVar
 
@@ -35,8 +35,11 @@ class Work(Protocol[_Item, _Result]):
     def claim(self, limit: int) -> Sequence[Sequence[_Item]]:
         """Up to `limit` items for this worker alone, in bundles; none where nothing is due that is free."""
 
-    def do(self, bundle: Sequence[_Item]) -> Sequence[_Result]:
-        """What costs time without the catalog: one thread does it with the items of a bundle, in their order."""
+    def do(self, bundle: Iterable[_Item]) -> Sequence[_Result]:
+        """What costs time without the catalog: one thread does it with the items of a bundle, one after another.
+
+        Asking for the next one raises CancelledError once nobody wants the results any more.
+        """
 
     def store(self, done: Sequence[tuple[_Item, _Result]]) -> None:
         """Gives what was done its outcome in the catalog."""
@@ -108,12 +111,13 @@ def work_off(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = F
     flight: dict[Future[Sequence[_Result]], Sequence[_Item]] = {}
     done: list[tuple[_Item, _Result]] = []
     nap_s = _FIRST_NAP_S
+    ended = threading.Event()
     with ThreadPoolExecutor(crawler.connections, thread_name_prefix="crawl") as pool:
         try:
             while True:
                 free = crawler.in_flight - sum(map(len, flight.values()))
                 if not flight or free * 4 >= crawler.in_flight:
-                    flight |= {pool.submit(work.do, bundle): bundle for bundle in work.claim(free)}
+                    flight |= {pool.submit(work.do, _until(ended, bundle)): bundle for bundle in work.claim(free)}
                 finished = wait(flight, timeout=_GATHER_S).done
                 for future in finished:
                     done += zip(flight.pop(future), future.result(), strict=True)
@@ -130,8 +134,16 @@ def work_off(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = F
                 elif finished:
                     nap_s = _FIRST_NAP_S
         finally:
+            ended.set()
             for future in flight:
                 future.cancel()
+
+
+def _until(ended: threading.Event, bundle: Iterable[_Item]) -> Iterator[_Item]:
+    for item in bundle:
+        if ended.is_set():
+            raise CancelledError
+        yield item
 
 
 def _expire_claims_of_the_dead(catalog: Catalog) -> None:

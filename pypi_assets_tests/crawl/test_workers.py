@@ -3,8 +3,9 @@
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -29,7 +30,7 @@ from pypi_assets.catalog.visits import ABANDONED as ABANDONED_VISIT
 from pypi_assets.catalog.visits import VisitStatus
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
-from pypi_assets.crawl.working import claiming
+from pypi_assets.crawl.working import claiming, work_off
 from pypi_assets_tests.served_index import ServedIndex, live
 
 PROJECTS = 12
@@ -264,3 +265,34 @@ def test_what_is_claimed_is_given_back_at_an_orderly_end(index: ServedIndex, cat
     crawl_full(crawler)
     crawl_incremental(crawler)
     assert live(catalog) == index.shown()
+
+
+class Bundled:
+    """Work of one bundle; with the second claim it fails."""
+
+    def __init__(self, items: int) -> None:
+        self.bundles = [list(range(items))]
+        self.done: list[int] = []
+
+    def claim(self, _: int) -> list[list[int]]:
+        return [self.bundles.pop()]
+
+    def do(self, bundle: Iterable[int]) -> list[None]:
+        for item in bundle:
+            self.done.append(item)
+            time.sleep(0.001)
+        return [None] * len(self.done)
+
+    def store(self, done: Sequence[tuple[int, None]]) -> None: ...
+
+    def is_enough(self, done: Sequence[tuple[int, None]]) -> bool:
+        return False
+
+    def ready_at(self) -> None: ...
+
+
+def test_nobody_waits_for_the_rest_of_a_bundle_once_the_work_has_ended(index: ServedIndex, catalog: Catalog):
+    work = Bundled(10_000)
+    with pytest.raises(IndexError):
+        work_off(index.crawler(catalog, in_flight=10**6), work)
+    assert 0 < len(work.done) < 10_000
