@@ -1,0 +1,298 @@
+"""Dumps of any size with PyPI's skew, made of what real distributions provide and require.
+
+    python -m benchmarks.generated FOLDER [--rows 1000000] [--seed 0]
+    python -m benchmarks.generated --collect [CORPORA]
+
+The first writes a full dump below the storage FOLDER. Projects have 11 releases and 27 files on average, half of them
+four releases or fewer and a few thousands of files. Each project has the modules and the requirements of a real
+distribution, with its own name in place of that one's; its files share them, and they change a little from time to
+time. The second reads these lists anew from the distributions of CORPORA (see benchmarks/corpora/download.py) and
+keeps them in real_lists.json.gz.
+
+The same seed gives the same rows, and the more rows are asked for, the more projects there are.
+"""
+
+import argparse
+import gzip
+import hashlib
+import math
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import groupby
+from pathlib import Path
+from random import Random
+
+import orjson
+
+from benchmarks.corpora.download import FOLDER
+from pypi_assets.catalog.dumps import DumpFile, DumpKind
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.distributions.reader import read_path
+from pypi_assets.dumps.layout import file_path, shard_of
+from pypi_assets.dumps.manifest import Manifest, write_manifest
+from pypi_assets.dumps.rows import Row, write_rows
+from pypi_assets.storage.store import Storage, open_storage
+
+LISTS = Path(__file__).with_name("real_lists.json.gz")
+SERIAL = 40_000_000
+_MEDIAN_RELEASES, _SPREAD = 4, 1.42  # of a log-normal distribution with a mean of 11
+_KINDS = (("sdist", 20), ("wheel", 15), ("both", 55), ("platforms", 10))
+_MEDIAN_PLATFORM_WHEELS, _PLATFORM_SPREAD = 7, 0.8
+_RELEASES_A_LIST = 4
+_WORDS = ("auto", "cloud", "data", "deep", "flow", "http", "json", "lite", "micro", "net", "py", "smart", "tiny", "web")
+_PLATFORMS = [
+    f"cp3{minor}-cp3{minor}-{platform}"
+    for minor in range(14, 7, -1)
+    for platform in (
+        "manylinux2014_x86_64.manylinux_2_17_x86_64",
+        "win_amd64",
+        "macosx_11_0_arm64",
+        "musllinux_1_2_x86_64",
+        "macosx_10_9_x86_64",
+        "manylinux2014_aarch64.manylinux_2_17_aarch64",
+        "win32",
+        "musllinux_1_2_aarch64",
+    )
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RealLists:
+    """What one real distribution says. `top` is the package that most of its modules are in."""
+
+    top: str
+    modules: tuple[str, ...]
+    requires_dist: tuple[str, ...]
+    provides_extra: tuple[str, ...]
+    requires_python: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project of `releases` releases and at most `files` files; the rest follows from `seed` and `number`."""
+
+    seed: int
+    number: int
+    releases: int
+    suffixes: tuple[str, ...]
+    files: int
+
+    @property
+    def name(self) -> str:
+        """As displayed; no two projects have the same normalized name."""
+        words = Random(f"{self.seed}/{self.number}/name")
+        first, second = words.choice(_WORDS), words.choice(_WORDS)
+        return f"{first.title() if words.random() < 0.2 else first}-{second}{self.number}"
+
+    @property
+    def normalized(self) -> str:
+        return self.name.lower()
+
+
+@cache
+def real_lists() -> tuple[RealLists, ...]:
+    return tuple(
+        RealLists(top, tuple(modules), tuple(requires), tuple(extras), python)
+        for top, modules, requires, extras, python in orjson.loads(gzip.decompress(LISTS.read_bytes()))
+    )
+
+
+def collect(corpora: Path) -> int:
+    """Reads the lists of all distributions of the folder anew, each once; returns their number."""
+    found: set[tuple[object, ...]] = set()
+    for path in corpora.glob("*/*"):
+        if path.name.endswith((".whl", ".tar.gz")):
+            record = read_path(path)
+            if record.modules and record.requires_dist is not None:
+                top = Counter(module.partition(".")[0] for module in record.modules).most_common(1)[0][0]
+                found.add((top, record.modules, record.requires_dist, record.provides_extra, record.requires_python))
+    ordered = sorted(found, key=repr)
+    LISTS.write_bytes(gzip.compress(orjson.dumps(ordered), 9, mtime=0))
+    return len(ordered)
+
+
+def generate_projects(rows: int, seed: int = 0) -> Iterator[Project]:
+    """As many projects as have `rows` files together; the last one is cut."""
+    number = 0
+    while rows > 0:
+        draw = Random(f"{seed}/{number}/size")
+        releases = max(1, round(draw.lognormvariate(math.log(_MEDIAN_RELEASES), _SPREAD)))
+        kind = draw.choices([kind for kind, _ in _KINDS], [weight for _, weight in _KINDS])[0]
+        suffixes = {"sdist": (".tar.gz",), "wheel": ("-py3-none-any.whl",)}.get(kind, ("-py3-none-any.whl", ".tar.gz"))
+        if kind == "platforms":
+            wheels = round(draw.lognormvariate(math.log(_MEDIAN_PLATFORM_WHEELS), _PLATFORM_SPREAD))
+            suffixes = (*(f"-{tags}.whl" for tags in _PLATFORMS[: max(2, wheels)]), ".tar.gz")
+        files = min(rows, releases * len(suffixes))
+        yield Project(seed, number, releases, suffixes, files)
+        rows -= files
+        number += 1
+
+
+def project_rows(project: Project, serial: int = SERIAL) -> list[Row]:
+    """The rows of a project's files, all live at `serial`, in the order of dumps."""
+    rows = [row for release in range(project.releases) for row in release_rows(project, release, serial)]
+    return sorted(rows[: project.files], key=lambda row: (str(row["version"]), str(row["filename"])))
+
+
+def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterator[Row]:
+    """The rows of one release, also of one beyond those that the project has."""
+    draw = Random(f"{project.seed}/{project.number}/{release}")
+    name, normalized = project.name, project.normalized
+    stem = normalized.replace("-", "_")
+    version = f"{release // 50}.{release // 5 % 10}.{release % 5}"
+    lists = _lists(project, release // _RELEASES_A_LIST)
+    since = serial * (release + 1) // (project.releases + 2)
+    uploaded_at = f"20{10 + release % 16:02}-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}T12:34:56.{since:06}Z"
+    yanked, broken = draw.random() < 0.01, draw.random() < 0.02
+    for suffix in project.suffixes:
+        filename = f"{stem}-{version}{suffix}"
+        digest = hashlib.sha512(f"{project.seed}/{filename}".encode()).hexdigest()
+        wheel = suffix.endswith(".whl")
+        yield {
+            "project": name,
+            "normalized": normalized,
+            "version": version,
+            "filename": filename,
+            "tombstone": False,
+            "kind": "wheel" if wheel else "sdist",
+            "url": f"https://files.example.org/packages/{digest[:2]}/{digest[2:4]}/{digest[4:64]}/{filename}",
+            "sha256": digest[:64],
+            "size": int(digest[:5], 16) + 1_000,
+            "uploaded_at": uploaded_at,
+            "requires_python": lists.requires_python,
+            "yanked": yanked,
+            "yanked_reason": "broken" if yanked else None,
+            "core_metadata_sha256": digest[64:] if wheel else None,
+            "live_since": since,
+            "outcome": "error" if broken else "data",
+            "error_kind": "corrupt archive" if broken else None,
+            "extractor_version": EXTRACTOR_VERSION,
+            "metadata_version": None if broken else "2.1",
+            "requires_dist": None if broken else lists.requires_dist,
+            "provides_extra": () if broken else lists.provides_extra,
+            "modules": None if broken else lists.modules,
+            "modules_by": None if broken else "archive" if wheel else "package_dir",
+            "requires_by": None if broken else "METADATA" if wheel else "PKG-INFO",
+            "stubs": (),
+            "left_out": 0,
+        }
+
+
+def changed_rows(projects: Sequence[Project], changed: int, serial: int, seed: int = 0) -> list[Row]:
+    """The `changed` rows of a range that ends at `serial`: new releases all over, and a tombstone in ten."""
+    draw = Random(f"{seed}/{serial}/changes")
+    rows: list[Row] = []
+    for project in draw.sample(projects, len(projects)):
+        old = next(release_rows(project, 0))
+        rows += [row | {"live_since": serial} for row in release_rows(project, project.releases, serial)]
+        if draw.random() < 0.25:
+            columns = ("project", "normalized", "version", "filename")
+            rows.append({column: old[column] for column in columns} | {"tombstone": True})
+        if len(rows) >= changed:
+            break
+    return sorted(rows[:changed], key=lambda row: (str(row["normalized"]), str(row["version"]), str(row["filename"])))
+
+
+def write_full_dump(
+    storage: Storage, projects: Iterable[Project], *, serial: int = SERIAL, sequence: int = 1, shards: int = 256
+) -> Manifest:
+    """Writes and commits a full dump of `projects`. `restore_index` enters it into a catalog."""
+    serials = SerialRange(0, serial)
+    ordered = sorted((shard_of(project.normalized, shards), project.normalized, project) for project in projects)
+    of_shard = {shard: list(group) for shard, group in groupby(ordered, key=lambda entry: entry[0])}
+    files = []
+    for shard in range(shards):
+        rows = (row for _, _, project in of_shard.get(shard, []) for row in project_rows(project, serial))
+        files.append(_write_file(storage, serials.key, shard, rows))
+    return _commit(storage, DumpKind.FULL, serials, sequence, files)
+
+
+def write_range_dump(storage: Storage, rows: Iterable[Row], serials: SerialRange, *, sequence: int) -> Manifest:
+    """Writes and commits an incremental dump of `rows`, as `changed_rows` makes them."""
+    return _commit(storage, DumpKind.INCREMENTAL, serials, sequence, [_write_file(storage, serials.key, 0, rows)])
+
+
+@lru_cache(maxsize=16)
+def _renamed(number: int, stem: str) -> RealLists:
+    """The real lists `number`, with `stem` in place of the top-level package."""
+    real = real_lists()[number]
+    modules = tuple(
+        sorted(stem + module[len(real.top) :] if _is_within(module, real.top) else module for module in real.modules)
+    )
+    return RealLists(stem, modules, real.requires_dist, real.provides_extra, real.requires_python)
+
+
+def _lists(project: Project, epoch: int) -> RealLists:
+    """What the files of some releases share: the project's own lists, with a few modules and a requirement changed."""
+    own = Random(f"{project.seed}/{project.number}/lists").randrange(len(real_lists()))
+    return _changed(project.seed, own, project.normalized.replace("-", "_"), epoch)
+
+
+@lru_cache(maxsize=16)
+def _changed(seed: int, own: int, stem: str, epoch: int) -> RealLists:
+    lists = _renamed(own, stem)
+    draw = Random(f"{seed}/{stem}/{epoch}/lists")
+    share = draw.random() * 0.15
+    modules = [module for module in lists.modules if draw.random() > share]
+    modules += [f"{stem}.added{epoch}_{number}" for number in range(draw.randrange(3))]
+    requires = list(lists.requires_dist)
+    if requires:
+        at = draw.randrange(len(requires))
+        name, semicolon, marker = requires[at].partition(";")
+        requires[at] = f"{name.rstrip(' 0123456789.')}{epoch}{semicolon and ' ;'}{marker}"
+    return RealLists(stem, tuple(sorted(modules)), tuple(requires), lists.provides_extra, lists.requires_python)
+
+
+def _is_within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def _write_file(storage: Storage, directory: str, shard: int, rows: Iterable[Row]) -> DumpFile:
+    name = f"python_distribution_data{shard:04}.json.gz"
+    with tempfile.TemporaryFile() as local:
+        count = write_rows(local, rows)
+        size = local.tell()
+        local.seek(0)
+        digest = hashlib.file_digest(local, "sha256").hexdigest()
+        local.seek(0)
+        storage.put(file_path(directory, name), local)
+    return DumpFile(shard, name, count, size, digest)
+
+
+def _commit(
+    storage: Storage, kind: DumpKind, serials: SerialRange, sequence: int, files: Sequence[DumpFile]
+) -> Manifest:
+    manifest = Manifest(kind, serials, serials.key, sequence, len(files), (), tuple(files))
+    write_manifest(storage, manifest)
+    return manifest
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--collect", action="store_true", help="read the real lists anew")
+    options = parser.parse_args()
+    if options.collect:
+        print(f"{collect(options.folder or FOLDER)} distributions read")
+        return
+    if options.folder is None:
+        parser.error("name a folder")
+    started = time.monotonic()
+    storage = open_storage(options.folder.resolve().as_uri())
+    projects = list(generate_projects(options.rows, options.seed))
+    manifest = write_full_dump(storage, projects)
+    print(
+        f"{manifest.rows} rows of {len(projects)} projects, {manifest.size / 1e6:.0f} MB gzipped:"
+        f" {time.monotonic() - started:.0f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()
