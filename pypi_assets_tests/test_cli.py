@@ -149,6 +149,9 @@ def test_the_whole_way_from_an_index_to_answers_and_on_to_new_answers(commands: 
     assert (wheel["filename"], wheel["version"], wheel["yanked"]) == ("demo-1.0-py3-none-any.whl", "1.0", False)
     assert (wheel["requires_dist"], wheel["requires_python"]) == (["other-pkg>=2"], ">=3.8")
     assert "modules" not in wheel
+    assert commands.json("lookup", "dependents", "Other_Pkg") == [
+        {"normalized": "demo", "always": ["1.0"], "marker": [], "extra": []}
+    ]
     assert sdist["filename"] == "demo-1.0.tar.gz"
     status = commands.json("status")
     assert {key: status[key] for key in ("complete_serial", "index_serial", "live_distributions", "lag")} == {
@@ -600,6 +603,7 @@ def test_the_commands_are_these() -> None:
         "leveldb verify",
         "lookup module",
         "lookup project",
+        "lookup dependents",
         "files",
         "history",
         "visits",
@@ -740,6 +744,7 @@ def test_what_is_unknown_is_an_empty_answer_with_a_clear_sentence(commands: Comm
     serial = index.serial
     for arguments, sentence in {
         ("lookup", "module", "nope"): f"no project provides the module nope as of serial {serial}",
+        ("lookup", "dependents", "nope"): f"no project requires nope as of serial {serial}",
         ("lookup", "project", "nope"): f"no distribution of nope is known as of serial {serial}",
         ("lookup", "project", "demo==9"): f"no distribution of demo in version 9 is known as of serial {serial}",
         ("files", "--project", "nope"): "the catalog knows no project nope",

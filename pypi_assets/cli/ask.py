@@ -154,6 +154,19 @@ def lookup_project_command(requirement: str, at_serial: int | None, as_json: boo
     _print_answer(answer, nothing, columns, as_json)
 
 
+@command("dependents", "requests", group=lookup_group)
+@click.argument("name")
+@JSON
+def lookup_dependents_command(name: str, as_json: bool) -> None:
+    """Which projects require the project NAME, and in which versions: always, only by a marker, only with an extra."""
+    settings = load_settings()
+    storage = storage_from(settings, read_only=True)
+    with open_latest("depgraph", storage, private_folder(settings), check_hashes=False) as reader:
+        _tell_skipped(reader)
+        answer = reader.dependents(name)
+    _print_answer(answer, f"no project requires {name}", ("normalized", "always", "marker", "extra"), as_json)
+
+
 def _tell_skipped(reader: Reader) -> None:
     for skipped in reader.skipped:
         say(f"not used: {skipped}")

@@ -50,7 +50,15 @@ class Meta:
 
 def key(*parts: str) -> bytes:
     """A key of parts that sort and are scanned one after the other. What would end a part early is replaced."""
-    return SEPARATOR.join(part.replace("\0", "\ufffd").encode() for part in parts)
+    joined = "\0".join(parts)
+    if joined.count("\0") != len(parts) - 1:
+        joined = "\0".join(map(as_part, parts))
+    return joined.encode()
+
+
+def as_part(text: str) -> str:
+    """`text` as it stands in keys."""
+    return text.replace("\0", "\ufffd")
 
 
 def prefix(*parts: str) -> bytes:

@@ -106,3 +106,14 @@ class DepgraphReader(Reader):
                 if _is_wanted(depgraph.version_of(key), version)
             ]
         return self._answer(sorted(found, key=_by_version))
+
+    def dependents(self, name: str) -> Answer:
+        """The projects that require a project, by normalized name; it is compared normalized.
+
+        Results: `normalized`, and the versions that require it `always`, only by a `marker`, and only with an `extra`,
+        each in PEP 440's order. Raises LeveldbDamagedError.
+        """
+        start = depgraph.dependents_prefix(canonicalize_name(name))
+        with damage_told(self._name):
+            found = [(key.removeprefix(start).decode(), value) for key, value in scan(self._db, start)]
+        return self._answer([{"normalized": one, **depgraph.decode_dependent(value)} for one, value in found])

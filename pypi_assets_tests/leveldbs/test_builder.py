@@ -136,6 +136,34 @@ def test_a_file_whose_key_changes_leaves_nothing_behind(tmp_path: Path) -> None:
     assert content(build(tmp_path / "db", "depgraph", [[tombstone_of(row)]], create=False)) == {}
 
 
+def test_a_project_leads_to_those_that_require_it(tmp_path: Path) -> None:
+    rows = [
+        dump_row("demo", "1.9", "demo-1.9.tar.gz", requires_dist=["a", "B_c>1"]),
+        dump_row("demo", "1.10", "demo-1.10.tar.gz", requires_dist=["a; python_version<'3'", "b.c"]),
+        dump_row("demo", "1.10", "demo-1.10-py3-none-any.whl", requires_dist=["a[x]>=1", "b-c", "t; extra == 't'"]),
+        dump_row("demo", "1.10", "demo-1.10.zip", requires_dist=None),
+        dump_row("demo", "2", "demo-2.zip", requires_dist=["a; extra=='t'", "no requirement", "demo[all]"]),
+        dump_row("other", "1", "other-1.zip", requires_dist=["a"]),
+    ]
+    records = decoded(build(tmp_path / "db", "depgraph", [rows]), b"r")
+    assert records == {
+        ("a", "demo"): {"always": ["1.9", "1.10"], "extra": ["2"]},
+        ("a", "other"): {"always": ["1"]},
+        ("b-c", "demo"): {"always": ["1.9", "1.10"]},
+        ("demo", "demo"): {"always": ["2"]},
+        ("t", "demo"): {"extra": ["1.10"]},
+    }
+    records = decoded(build(tmp_path / "db", "depgraph", [[tombstone_of(rows[2])]], create=False), b"r")
+    assert records["a", "demo"] == {"always": ["1.9"], "marker": ["1.10"], "extra": ["2"]}
+    assert records["b-c", "demo"] == {"always": ["1.9", "1.10"]}  # as its sibling requires
+    assert ("t", "demo") not in records
+    moved = [rows[0] | {"version": "1.8"}, rows[5] | {"requires_dist": ["b-c"]}]
+    records = decoded(build(tmp_path / "db", "depgraph", [moved], create=False), b"r")
+    assert records["b-c", "demo"] == {"always": ["1.8", "1.10"]}
+    assert ("a", "other") not in records
+    assert content(build(tmp_path / "db", "depgraph", [[tombstone_of(row) for row in rows]], create=False)) == {}
+
+
 _PROJECTS, _VERSIONS = ["a", "ab", "b"], ["1.0", "1.0.0", "2"]
 _FILES = [
     (project, version, f"{project}-{version}{suffix}")
@@ -145,14 +173,20 @@ _FILES = [
 ]
 
 
+_REQUIREMENTS = ["a>1", "A; python_version<'3'", "a; extra=='x'", "b", "b ;extra == 'y'", "c; os_name=='nt'", "no name"]
+
+
 @st.composite
 def rows_of(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
     modules = st.lists(st.sampled_from(["m", "m.n", "mm", "x\0y", "é"]), max_size=3)
+    project, version, filename = file
     return dump_row(
-        *file,
-        project=draw(st.sampled_from([file[0], file[0].upper()])),
+        project,
+        draw(st.sampled_from([version, version, "2!1\0"])),  # a file may turn out to be of another release
+        filename,
+        project=draw(st.sampled_from([project, project.upper()])),
         modules=draw(st.none() | modules),
-        requires_dist=draw(st.none() | st.lists(st.sampled_from(["a>1", "b"]), max_size=2)),
+        requires_dist=draw(st.none() | st.lists(st.sampled_from(_REQUIREMENTS), max_size=3)),
         requires_python=draw(st.sampled_from([None, ">=3", "<4\0"])),
         yanked=draw(st.booleans()),
         live_since=draw(st.integers(0, serial)),
@@ -223,6 +257,10 @@ def test_a_record_that_a_file_points_to_must_be_there(tmp_path: Path) -> None:
         db.put(key("f", "a", "a-1.zip"), b"d\0nowhere")
         with pytest.raises(LeveldbDamagedError, match="not there"):
             Builder(db, DATASETS["depgraph"]).apply([dump_row("a", "1", "a-1.zip")], "some dump")
+        db.delete(key("f", "a", "a-1.zip"))
+        db.put(key("r", "x", "a"), b'{"always":["1"]}')
+        with pytest.raises(LeveldbDamagedError, match="does not tell what version 1 requires"):
+            Builder(db, DATASETS["depgraph"]).apply([dump_row("a", "1", "a-1.zip", requires_dist=["x"])], "some dump")
 
 
 def test_the_content_hash_is_of_a_set() -> None:

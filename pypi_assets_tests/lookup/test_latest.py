@@ -70,6 +70,10 @@ def test_publish_and_look_up(small: SmallCatalog, storage: Storage, tmp_path: Pa
         assert (found[0]["platform"], found[0]["abi"], found[1]["requires_python"]) == ("win_amd64", "cp311", ">=3.8")
         assert (found[2]["project"], found[2]["yanked"], found[2]["kind"]) == ("Demo.Pkg", False, "sdist")
         assert [row["version"] for row in depgraph.project("Demo.Pkg", "v1.9").results] == ["1.9.0", "1.9.0"]
+        assert depgraph.dependents("Other").results == (
+            {"normalized": "demo-pkg", "always": ["1.10"], "marker": [], "extra": []},
+        )
+        assert depgraph.dependents("demo").results == ()
         assert depgraph.project("demo").results[0]["requires_dist"] is None
         assert depgraph.project("demo", "3").results == depgraph.project("unknown").results == ()
     small.remove(110, "demo_pkg-1.10.tar.gz")
