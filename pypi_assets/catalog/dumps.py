@@ -4,11 +4,12 @@ The manifests in the storage are the truth about what is committed; the rows her
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Select,
     func,
@@ -45,15 +46,23 @@ class DumpState(StrEnum):
     OPEN = "open"
     COMMITTING = "committing"
     COMMITTED = "committed"
+    DROPPED = "dropped"
 
 
 class DumpError(CatalogError):
     """A dump cannot be opened or committed as asked."""
 
 
+class DumpDroppedError(DumpError):
+    """A dump that was given up before it was committed, and never will be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """One dump. `sequence` tells which of two dumps began to read later."""
+    """One dump. `sequence` tells which of two dumps began to read later.
+
+    `inputs` are the directories of the incremental dumps that a compaction holds. Times are unix seconds.
+    """
 
     id: int
     kind: DumpKind
@@ -63,6 +72,8 @@ class Dump:
     shards: int
     state: DumpState
     inputs: tuple[str, ...] = ()
+    opened_at: float = 0.0
+    committed_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +141,27 @@ def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
         return _open(connection, catalog.clock(), DumpKind.INCREMENTAL, serials, 1)
 
 
-def _open(connection: Connection, now: float, kind: DumpKind, serials: SerialRange, shards: int) -> Dump:
+def open_compaction(catalog: Catalog, serials: SerialRange, sequence: int, inputs: Sequence[str]) -> Dump:
+    """Opens a new dump of what the incremental dumps `inputs` hold together; `sequence` is the lowest of theirs."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        return _open(connection, catalog.clock(), DumpKind.COMPACTED, serials, 1, sequence, inputs)
+
+
+def _open(
+    connection: Connection,
+    now: float,
+    kind: DumpKind,
+    serials: SerialRange,
+    shards: int,
+    sequence: int | None = None,
+    inputs: Sequence[str] = (),
+) -> Dump:
     handed_out = connection.scalar(
         select(func.count()).where(dumps.c.start == serials.start, dumps.c.end == serials.end)
     )
-    sequence = connection.scalar(
-        update(catalog_state)
-        .values(next_dump_sequence=catalog_state.c.next_dump_sequence + 1)
-        .returning(catalog_state.c.next_dump_sequence)
-    )
+    if sequence is None:
+        sequence = _next_sequence(connection)
     seal(connection, serials)
     row = connection.execute(
         insert(dumps)
@@ -147,15 +170,24 @@ def _open(connection: Connection, now: float, kind: DumpKind, serials: SerialRan
             start=serials.start,
             end=serials.end,
             directory=f"{serials.key}.{handed_out + 1}" if handed_out else serials.key,
-            sequence=sequence - 1 if sequence else 0,
+            sequence=sequence,
             shards=shards,
             state=DumpState.OPEN,
-            inputs="[]",
+            inputs=json.dumps(list(inputs)),
             opened_at=now,
         )
         .returning(dumps)
     ).one()
     return _dump(row)
+
+
+def _next_sequence(connection: Connection) -> int:
+    following = connection.execute(
+        update(catalog_state)
+        .values(next_dump_sequence=catalog_state.c.next_dump_sequence + 1)
+        .returning(catalog_state.c.next_dump_sequence)
+    )
+    return int(following.scalar_one()) - 1
 
 
 def hand_out_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
@@ -196,14 +228,20 @@ def _recorded_files(connection: Connection, dump: Dump) -> list[DumpFile]:
     return [newest[shard] for shard in sorted(newest)]
 
 
-def begin_commit(catalog: Catalog, dump: Dump) -> list[DumpFile]:
+def begin_commit(
+    catalog: Catalog, dump: Dump, stands: Callable[[Sequence[Dump]], bool] | None = None
+) -> list[DumpFile]:
     """Freezes which files make up the dump and returns them; asked again, it returns the same ones.
 
-    Raises DumpError where a shard is missing.
+    Where `stands`, which is given all dumps that are not dropped, says no, the dump is dropped, unless it is committed
+    already. Raises DumpError where a shard is missing, DumpDroppedError.
     """
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
+        if stands and state in {DumpState.OPEN, DumpState.COMMITTING} and not stands(_known_dumps(connection)):
+            state = DumpState.DROPPED
+            _drop(connection, [dump.id])
         if state == DumpState.OPEN:
             files = _recorded_files(connection, dump)
             if len(files) != dump.shards:
@@ -220,17 +258,40 @@ def begin_commit(catalog: Catalog, dump: Dump) -> list[DumpFile]:
         rows = connection.execute(
             select(dump_files).where(dump_files.c.dump_id == dump.id, dump_files.c.frozen).order_by(dump_files.c.shard)
         )
-        return [DumpFile(row.shard, row.name, row.rows, row.size, row.sha256) for row in rows]
+        files = [DumpFile(row.shard, row.name, row.rows, row.size, row.sha256) for row in rows]
+    if state == DumpState.DROPPED:
+        raise _dropped(dump)
+    return files
 
 
 def mark_committed(catalog: Catalog, dump: Dump) -> None:
-    """Notes that the dump's manifest has been written."""
+    """Notes that the dump's manifest has been written. Raises DumpDroppedError."""
     with catalog.write() as connection:
         connection.execute(
             update(dumps)
-            .where(dumps.c.id == dump.id, dumps.c.state != DumpState.COMMITTED)
+            .where(dumps.c.id == dump.id, dumps.c.state == DumpState.COMMITTING)
             .values(state=DumpState.COMMITTED, committed_at=catalog.clock())
         )
+        state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
+    if state == DumpState.DROPPED:
+        raise _dropped(dump)
+
+
+def drop_open_compactions(catalog: Catalog) -> None:
+    """Gives up the compactions that are open; whoever calls this is the only one to work at any."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        still_open = (dumps.c.kind == DumpKind.COMPACTED) & (dumps.c.state == DumpState.OPEN)
+        _drop(connection, connection.scalars(select(dumps.c.id).where(still_open)).all())
+
+
+def _drop(connection: Connection, ids: Sequence[int]) -> None:
+    """What is dropped keeps its row, so that its name is not handed out again."""
+    connection.execute(update(dumps).where(dumps.c.id.in_(ids)).values(state=DumpState.DROPPED, inputs="[]"))
+
+
+def _dropped(dump: Dump) -> DumpDroppedError:
+    return DumpDroppedError(f"dump {dump.directory} was superseded or given up before it was committed: write it again")
 
 
 def committing_dumps(catalog: Catalog) -> list[Dump]:
@@ -248,10 +309,24 @@ def open_dumps(catalog: Catalog) -> list[Dump]:
     return _in_state(catalog, DumpState.OPEN)
 
 
+def known_dumps(catalog: Catalog) -> list[Dump]:
+    """All dumps that are not dropped, in order of their sequence."""
+    with catalog.read() as connection:
+        return _known_dumps(connection)
+
+
+def _known_dumps(connection: Connection) -> list[Dump]:
+    return _selected(connection, dumps.c.state.in_([DumpState.OPEN, DumpState.COMMITTING, DumpState.COMMITTED]))
+
+
 def _in_state(catalog: Catalog, state: DumpState) -> list[Dump]:
     with catalog.read() as connection:
-        rows = connection.execute(select(dumps).where(dumps.c.state == state).order_by(dumps.c.sequence, dumps.c.id))
-        return [_dump(row) for row in rows]
+        return _selected(connection, dumps.c.state == state)
+
+
+def _selected(connection: Connection, condition: ColumnElement[bool]) -> list[Dump]:
+    rows = connection.execute(select(dumps).where(condition).order_by(dumps.c.sequence, dumps.c.id))
+    return [_dump(row) for row in rows]
 
 
 def restore_dump(
@@ -346,4 +421,6 @@ def _dump(row: object) -> Dump:
         shards=fields["shards"],
         state=DumpState(fields["state"]),
         inputs=tuple(json.loads(fields["inputs"])),
+        opened_at=fields["opened_at"],
+        committed_at=fields["committed_at"],
     )

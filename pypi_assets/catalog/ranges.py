@@ -32,6 +32,10 @@ class SerialRange:
     def __contains__(self, serial: int) -> bool:
         return self.start < serial <= self.end
 
+    def holds(self, other: "SerialRange") -> bool:
+        """Whether all serials of `other` are in this range."""
+        return self.start <= other.start and other.end <= self.end
+
     @classmethod
     def parse(cls, key: str) -> Self:
         """The range that `key` names, like `1200-1350`. Raises RangeError."""

@@ -12,12 +12,13 @@ from pypi_assets.catalog.dumps import FULL_DUMP_SHARDS
 from pypi_assets.cli.opening import opened_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.crawl.crawler import Progress
+from pypi_assets.dumps.compaction import GROWTH, MOST, compact
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.manifest import Manifest
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import published_versions
+from pypi_assets.leveldbs.input_lists import newest_serials, published_versions
 from pypi_assets.leveldbs.manifest import read_published
 from pypi_assets.leveldbs.publish import BuildResult, build_version
 from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
@@ -73,6 +74,46 @@ def dump_incremental_command(as_json: bool) -> None:
     _print_dumps(manifests, storage, as_json)
     if not manifests:
         say("every complete range is dumped")
+
+
+@command("compact", "--growth 1", group=dump_group)
+@click.option(
+    "--growth",
+    type=click.IntRange(1),
+    default=GROWTH,
+    show_default=True,
+    help="Join ranges once together they are this many times the largest of them; 1 joins all.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(2),
+    default=MOST,
+    show_default=True,
+    help="Join no more dumps than this into one.",
+)
+@JSON
+def dump_compact_command(growth: int, most: int, as_json: bool) -> None:
+    """Join dumps of ranges that follow each other, so that readers have few to read.
+
+    What the newest LevelDB versions do not hold yet is left alone for a day.
+    """
+    settings = load_settings()
+    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+        storage = storage_from(settings)
+        held = newest_serials(storage, DATASETS)
+        manifests = list(
+            compact(
+                catalog,
+                storage,
+                held=held,
+                growth=growth,
+                most=most,
+                progress=lambda rows: report(Progress("rows", rows, 0)),
+            )
+        )
+    _print_dumps(manifests, storage, as_json)
+    if not manifests:
+        say("there is nothing to join")
 
 
 @command("restore", group=dump_group)

@@ -6,11 +6,14 @@ there when its manifest is.
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import (
     Dump,
+    DumpDroppedError,
     DumpError,
     DumpFile,
     DumpKind,
@@ -28,10 +31,10 @@ from pypi_assets.catalog.dumps import (
 )
 from pypi_assets.catalog.ledger import RangeState, ledger
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.dumps.cover import cover_of
-from pypi_assets.dumps.layout import dump_path, file_path
+from pypi_assets.dumps.cover import cover_of, still_covered
+from pypi_assets.dumps.layout import dump_path, file_path, manifest_path
 from pypi_assets.dumps.manifest import Manifest, read_manifest, write_manifest
-from pypi_assets.dumps.rows import DumpDamagedError, write_rows
+from pypi_assets.dumps.rows import DumpDamagedError, Row, write_rows
 from pypi_assets.storage.store import Storage
 
 Progress = Callable[[int], None]
@@ -40,10 +43,22 @@ Progress = Callable[[int], None]
 def write_shard(
     catalog: Catalog, storage: Storage, dump: Dump, shard: int, progress: Progress | None = None
 ) -> DumpFile:
-    """Writes one shard of an open dump under a new name and records it. `progress` is told the number of rows."""
-    name = hand_out_file_name(catalog, dump, shard)
+    """Writes one shard of an open dump from the catalog. `progress` is told the number of rows."""
     full = dump.kind == DumpKind.FULL
     rows = full_dump_rows(catalog, dump, shard) if full else range_dump_rows(catalog, dump)
+    return write_file(catalog, storage, dump, shard, rows, progress)
+
+
+def write_file(
+    catalog: Catalog,
+    storage: Storage,
+    dump: Dump,
+    shard: int,
+    rows: Iterable[Row],
+    progress: Progress | None = None,
+) -> DumpFile:
+    """Writes `rows` as one shard of an open dump, under a new name, and records it."""
+    name = hand_out_file_name(catalog, dump, shard)
     with tempfile.TemporaryFile() as local:  # it has no name, so that a kill leaves nothing behind
         count = write_rows(local, rows, progress)
         size = local.tell()
@@ -64,12 +79,13 @@ def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
 def write_range(catalog: Catalog, storage: Storage, serials: SerialRange, *, again: bool = False) -> Manifest:
     """Writes and commits the incremental dump of a complete range.
 
-    One that is committed and whole is left as it is and returned, unless it is asked for `again`.
+    One that is committed and whole, or a compaction that holds the range, is left as it is and returned, unless it is
+    asked for `again`.
     """
     settle(catalog, storage)
     if not again:
         for known in reversed(committed_dumps(catalog)):
-            if known.kind == DumpKind.INCREMENTAL and known.serials == serials:
+            if known.kind != DumpKind.FULL and known.serials.holds(serials):
                 manifest = _whole_manifest(storage, known)
                 if manifest is not None:
                     return manifest
@@ -93,8 +109,7 @@ def missing_ranges(catalog: Catalog) -> list[SerialRange]:
     return [
         serials
         for serials in complete
-        if serials.end > cover.serial
-        and not any(held.start <= serials.start and serials.end <= held.end for held in dumped)
+        if serials.end > cover.serial and not any(held.holds(serials) for held in dumped)
     ]
 
 
@@ -108,20 +123,31 @@ def write_missing_ranges(catalog: Catalog, storage: Storage) -> Iterator[Manifes
 def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
     """Freezes the dump's files, writes its manifest and marks it committed. Done again, it writes the same bytes.
 
-    Raises DumpError where shards are missing, DumpDamagedError where a recorded file is not in the storage.
+    Raises DumpError where shards are missing, DumpDamagedError where a recorded file is not in the storage, and
+    DumpDroppedError for a compaction whose inputs have left the cover meanwhile, or that was given up.
     """
     if dump.state == DumpState.OPEN:  # once the list is frozen, no shard can be written again
         _require_stored(storage, dump, recorded_files(catalog, dump))
-    files = begin_commit(catalog, dump)
-    manifest = Manifest(dump.kind, dump.serials, dump.directory, dump.sequence, dump.shards, dump.inputs, tuple(files))
-    write_manifest(storage, manifest)
-    mark_committed(catalog, dump)
+    try:
+        files = begin_commit(catalog, dump, partial(still_covered, dump) if dump.kind == DumpKind.COMPACTED else None)
+        manifest = Manifest(
+            dump.kind, dump.serials, dump.directory, dump.sequence, dump.shards, dump.inputs, tuple(files)
+        )
+        write_manifest(storage, manifest)
+        mark_committed(catalog, dump)
+    except DumpDroppedError:
+        storage.delete(manifest_path(dump.directory))  # written just now, or by whoever was stopped after that
+        raise
     return manifest
 
 
 def settle(catalog: Catalog, storage: Storage) -> list[Manifest]:
     """Commits the dumps whose process ended between freezing their files and noting the manifest; returns these."""
-    return [commit(catalog, storage, dump) for dump in committing_dumps(catalog)]
+    settled = []
+    for dump in committing_dumps(catalog):
+        with suppress(DumpDroppedError):  # a compaction that came too late, now or while another process settled it
+            settled.append(commit(catalog, storage, dump))
+    return settled
 
 
 def _whole_manifest(storage: Storage, dump: Dump) -> Manifest | None:

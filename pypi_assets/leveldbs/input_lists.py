@@ -1,6 +1,7 @@
 """Input lists: the text file that makes a LevelDB version valid, and names the dump files it was made from."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pypi_assets.leveldbs.layout import input_list_path, input_lists_path
@@ -30,6 +31,12 @@ def published_versions(storage: Storage, dataset: str) -> list[int]:
     start = f"{input_lists_path(dataset)}/"
     names = (stored.path.removeprefix(start) for stored in storage.list(input_lists_path(dataset)))
     return sorted(int(name) for name in names if _NAME.fullmatch(name))
+
+
+def newest_serials(storage: Storage, datasets: Iterable[str]) -> list[int]:
+    """The serial of the newest version of each dataset that has one. Raises LeveldbDamagedError."""
+    newest = [(dataset, published_versions(storage, dataset)[-1:]) for dataset in datasets]
+    return [read_input_list(storage, dataset, version).serial for dataset, versions in newest for version in versions]
 
 
 def write_input_list(storage: Storage, inputs: InputList) -> None:

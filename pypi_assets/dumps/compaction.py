@@ -1,0 +1,146 @@
+"""Compaction: joins ranges of the cover that follow each other into one, so that the cover stays short for years.
+
+Nothing is deleted here. A compaction that is committed takes the place of its inputs in the cover.
+"""
+
+import heapq
+import time
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dumps import (
+    Dump,
+    DumpDroppedError,
+    DumpState,
+    drop_open_compactions,
+    known_dumps,
+    open_compaction,
+)
+from pypi_assets.catalog.leases import Lease, lease
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.dumps.cover import cover_of, inputs_of, open_ends
+from pypi_assets.dumps.manifest import Manifest
+from pypi_assets.dumps.reader import iter_dump
+from pypi_assets.dumps.rows import Row
+from pypi_assets.dumps.writer import Progress, commit, settle, write_file
+from pypi_assets.storage.store import Storage
+
+GROWTH = 4
+"""Ranges are joined once together they are this many times the largest of them. Then each row of n ranges is written
+again at most log n times, to the base of this number, and of n ranges some 2.5 log n are left, to the base of 2."""
+MOST = 64
+"""How many dumps are joined into one at most: each takes an open file, and some MiB of memory."""
+HELD_BACK_S = 24 * 3600.0
+LEASE_TTL_S = 600.0
+_RENEW_AFTER_S = LEASE_TTL_S / 10
+
+
+def compact(
+    catalog: Catalog,
+    storage: Storage,
+    *,
+    held: Collection[int] = (),
+    growth: int = GROWTH,
+    most: int = MOST,
+    progress: Progress | None = None,
+) -> Iterator[Manifest]:
+    """Joins ranges of the cover for as long as it pays, and yields the manifest of each compaction.
+
+    `held` are the serials up to which others have taken the dumps in. No compaction crosses one, so that they can go on
+    from there, and what is beyond all that they hold is left alone for a day. With a `growth` of 1 all that may be
+    joined is. `progress` is told the number of rows of the compaction that is being written.
+
+    Raises LeaseTakenError where another process compacts, DumpDamagedError where a dump that is read is damaged.
+    """
+    with lease(catalog, "compact dumps", LEASE_TTL_S) as own:
+        settle(catalog, storage)
+        drop_open_compactions(catalog)
+        while joined := next_join(known_dumps(catalog), held, catalog.clock(), growth, most):
+            try:
+                manifest = join(catalog, storage, joined, _renewing(own, progress))
+            except DumpDroppedError:  # the cover has moved on meanwhile, and tells anew what is to be joined
+                continue
+            yield manifest
+
+
+def join(catalog: Catalog, storage: Storage, dumps: Sequence[Dump], progress: Progress | None = None) -> Manifest:
+    """Writes and commits one dump of what `dumps`, ranges of the cover that follow each other, hold together.
+
+    Raises DumpDroppedError where they have left the cover meanwhile, DumpDamagedError.
+    """
+    serials = SerialRange(dumps[0].serials.start, dumps[-1].serials.end)
+    compaction = open_compaction(catalog, serials, min(dump.sequence for dump in dumps), inputs_of(dumps))
+    write_file(catalog, storage, compaction, 0, joined_rows(storage, dumps), progress)
+    return commit(catalog, storage, compaction)
+
+
+def next_join(
+    dumps: Sequence[Dump], held: Collection[int], now: float, growth: int = GROWTH, most: int = MOST
+) -> Sequence[Dump]:
+    """Which ranges of the cover are to be joined next, of all `dumps` that are not dropped; empty where none are.
+
+    `now` is in unix seconds.
+    """
+    ranges = cover_of(dump for dump in dumps if dump.state == DumpState.COMMITTED).dumps[1:]
+    apart = open_ends(dumps) | set(held)
+    parts: list[list[Dump]] = [[]]
+    for dump in ranges:
+        is_new = dump.committed_at is None or dump.committed_at > now - HELD_BACK_S
+        if held and dump.serials.end > min(held) and is_new:
+            break
+        if dump.serials.start in apart:
+            parts.append([])
+        parts[-1].append(dump)
+    for part in parts:
+        start, end = run_to_join([len(dump.inputs) or 1 for dump in part], min(growth, most), most)
+        if end:
+            return part[start:end]
+    return ()
+
+
+def run_to_join(sizes: Sequence[int], growth: int = GROWTH, most: int = MOST) -> tuple[int, int]:
+    """Start and end of the first run of at least two `sizes` that is `growth` times its largest; (0, 0) without one.
+
+    It goes on for as long as that is so, up to `most` sizes.
+    """
+    for start in range(len(sizes)):
+        total = largest = end = 0
+        for position, size in enumerate(sizes[start : start + most], start=start + 1):
+            total, largest = total + size, max(largest, size)
+            if total >= growth * largest and position > start + 1:
+                end = position
+        if end:
+            return start, end
+    return 0, 0
+
+
+def joined_rows(storage: Storage, dumps: Sequence[Dump]) -> Iterator[Row]:
+    """Of each distribution the row or tombstone of the last of `dumps` that has one, in the order of a dump.
+
+    The files are read side by side and checked as they are read; what is in memory at once are the rows of one project.
+    A distribution can be told under another version later, so it is known by its project and filename alone.
+    """
+    by_project = heapq.merge(*(iter_dump(storage, dump.directory) for dump in dumps), key=_PROJECT)  # equals: in order
+    for _, rows in groupby(by_project, key=_PROJECT):
+        newest = {row["filename"]: row for row in rows}
+        yield from sorted(newest.values(), key=_PLACE)
+
+
+_PROJECT = itemgetter("normalized")
+_PLACE = itemgetter("version", "filename")
+
+
+def _renewing(own: Lease, progress: Progress | None) -> Progress:
+    renewed = time.monotonic()
+
+    def written(rows: int) -> None:
+        nonlocal renewed
+        if time.monotonic() - renewed > _RENEW_AFTER_S:
+            own.renew()
+            renewed = time.monotonic()
+        if progress:
+            progress(rows)
+
+    return written

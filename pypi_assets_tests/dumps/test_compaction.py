@@ -1,0 +1,344 @@
+"""Compactions of real dumps: what they hold, which ranges they join, and what a race or a kill leaves behind."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import insert, select, update
+
+from pypi_assets.catalog.dumps import (
+    Dump,
+    DumpDroppedError,
+    DumpFile,
+    DumpKind,
+    DumpState,
+    begin_commit,
+    committed_dumps,
+    committing_dumps,
+    known_dumps,
+    mark_committed,
+    open_compaction,
+    open_full_dump,
+    recorded_files,
+)
+from pypi_assets.catalog.leases import LeaseTakenError, lease
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.tables import distributions, projects, releases
+from pypi_assets.dumps.audit import audit_dump
+from pypi_assets.dumps.compaction import GROWTH, compact, join, joined_rows, next_join, run_to_join
+from pypi_assets.dumps.cover import cover, inputs_of
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.layout import file_path, manifest_path
+from pypi_assets.dumps.manifest import Manifest, committed_directories, read_manifest
+from pypi_assets.dumps.reader import iter_dump
+from pypi_assets.dumps.rows import DumpDamagedError, Row
+from pypi_assets.dumps.writer import commit, missing_ranges, settle, write_file, write_range, write_shard
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallCatalog]:
+    small = small_catalog(tmp_path)
+    small.add(1, "Demo.Pkg", "1.0", "demo_pkg-1.0.tar.gz")
+    small.add(2, "other", "2", "other-2.tar.gz")
+    small.complete(100)
+    yield small
+    small.catalog.close()
+
+
+@pytest.fixture
+def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
+    """A folder with a full dump up to serial 100."""
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    return storage
+
+
+def add_range(small: SmallCatalog, storage: Storage, start: int) -> str:
+    """One more dump: a new file, and one that came and went."""
+    small.add(start + 1, "new", f"{start}", f"new-{start}.tar.gz")
+    small.add(start + 2, "new", f"{start}", f"new-{start}.zip")
+    small.remove(start + 3, f"new-{start}.zip")
+    return write_range(small.catalog, storage, small.complete(start + 10)).directory
+
+
+def add_ranges(small: SmallCatalog, storage: Storage, *starts: int) -> list[Dump]:
+    for start in starts:
+        add_range(small, storage, start)
+    return list(cover(small.catalog).dumps[1:])
+
+
+def live(small: SmallCatalog, storage: Storage) -> dict[tuple[object, object], Row]:
+    """What the cover leads to, row by row and tombstone by tombstone."""
+    found: dict[tuple[object, object], Row] = {}
+    for directory in cover(small.catalog).directories:
+        for row in iter_dump(storage, directory):
+            found[row["normalized"], row["filename"]] = row
+    return {key: row for key, row in found.items() if not row["tombstone"]}
+
+
+def test_ranges_are_joined_once_it_pays(small: SmallCatalog, storage: Storage) -> None:
+    add_ranges(small, storage, 100, 110, 120)
+    before = live(small, storage)
+    assert list(compact(small.catalog, storage)) == []
+    joined = add_ranges(small, storage, 130)
+    [manifest] = compact(small.catalog, storage)
+    assert (manifest.directory, manifest.kind, manifest.rows) == ("100-140", DumpKind.COMPACTED, 8)
+    assert manifest.inputs == ("100-110", "110-120", "120-130", "130-140") == inputs_of(joined)
+    assert manifest.sequence == min(dump.sequence for dump in joined)
+    assert read_manifest(storage, "100-140") == manifest
+    assert cover(small.catalog).directories == ("0-100", "100-140")
+    assert live(small, storage).keys() == before.keys() | {("new", "new-130.tar.gz")}
+    assert list(compact(small.catalog, storage)) == []
+    assert missing_ranges(small.catalog) == []
+    assert audit_dump(small.catalog, storage, cover(small.catalog).dumps[1]).ok
+    # a compaction of compactions names the ranges themselves
+    add_ranges(small, storage, 140, 150)
+    assert [one.directory for one in compact(small.catalog, storage, growth=1)] == ["100-160"]
+    assert cover(small.catalog).dumps[1].inputs == tuple(f"{start}-{start + 10}" for start in range(100, 160, 10))
+    assert audit_dump(small.catalog, storage, cover(small.catalog).dumps[1]).ok
+
+
+def test_a_range_that_a_compaction_holds_is_not_written_again(small: SmallCatalog, storage: Storage) -> None:
+    first, *_ = add_ranges(small, storage, 100, 110)
+    [manifest] = compact(small.catalog, storage, growth=1)
+    storage.delete(file_path(first.directory, recorded_files(small.catalog, first)[0].name))
+    assert write_range(small.catalog, storage, SerialRange(100, 110)) == manifest
+
+
+def test_a_file_that_is_told_under_another_release_later_is_one_file(small: SmallCatalog, storage: Storage) -> None:
+    add_range(small, storage, 100)
+    small.yank(112, "new-100.tar.gz")
+    with small.catalog.write() as connection:
+        project = connection.scalar(select(projects.c.id).where(projects.c.normalized == "new"))
+        connection.execute(insert(releases).values(id=99, project_id=project, version="0-early"))
+        connection.execute(
+            update(distributions).where(distributions.c.filename == "new-100.tar.gz").values(release_id=99)
+        )
+    write_range(small.catalog, storage, small.complete(120))
+    [manifest] = compact(small.catalog, storage, growth=1)
+    rows = list(iter_dump(storage, manifest.directory))
+    assert [(row["version"], row["filename"], row["tombstone"]) for row in rows] == [
+        ("0-early", "new-100.tar.gz", False),
+        ("100", "new-100.zip", True),
+    ]
+
+
+def test_a_damaged_input_is_noticed_and_nothing_comes_of_it(small: SmallCatalog, storage: Storage) -> None:
+    first, *_ = add_ranges(small, storage, 100, 110)
+    path = file_path(first.directory, recorded_files(small.catalog, first)[0].name)
+    whole = storage.get(path)
+    storage.put(path, storage.get(file_path("110-120", "python_distribution_data0000.json.gz")))
+    with pytest.raises(DumpDamagedError, match="100-110"):
+        list(compact(small.catalog, storage, growth=1))
+    assert cover(small.catalog).directories == ("0-100", "100-110", "110-120")
+    storage.put(path, whole)
+    assert [one.directory for one in compact(small.catalog, storage, growth=1)] == ["100-120.2"]
+
+
+def test_one_process_at_a_time_compacts(small: SmallCatalog, storage: Storage) -> None:
+    add_ranges(small, storage, 100, 110)
+    with lease(small.catalog, "compact dumps"), pytest.raises(LeaseTakenError):
+        list(compact(small.catalog, storage, growth=1))
+    # one that lost its lease and wakes up commits nothing twice
+    joined = cover(small.catalog).dumps[1:]
+    stalled = open_compaction(small.catalog, SerialRange(100, 120), 2, inputs_of(joined))
+    write_file(small.catalog, storage, stalled, 0, joined_rows(storage, joined))
+    [manifest] = compact(small.catalog, storage, growth=1)
+    assert manifest.directory == "100-120.2"
+    with pytest.raises(DumpDroppedError, match="100-120 was superseded or given up"):
+        commit(small.catalog, storage, stalled)
+    assert committed_directories(storage) == ["0-100", "100-110", "100-120.2", "110-120"]
+
+
+def test_a_compaction_that_another_one_was_quicker_than_is_dropped(small: SmallCatalog, storage: Storage) -> None:
+    joined = add_ranges(small, storage, 100, 110)
+    slow = open_compaction(small.catalog, SerialRange(100, 120), 2, inputs_of(joined))
+    write_file(small.catalog, storage, slow, 0, joined_rows(storage, joined))
+    join(small.catalog, storage, joined)
+    with pytest.raises(DumpDroppedError):
+        commit(small.catalog, storage, slow)
+
+
+def test_no_compaction_crosses_the_end_of_an_open_full_dump(small: SmallCatalog, storage: Storage) -> None:
+    add_ranges(small, storage, 100, 110)
+    opened = open_full_dump(small.catalog, 1)
+    assert opened.serials.end == 120
+    joined = add_ranges(small, storage, 120, 130)
+    with pytest.raises(DumpDroppedError):
+        join(small.catalog, storage, joined)
+    assert [one.directory for one in compact(small.catalog, storage, growth=1)] == ["100-120", "120-140"]
+    full_dump(small.catalog, storage, 1)
+    assert cover(small.catalog).directories == ("0-120", "120-140")
+
+
+def test_a_full_dump_that_is_committed_meanwhile_drops_a_compaction(small: SmallCatalog, storage: Storage) -> None:
+    add_ranges(small, storage, 100, 110)
+
+    def dumped(_rows: int) -> None:
+        if len(cover(small.catalog).dumps) > 1:
+            full_dump(small.catalog, storage, 1)
+
+    assert list(compact(small.catalog, storage, growth=1, progress=dumped)) == []
+    assert cover(small.catalog).directories == ("0-120",)
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_compaction_that_was_stopped_right_before_a_full_dump_is_dropped(
+    small: SmallCatalog, storage: Storage, written: bool
+) -> None:
+    """It was frozen, and its manifest written or not."""
+    joined = add_ranges(small, storage, 100, 110)
+    frozen = open_compaction(small.catalog, SerialRange(100, 120), 2, inputs_of(joined))
+    write_file(small.catalog, storage, frozen, 0, joined_rows(storage, joined))
+    files = begin_commit(small.catalog, frozen)
+    if written:
+        storage.put(manifest_path(frozen.directory), _manifest(frozen, files).encode())
+    dump = open_full_dump(small.catalog, 1)
+    write_shard(small.catalog, storage, dump, 0)
+    commit(small.catalog, storage, dump)
+    assert settle(small.catalog, storage) == committing_dumps(small.catalog) == []
+    assert frozen.directory not in committed_directories(storage)
+    with pytest.raises(DumpDroppedError):
+        mark_committed(small.catalog, frozen)
+    assert cover(small.catalog).directories == ("0-120",)
+
+
+def _manifest(dump: Dump, files: Sequence[DumpFile]) -> Manifest:
+    return Manifest(dump.kind, dump.serials, dump.directory, dump.sequence, 1, dump.inputs, tuple(files))
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_kill_at_any_write_ends_in_the_same_state(
+    small: SmallCatalog, storage: Storage, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_ranges(small, storage, 100, 110)
+    before = live(small, storage)
+    put, moments = Storage.put, iter(range(4))
+
+    def killed_at(moment: int) -> None:
+        if moment == step:
+            raise Killed
+
+    def counted(self: Storage, path: str, content: bytes) -> None:
+        killed_at(next(moments))
+        put(self, path, content)
+        killed_at(next(moments))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Storage, "put", counted)
+        with pytest.raises(Killed):
+            list(compact(small.catalog, storage, growth=1))
+    assert live(small, storage) == before
+    list(compact(small.catalog, storage, growth=1))
+    assert len(cover(small.catalog).dumps) == 2
+    assert live(small, storage) == before
+    assert {dump.state for dump in known_dumps(small.catalog)} == {DumpState.COMMITTED}
+    assert set(committed_directories(storage)) == {dump.directory for dump in committed_dumps(small.catalog)}
+
+
+def test_what_others_hold_is_not_crossed_and_what_is_new_to_them_waits(small: SmallCatalog, storage: Storage) -> None:
+    add_ranges(small, storage, 100, 110, 120, 130, 140)
+    dumps, now = known_dumps(small.catalog), small.catalog.clock()
+
+    def joined(held: Sequence[int], later_s: float = 0.0) -> str:
+        found = next_join(dumps, held, now + later_s, growth=1)
+        return f"{found[0].serials.start}-{found[-1].serials.end}" if found else ""
+
+    assert joined([]) == "100-150"
+    assert joined([120]) == joined([120, 140]) == "100-120"
+    assert joined([110, 130]) == ""
+    assert joined([110, 130], 25 * 3600) == "110-130"
+    assert joined([150, 150]) == "100-150"
+
+
+def test_a_year_of_ranges_leaves_few_of_them_and_writes_each_row_few_times() -> None:
+    """One range every ten minutes; sizes are numbers of ranges. Compactions are made after each, or now and then."""
+    for every, count in ((1, 9_000), (6, 52_560), (52_560, 52_560)):
+        sizes: list[int] = []
+        written: list[int] = []  # how often the rows of each size were written again, at most
+        longest = 0
+        for number in range(1, count + 1):
+            sizes.append(1)
+            written.append(0)
+            if number % every == 0:
+                while (run := run_to_join(sizes))[1]:
+                    start, end = run
+                    sizes[start:end] = [sum(sizes[start:end])]
+                    written[start:end] = [max(written[start:end]) + 1]
+                longest = max(longest, len(sizes))
+        assert longest <= 2.5 * math.log2(count)
+        assert max(written) <= math.log(count, GROWTH)
+
+
+@given(st.lists(st.integers(1, 100), max_size=40), st.integers(1, 6), st.integers(2, 10))
+def test_a_run_is_as_large_as_promised_and_none_is_missed(sizes: list[int], growth: int, most: int) -> None:
+    def pays(start: int, end: int) -> bool:
+        run = sizes[start:end]
+        return 2 <= len(run) <= most and sum(run) >= growth * max(run)
+
+    start, end = run_to_join(sizes, growth, most)
+    found = [(one, other) for one in range(len(sizes)) for other in range(one, len(sizes) + 1) if pays(one, other)]
+    first = min(found, default=(0, 0))[0]
+    assert (start, end) == max([one for one in found if one[0] == first], default=(0, 0))
+
+
+STEPS = ["range", "range", "range", "compact", "all", "full", "open", "kill"]
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.sampled_from(STEPS), max_size=10), st.randoms(use_true_random=False))
+def test_the_cover_always_leads_to_what_the_catalog_shows(steps: list[str], random: object) -> None:
+    choose: Callable[[Sequence[str]], str] = random.choice  # type: ignore[attr-defined]
+    with TemporaryDirectory() as folder:
+        small, storage = small_catalog(Path(folder)), open_storage((Path(folder) / "storage").as_uri())
+        files: dict[str, bool] = {}
+        serial = 0
+
+        def change() -> None:
+            nonlocal serial
+            for _ in range(4):
+                serial += 1
+                gone = [name for name, is_live in files.items() if is_live]
+                if gone and choose(["add", "remove"]) == "remove":
+                    files[name := choose(gone)] = False
+                    small.remove(serial, name)
+                else:
+                    project = choose(["a", "b-c", "d"])
+                    files[name := f"{project}-{serial}.tar.gz"] = True
+                    small.add(serial, project, str(serial), name)
+            small.complete(serial)
+
+        change()
+        full_dump(small.catalog, storage, 1)
+        for step in steps:
+            if step == "range":
+                change()
+                write_range(small.catalog, storage, missing_ranges(small.catalog)[0])
+            elif step == "full":
+                full_dump(small.catalog, storage, 1)
+            elif step == "open":
+                open_full_dump(small.catalog, 16)
+            elif step == "kill":
+                ranges = cover(small.catalog).dumps[1:]
+                if len(ranges) > 1:
+                    serials = SerialRange(ranges[0].serials.start, ranges[1].serials.end)
+                    dump = open_compaction(small.catalog, serials, ranges[0].sequence, inputs_of(ranges[:2]))
+                    write_file(small.catalog, storage, dump, 0, joined_rows(storage, ranges[:2]))
+                    begin_commit(small.catalog, dump)
+            else:
+                list(compact(small.catalog, storage, growth=1 if step == "all" else 2))
+            assert {str(row["filename"]) for row in live(small, storage).values()} == {
+                name for name, is_live in files.items() if is_live
+            }
+            assert cover(small.catalog).serial == serial
+        small.catalog.close()
