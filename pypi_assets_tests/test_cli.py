@@ -210,6 +210,30 @@ def test_what_is_done_already_is_said_and_not_done_again(commands: Commands, ind
     assert commands.json("dump", "incremental") == []
 
 
+def test_parquet_is_exported_once_and_then_pointed_to(commands: Commands, index: ServedIndex) -> None:
+    assert "run `pypi-assets dump full` first" in commands.refused("dump", "parquet")
+    index.wheel("demo", "1.0")
+    index.sdist("demo", "1.0")
+    commands.done("crawl", "full")
+    commands.done("dump", "full", "--shards", "1")
+    folder = f"{(commands.home / 'storage').as_uri()}/parquet/python_distribution_data"
+    exported = commands.json("dump", "parquet")
+    assert exported.pop("bytes") > 1_000
+    name = f"0-{index.serial}"
+    assert exported == {
+        "serial": index.serial,
+        "directory": name,
+        "published": True,
+        "rows": 2,
+        "cover": [name],
+        "files": f"{folder}/{name}/*.parquet",
+    }
+    again = commands.done("dump", "parquet")
+    assert re.fullmatch(rf"parquet {name}: 2 rows in 1 files, \d+ bytes, {folder}/{name}/\*\.parquet\n", again.stdout)
+    assert again.stderr == "nothing is new since that export\n"
+    assert commands.json("dump", "parquet", "--force")["directory"] == f"{name}.2"
+
+
 def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
@@ -598,6 +622,7 @@ def test_the_commands_are_these() -> None:
         "dump full",
         "dump incremental",
         "dump compact",
+        "dump parquet",
         "dump restore",
         "leveldb update",
         "leveldb list",

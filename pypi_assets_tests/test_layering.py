@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "dumps": {"catalog", "storage"},
     "leveldbs": {"dumps", "storage", "catalog"},
     "lookup": {"leveldbs", "storage"},
+    "parquet": {"dumps", "storage", "catalog"},
     "devindex": {"index", "distributions"},
     "assembly": {"settings", "index", "distributions", "catalog", "crawl", "storage"},
     "status": {"settings", "assembly", "index", "catalog", "dumps", "leveldbs", "lookup", "storage"},

@@ -3,8 +3,9 @@
 A lease ends when it is given back, or when its holder has not renewed it in time.
 """
 
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -56,3 +57,18 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
     finally:
         with catalog.write() as connection:
             connection.execute(delete(leases).where(leases.c.name == name, leases.c.holder == held.holder))
+
+
+def renewing(held: Lease, progress: Callable[[int], object] | None = None) -> Callable[[int], None]:
+    """Passes on what it is told to `progress`, and renews the lease whenever a tenth of its time has gone by."""
+    renewed = time.monotonic()
+
+    def told(done: int) -> None:
+        nonlocal renewed
+        if time.monotonic() - renewed > held.ttl_s / 10:
+            held.renew()
+            renewed = time.monotonic()
+        if progress:
+            progress(done)
+
+    return told

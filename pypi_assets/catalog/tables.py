@@ -478,6 +478,16 @@ leveldb_builds = Table(
     Index(None, "dataset", "version"),
 )
 
+parquet_exports = Table(
+    "parquet_exports",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("serial", Serial, nullable=False, index=True),
+    Column("directory", Short, nullable=False, unique=True),
+    Column("started_at", Time, nullable=False),
+    comment="The names handed out for attempts to export Parquet.",
+)
+
 leases = Table(
     "leases",
     metadata,

@@ -22,6 +22,7 @@ from pypi_assets.distributions.workers import ReaderStartError
 from pypi_assets.dumps.rows import DumpDamagedError
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.leveldbs.records import LeveldbError
+from pypi_assets.parquet.manifest import ParquetError
 from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import StorageError
 from pypi_assets.terminal import plain, say
@@ -35,6 +36,7 @@ _FAILURES = (
     StorageError,
     DumpDamagedError,
     LeveldbError,
+    ParquetError,
     PackError,
     ExtractError,
     ReaderStartError,

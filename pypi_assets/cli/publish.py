@@ -1,4 +1,4 @@
-"""Commands that publish what the catalog holds: data dumps, and the LevelDB versions built from them."""
+"""Commands that publish what the catalog holds: data dumps, and the LevelDB versions and Parquet made of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -23,6 +23,8 @@ from pypi_assets.leveldbs.manifest import read_published
 from pypi_assets.leveldbs.publish import BuildResult, build_version
 from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.verify import verify
+from pypi_assets.parquet.export import export_parquet
+from pypi_assets.parquet.layout import files_glob
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
 from pypi_assets.terminal import print_json, print_rows, say
@@ -32,7 +34,7 @@ _DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="On
 
 @click.group("dump")
 def dump_group() -> None:
-    """Write data dumps from the catalog."""
+    """Write data dumps from the catalog, and Parquet from the dumps."""
 
 
 @click.group("leveldb")
@@ -114,6 +116,27 @@ def dump_compact_command(growth: int, most: int, as_json: bool) -> None:
     _print_dumps(manifests, storage, as_json)
     if not manifests:
         say("there is nothing to join")
+
+
+@command("parquet", group=dump_group)
+@click.option("--force", is_flag=True, help="Export again even where nothing is new.")
+@JSON
+def dump_parquet_command(force: bool, as_json: bool) -> None:
+    """Export what is live at the end of the dumps as Parquet, and say where it lies."""
+    settings = load_settings()
+    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+        storage = storage_from(settings)
+        result = export_parquet(catalog, storage, force=force, progress=partial(_tell_rows, report, "parquet"))
+    export, files = result.export, storage.uri(files_glob(result.export.directory))
+    if as_json:
+        fields = {"serial": export.serial, "directory": export.directory, "published": result.published}
+        print_json(fields | {"rows": export.rows, "bytes": export.size, "cover": export.cover, "files": files})
+        return
+    click.echo(
+        f"parquet {export.directory}: {export.rows} rows in {len(export.files)} files, {export.size} bytes, {files}"
+    )
+    if not result.published:
+        say("nothing is new since that export")
 
 
 @command("restore", group=dump_group)

@@ -169,6 +169,17 @@ def upgrade() -> None:
         comment="Which lists of modules hold a module of that top-level name.",
     )
     op.create_table(
+        "parquet_exports",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("serial", sa.BigInteger(), nullable=False),
+        sa.Column("directory", Short, nullable=False),
+        sa.Column("started_at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_parquet_exports")),
+        sa.UniqueConstraint("directory", name=op.f("uq_parquet_exports_directory")),
+        comment="The names handed out for attempts to export Parquet.",
+    )
+    op.create_index(op.f("ix_parquet_exports_serial"), "parquet_exports", ["serial"], unique=False)
+    op.create_table(
         "projects",
         sa.Column("id", Key, nullable=False),
         sa.Column("normalized", Text, nullable=False),
@@ -667,6 +678,7 @@ def downgrade() -> None:
     op.drop_table("scope_claims")
     op.drop_table("rates")
     op.drop_table("projects")
+    op.drop_table("parquet_exports")
     op.drop_table("module_roots")
     op.drop_table("name_lists")
     op.drop_table("extract_packs")

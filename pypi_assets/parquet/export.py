@@ -1,0 +1,99 @@
+"""Exports what is live at the end of the cover as Parquet: one file for each shard of its full dump, manifest last.
+
+An export that is stopped leaves files that no manifest names, and the next one has a directory of its own. One process
+at a time exports.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dumps import DumpFile
+from pypi_assets.catalog.leases import lease, renewing
+from pypi_assets.catalog.parquet_exports import hand_out_export
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.manifest import Manifest, read_manifest
+from pypi_assets.dumps.reader import iter_dump, iter_rows
+from pypi_assets.parquet.layout import FILE_NAME, export_path, file_path, manifest_path
+from pypi_assets.parquet.live_rows import later_rows
+from pypi_assets.parquet.manifest import Export, ParquetError, newest_export
+from pypi_assets.storage.store import Storage
+
+LEASE_TTL_S = 600.0
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """The newest export; it was `published` just now, or stood already."""
+
+    export: Export
+    published: bool
+
+
+def export_parquet(
+    catalog: Catalog, storage: Storage, *, force: bool = False, progress: Progress | None = None
+) -> ExportResult:
+    """Writes and commits an export of the present cover, unless the newest one is of it already and whole.
+
+    It is written anyway where it is asked to `force` it. `progress` is told the number of rows written.
+
+    Raises ParquetError without a full dump or without pyarrow, LeaseTakenError where another process exports, and
+    DumpDamagedError where a dump of the cover is damaged.
+    """
+    with lease(catalog, "publish parquet", LEASE_TTL_S) as held:
+        dumps = cover(catalog)
+        if not dumps.dumps:
+            raise ParquetError("there is no full dump to export: run `pypi-assets dump full` first")
+        newest = newest_export(storage)
+        if newest is not None and newest.cover == dumps.directories and not force:
+            return ExportResult(newest, published=False)
+        full, *ranges = (read_manifest(storage, directory) for directory in dumps.directories)
+        directory = _new_directory(catalog, storage, dumps.serial)
+        files = tuple(_write_files(storage, directory, full, ranges, renewing(held, progress)))
+        export = Export(dumps.serial, directory, dumps.directories, files)
+        held.renew()  # whoever has lost the lease publishes nothing
+        storage.put(manifest_path(directory), export.encode())
+        return ExportResult(export, published=True)
+
+
+def _new_directory(catalog: Catalog, storage: Storage, serial: int) -> str:
+    """One that nobody was given before, also not by a catalog that was lost."""
+    while any(storage.list(export_path(directory := hand_out_export(catalog, serial)))):
+        pass
+    return directory
+
+
+def _write_files(
+    storage: Storage, directory: str, full: Manifest, ranges: list[Manifest], told: Progress
+) -> Iterator[DumpFile]:
+    write_rows = _writer()
+    written = 0
+    with later_rows(full.shards) as later:
+        for manifest in ranges:
+            later.add(iter_dump(storage, manifest.directory))
+            told(0)
+        for source in full.files:
+            rows = later.applied_to(source.shard, iter_rows(storage, full.directory, source))
+            name = FILE_NAME.format(shard=source.shard)
+            with tempfile.TemporaryFile() as local:  # it has no name, so that a kill leaves nothing behind
+                count = write_rows(local, rows, lambda shard_rows, before=written: told(before + shard_rows))
+                size = local.tell()
+                local.seek(0)
+                file = DumpFile(source.shard, name, count, size, hashlib.file_digest(local, "sha256").hexdigest())
+                local.seek(0)
+                storage.put(file_path(directory, name), local)
+            written += count
+            yield file
+            told(written)
+
+
+def _writer() -> Callable[..., int]:
+    try:
+        from pypi_assets.parquet.writer import write_rows  # what it needs is an extra
+    except ImportError as error:
+        raise ParquetError(f"Parquet is written by pyarrow: pip install 'pypi-assets[parquet]' ({error})") from error
+    return write_rows

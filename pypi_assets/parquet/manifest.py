@@ -1,0 +1,119 @@
+"""The manifest of a Parquet export: written last, it makes the export exist, and says what its files must be."""
+
+from dataclasses import asdict, dataclass
+
+import orjson
+
+from pypi_assets.catalog.dumps import DumpFile
+from pypi_assets.dumps.layout import MANIFEST_NAME
+from pypi_assets.dumps.rows import COLUMNS_VERSION
+from pypi_assets.parquet.columns import PARQUET_COLUMNS
+from pypi_assets.parquet.layout import EXPORTS, export_path, file_path, manifest_path
+from pypi_assets.storage.store import NotFoundError, Storage
+
+FORMAT = 1
+
+
+class ParquetError(Exception):
+    """An export cannot be made, or a published one is damaged; the text says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What one committed export consists of: all that is live at `serial`, as the dumps of `cover` tell it.
+
+    Its files go by the shards of the full dump.
+    """
+
+    serial: int
+    directory: str
+    cover: tuple[str, ...]
+    files: tuple[DumpFile, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """In bytes, compressed, of all files."""
+        return sum(file.size for file in self.files)
+
+    def encode(self) -> bytes:
+        """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
+        fields = {
+            "format": FORMAT,
+            "serial": self.serial,
+            "directory": self.directory,
+            "cover": self.cover,
+            "columns_version": COLUMNS_VERSION,
+            "columns": {name: asdict(column) for name, column in PARQUET_COLUMNS.items()},
+            "rows": self.rows,
+            "bytes": self.size,
+            "files": [
+                {"shard": file.shard, "name": file.name, "rows": file.rows, "bytes": file.size, "sha256": file.sha256}
+                for file in self.files
+            ],
+        }
+        return orjson.dumps(fields, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def read_export(storage: Storage, directory: str) -> Export:
+    """The manifest of the export in `directory`. Raises ParquetError where it is missing, broken or too new."""
+    path = manifest_path(directory)
+    try:
+        content = storage.get(path)
+    except NotFoundError as error:
+        raise ParquetError(f"there is no committed export in {directory}: {storage.uri(path)} is missing") from error
+    try:
+        export = _decode(content)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise ParquetError(f"{storage.uri(path)} is not a manifest that this version reads: {error!r}") from error
+    if export.directory != directory:
+        raise ParquetError(f"{storage.uri(path)} is not the manifest of {directory}")
+    return export
+
+
+def committed_exports(storage: Storage) -> list[str]:
+    """The directories of all exports that have a manifest, the newest last."""
+    found = (stored.path.removeprefix(f"{EXPORTS}/").split("/") for stored in storage.list(EXPORTS))
+    return sorted((parts[0] for parts in found if parts[1:] == [MANIFEST_NAME]), key=_age)
+
+
+def superseded_exports(storage: Storage, keep: int) -> list[str]:
+    """The directories of all committed exports but the newest `keep`, the oldest first."""
+    return committed_exports(storage)[: -keep or None]
+
+
+def newest_export(storage: Storage) -> Export | None:
+    """The newest export whose manifest can be read and whose files are stored with the right sizes."""
+    for directory in reversed(committed_exports(storage)):
+        try:
+            export = read_export(storage, directory)
+        except ParquetError:
+            continue
+        sizes = {stored.path: stored.size for stored in storage.list(export_path(directory))}
+        if all(sizes.get(file_path(directory, file.name)) == file.size for file in export.files):
+            return export
+    return None
+
+
+def _age(directory: str) -> tuple[int, int]:
+    """`0-1350` is older than `0-1350.2`, and that than `0-1400`."""
+    serials, _, attempt = directory.partition(".")
+    return int(serials.removeprefix("0-")), int(attempt or 1)
+
+
+def _decode(content: bytes) -> Export:
+    fields = orjson.loads(content)
+    if fields["format"] != FORMAT or fields["columns_version"] != COLUMNS_VERSION:
+        raise ValueError(f"format {fields['format']} with columns {fields['columns_version']}")
+    return Export(
+        serial=int(fields["serial"]),
+        directory=str(fields["directory"]),
+        cover=tuple(fields["cover"]),
+        files=tuple(
+            DumpFile(file["shard"], file["name"], file["rows"], file["bytes"], file["sha256"])
+            for file in fields["files"]
+        ),
+    )

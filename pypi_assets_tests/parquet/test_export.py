@@ -1,0 +1,371 @@
+"""Exports hold what the cover's dumps lead to, are committed by their manifest, and can be done again at any moment."""
+
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.leases import LeaseTakenError, lease
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.tables import leases
+from pypi_assets.dumps import layout as dump_layout
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.layout import shard_of
+from pypi_assets.dumps.restore import restore_index
+from pypi_assets.dumps.rows import COLUMNS, DumpDamagedError, Row
+from pypi_assets.dumps.writer import write_range
+from pypi_assets.parquet import writer
+from pypi_assets.parquet.columns import PARQUET_COLUMNS
+from pypi_assets.parquet.export import export_parquet
+from pypi_assets.parquet.layout import file_path, manifest_path
+from pypi_assets.parquet.manifest import (
+    Export,
+    ParquetError,
+    committed_exports,
+    newest_export,
+    read_export,
+    superseded_exports,
+)
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.compaction import compact
+from pypi_assets_tests.dump_rows import dump_row, in_order, tombstone_of, write_dump
+from pypi_assets_tests.s3_server import BUCKET, s3_server
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallCatalog]:
+    small = small_catalog(tmp_path)
+    small.add(1, "Demo.Pkg", "1.0", "demo_pkg-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("other>=1",))
+    small.add(2, "Demo.Pkg", "1.0", "demo_pkg-1.0-py3-none-any.whl")
+    small.add(3, "other", "2", "other-2.tar.gz", modules=None, requires_dist=None)
+    small.complete(100)
+    yield small
+    small.catalog.close()
+
+
+@pytest.fixture
+def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
+    """A folder with a full dump up to serial 100."""
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 16)
+    return storage
+
+
+def add_range(small: SmallCatalog, storage: Storage, start: int) -> str:
+    """One more dump: a new file, and the removal of the one that came before."""
+    small.add(start + 1, "new", f"{start}", f"new-{start}.tar.gz")
+    small.add(start + 2, "new", f"{start}", f"new-{start}.zip")
+    small.remove(start + 3, f"new-{start}.zip")
+    return write_range(small.catalog, storage, small.complete(start + 50)).directory
+
+
+def rows_of(storage: Storage, export: Export) -> list[Row]:
+    """All rows, file by file as they stand; each file is what the manifest promises."""
+    rows: list[Row] = []
+    for file in export.files:
+        content = storage.get(file_path(export.directory, file.name))
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file.size, file.sha256)
+        table = pyarrow.parquet.read_table(io.BytesIO(content))
+        assert table.schema.equals(writer.SCHEMA, check_metadata=True)
+        found = table.to_pylist()
+        assert len(found) == file.rows
+        assert found == in_order(found)
+        assert {shard_of(row["normalized"], len(export.files)) for row in found} <= {file.shard}
+        rows += found
+    assert len(rows) == export.rows
+    return rows
+
+
+def exported(row: Row) -> Row:
+    """The row of a dump as Parquet has it."""
+    uploaded_at = datetime.fromisoformat(str(row["uploaded_at"])) if row["uploaded_at"] else None
+    return {name: row[name] for name in PARQUET_COLUMNS} | {"uploaded_at": uploaded_at}
+
+
+def filenames(storage: Storage, export: Export) -> list[object]:
+    return sorted(str(row["filename"]) for row in rows_of(storage, export))
+
+
+def test_an_export_holds_what_is_live_at_the_end_of_the_cover(small: SmallCatalog, storage: Storage) -> None:
+    add_range(small, storage, 100)
+    small.remove(160, "other-2.tar.gz")
+    small.yank(161, "demo_pkg-1.0.tar.gz")
+    write_range(small.catalog, storage, small.complete(200))
+    result = export_parquet(small.catalog, storage)
+    export = result.export
+    assert (result.published, export.serial, export.directory) == (True, 200, "0-200")
+    assert export.cover == ("0-100", "100-150", "150-200")
+    assert export == read_export(storage, "0-200") == newest_export(storage)
+    full_dump(small.catalog, storage, 1)  # of the same serial: what it says is said by the export
+    again = export_parquet(small.catalog, storage)
+    assert (again.published, again.export.directory, again.export.cover) == (True, "0-200.2", ("0-200",))
+    assert in_order(rows_of(storage, export)) == rows_of(storage, again.export)
+    assert filenames(storage, export) == ["demo_pkg-1.0-py3-none-any.whl", "demo_pkg-1.0.tar.gz", "new-100.tar.gz"]
+    assert export_parquet(small.catalog, storage).published is False
+    demo = next(row for row in rows_of(storage, export) if row["filename"] == "demo_pkg-1.0.tar.gz")
+    assert (demo["project"], demo["yanked"], demo["modules"]) == ("Demo.Pkg", True, ["demo", "demo.a"])
+    assert demo["uploaded_at"] == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_pandas_reads_the_folder(small: SmallCatalog, storage: Storage) -> None:
+    export = export_parquet(small.catalog, storage).export
+    folder = storage.local_path(file_path(export.directory, "_MANIFEST.json"))
+    assert folder is not None
+    frame = pd.read_parquet(folder.parent)
+    assert list(frame.columns) == list(PARQUET_COLUMNS)
+    assert len(frame) == 3
+    one = pd.read_parquet(folder.parent, filters=[("normalized", "==", "other")], columns=["filename", "modules"])
+    assert one.to_dict("list") == {"filename": ["other-2.tar.gz"], "modules": [None]}
+
+
+def test_the_manifest_says_what_an_export_is(small: SmallCatalog, storage: Storage) -> None:
+    export = export_parquet(small.catalog, storage).export
+    fields = json.loads(storage.get(manifest_path("0-100")))
+    assert (fields["format"], fields["columns_version"], fields["serial"], fields["rows"]) == (1, 1, 100, 3)
+    assert (fields["cover"], len(fields["files"])) == (["0-100"], 16)
+    assert list(fields["columns"]) == [name for name in COLUMNS if name != "tombstone"]
+    assert fields["columns"]["modules"] == {
+        "type": "list<string>",
+        "nullable": True,
+        "meaning": COLUMNS["modules"].meaning,
+    }
+    assert {name: str(field.type).replace("element: string not null", "string") for name, field in _fields()} == {
+        name: column["type"] for name, column in fields["columns"].items()
+    }
+    assert export.encode() == storage.get(manifest_path("0-100"))
+
+
+def _fields() -> Iterator[tuple[str, pyarrow.Field]]:
+    for field in writer.SCHEMA:
+        yield field.name, field
+
+
+_FILES = [
+    (project, version, f"{project}-{number}.zip") for project in "ab" for version in ("1", "1.0") for number in (1, 2)
+]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[list[Row]], list[Row]]:
+    """A full dump and ranges after it, and the rows that are live at their end. A file can change its version."""
+    live: dict[str, Row] = {}
+    dumps: list[list[Row]] = []
+    for serial in range(draw(st.integers(1, 5))):
+        dump = []
+        for file in draw(st.lists(st.sampled_from(_FILES), unique_by=lambda file: file[2], max_size=4)):
+            row = dump_row(
+                *file,
+                modules=draw(st.none() | st.lists(st.sampled_from(["m", "m.n", "é\0"]), max_size=2)),
+                uploaded_at=draw(st.sampled_from([None, "2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05+02:00"])),
+                size=draw(st.none() | st.integers(0, 2**40)),
+                yanked_reason=draw(st.none() | st.text(st.characters(exclude_categories=["Cs"]))),
+                live_since=serial,
+            )
+            if serial == 0 or draw(st.booleans()):
+                live[file[2]] = row
+                dump.append(row)
+            else:  # also of what was not live before
+                live.pop(file[2], None)
+                dump.append(tombstone_of(row))
+        dumps.append(dump)
+    return dumps, list(live.values())
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(history=histories(), shards=st.sampled_from([1, 16]), group=st.integers(1, 3))
+def test_the_rows_are_those_of_the_dumps_after_their_tombstones(
+    tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]], shards: int, group: int
+) -> None:
+    dumps, live = history
+    folder = tmp_path_factory.mktemp("history")
+    storage = open_storage((folder / "storage").as_uri())
+    for number, rows in enumerate(dumps):
+        write_dump(storage, SerialRange(number * 10, number * 10 + 10), rows, shards=1 if number else shards)
+    small = small_catalog(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "ROW_GROUP_ROWS", group)
+        patch.setattr(writer, "_BATCH_ROWS", group)
+        restore_index(small.catalog, storage)
+        export = export_parquet(small.catalog, storage).export
+    found = rows_of(storage, export)
+    assert in_order(found) == [exported(row) for row in in_order(live)]
+    small.catalog.close()
+
+
+def test_row_groups_are_bounded_by_rows_and_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "ROW_GROUP_ROWS", 5_000)
+    monkeypatch.setattr(writer, "ROW_GROUP_BYTES", 2_000_000)
+    many = (dump_row("a", "1", f"a-{number:05}.zip") for number in range(12_000))
+    great = (dump_row("b", "1", f"b-{number:05}.zip", modules=["m" * 50_000] * 10) for number in range(12))
+    told: list[int] = []
+    for rows, groups in ((many, [4_000, 4_000, 4_000]), (great, [12])):
+        buffer = io.BytesIO()
+        writer.write_rows(buffer, rows, told.append)
+        metadata = pyarrow.parquet.read_metadata(buffer)
+        assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == groups
+    assert told[-1] == 12
+
+
+def test_without_a_full_dump_there_is_nothing_to_export(small: SmallCatalog, tmp_path: Path) -> None:
+    with pytest.raises(ParquetError, match="run `pypi-assets dump full` first"):
+        export_parquet(small.catalog, open_storage((tmp_path / "empty").as_uri()))
+
+
+def test_without_pyarrow_it_is_said_what_to_install(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "pypi_assets.parquet.writer")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ParquetError, match=r"pip install 'pypi-assets\[parquet\]'"):
+        export_parquet(small.catalog, storage)
+    assert list(storage.list("parquet")) == []
+
+
+def test_what_is_damaged_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
+    directory = add_range(small, storage, 100)
+    path = dump_layout.file_path(directory, "python_distribution_data0000.json.gz")
+    whole = storage.get(path)
+    storage.put(path, whole[:-4])
+    with pytest.raises(DumpDamagedError, match="100-150"):
+        export_parquet(small.catalog, storage)
+    storage.put(path, whole)
+    shard = dump_layout.file_path("0-100", f"python_distribution_data{shard_of('demo-pkg', 16):04}.json.gz")
+    storage.put(shard, storage.get(dump_layout.file_path("0-100", "python_distribution_data0000.json.gz")))
+    with pytest.raises(DumpDamagedError, match="not the file that its manifest names"):
+        export_parquet(small.catalog, storage)
+    assert committed_exports(storage) == []
+
+
+def test_a_damaged_export_is_made_anew_elsewhere(small: SmallCatalog, storage: Storage) -> None:
+    export = export_parquet(small.catalog, storage).export
+    storage.delete(file_path(export.directory, export.files[3].name))
+    assert newest_export(storage) is None
+    assert export_parquet(small.catalog, storage).export.directory == "0-100.2"
+    storage.put(manifest_path("0-100.2"), b'{"format": 99}')
+    with pytest.raises(ParquetError, match="not a manifest that this version reads"):
+        read_export(storage, "0-100.2")
+    with pytest.raises(ParquetError, match="no committed export in 0-7"):
+        read_export(storage, "0-7")
+    storage.put(manifest_path("0-100.2"), storage.get(manifest_path("0-100")))
+    with pytest.raises(ParquetError, match="not the manifest of"):
+        read_export(storage, "0-100.2")
+    assert export_parquet(small.catalog, storage).export.directory == "0-100.3"
+
+
+def test_a_catalog_that_was_lost_gives_no_name_again(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+    export_parquet(small.catalog, storage)
+    (tmp_path / "new").mkdir()
+    fresh = small_catalog(tmp_path / "new")
+    restore_index(fresh.catalog, storage)
+    assert export_parquet(fresh.catalog, storage).published is False
+    assert export_parquet(fresh.catalog, storage, force=True).export.directory == "0-100.2"
+    fresh.catalog.close()
+
+
+def test_the_newest_are_kept(small: SmallCatalog, storage: Storage) -> None:
+    for _ in range(10):
+        export_parquet(small.catalog, storage, force=True)
+    add_range(small, storage, 100)
+    add_range(small, storage, 150)
+    export_parquet(small.catalog, storage)
+    names = ["0-100", *(f"0-100.{attempt}" for attempt in range(2, 11)), "0-200"]
+    assert committed_exports(storage) == names
+    assert superseded_exports(storage, 3) == names[:-3]
+    assert superseded_exports(storage, 20) == []
+
+
+def test_a_compaction_leads_to_the_same_rows(small: SmallCatalog, storage: Storage) -> None:
+    ranges = [add_range(small, storage, start) for start in (100, 150)]
+    before = rows_of(storage, export_parquet(small.catalog, storage).export)
+    compact(small.catalog, storage, *ranges)
+    after = export_parquet(small.catalog, storage).export
+    assert after.cover == ("0-100", "100-200")
+    assert rows_of(storage, after) == before
+
+
+def test_one_at_a_time_exports_and_who_lost_the_lease_publishes_nothing(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lease(small.catalog, "publish parquet"), pytest.raises(LeaseTakenError):
+        export_parquet(small.catalog, storage)
+
+    def take_over(_rows: int) -> None:
+        with lease(small.catalog, "publish parquet"):
+            pass
+
+    monkeypatch.setattr("pypi_assets.parquet.export.LEASE_TTL_S", -1.0)
+    with pytest.raises(LeaseTakenError):
+        export_parquet(small.catalog, storage, progress=take_over)
+    assert committed_exports(storage) == []
+
+
+def test_exports_lie_in_s3_too(small: SmallCatalog) -> None:
+    with pytest.MonkeyPatch.context() as environment, s3_server(environment):
+        storage = open_storage(f"s3://{BUCKET}/prefix")
+        full_dump(small.catalog, storage, 16)
+        add_range(small, storage, 100)
+        export = export_parquet(small.catalog, storage).export
+        assert newest_export(storage) == export
+        assert len(rows_of(storage, export)) == 4
+
+
+_STEPS = """
+import sys
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.parquet.export import export_parquet
+from pypi_assets.storage import store
+
+steps, last = 0, int(sys.argv[3])
+put = store.Storage.put
+
+def counted_put(self, path, content):  # the moments between which a kill can make a difference
+    global steps
+    for moment in ("before", "after"):
+        steps += 1
+        if steps == last:
+            print(moment, path.rsplit("/")[-1], flush=True)
+            sys.stdin.read()
+        if moment == "before":
+            put(self, path, content)
+
+store.Storage.put = counted_put
+export_parquet(open_catalog(sys.argv[1]), store.open_storage(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "reached", "committed"),
+    [
+        (1, "before python_distribution_data0000.parquet", False),
+        (20, "after python_distribution_data0009.parquet", False),
+        (33, "before _MANIFEST.json", False),
+        (34, "after _MANIFEST.json", True),
+    ],
+)
+def test_a_kill_at_any_step_leaves_a_whole_export_or_none(
+    small: SmallCatalog, storage: Storage, step: int, reached: str, committed: bool
+) -> None:
+    command = [sys.executable, "-c", _STEPS, str(small.catalog.engine.url), storage.url, str(step)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == reached
+        os.kill(process.pid, signal.SIGKILL)
+    assert committed_exports(storage) == (["0-100"] if committed else [])
+    with small.catalog.write() as connection:
+        connection.execute(leases.delete())  # that of the killed process, which would end by itself in time
+    result = export_parquet(small.catalog, storage)
+    assert (result.published, result.export.directory) == (not committed, "0-100" if committed else "0-100.2")
+    assert len(rows_of(storage, result.export)) == 3
