@@ -28,6 +28,7 @@ from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
+from pypi_assets.dumps.rows import as_dumped
 from pypi_assets.settings import load_settings
 
 READ_TIMEOUT_S = 2.0
@@ -94,7 +95,7 @@ def crawl(folder: Path, url: str, connections: int) -> Crawl:
         seconds = time.monotonic() - started
     status = catalog_status(catalog)
     assert (status.failed_visits, status.outcomes["gave up"], status.outcomes["pending"]) == (0, 0, 0), status
-    rows = full_dump_rows(catalog, open_full_dump(catalog, 1), 0)
+    rows = map(as_dumped, full_dump_rows(catalog, open_full_dump(catalog, 1), 0))
     told = [{name: value for name, value in row.items() if name != "live_since"} for row in rows]
     assert len(told) == len(list(live_files(catalog)))
     catalog.close()

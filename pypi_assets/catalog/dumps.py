@@ -21,15 +21,13 @@ from sqlalchemy import (
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger import RangeState, complete_serial, inexact_spans, lock_state, require_range, seal
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.rows import rows_at, stream_rows
+from pypi_assets.catalog.rows import rows_at, shard_at, stream_rows
 from pypi_assets.catalog.tables import (
     catalog_state,
     changes,
     distributions,
     dump_files,
     dumps,
-    live_intervals,
-    projects,
 )
 
 FULL_DUMP_SHARDS = (1, 16, 256)
@@ -384,12 +382,7 @@ def restore_dump(
 
 def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[str, object]]:
     """The rows of one shard of a full dump: what is live at its end, by project, version and filename."""
-    width = 65_536 // dump.shards
-    query = rows_at(dump.serials.end).where(
-        projects.c.bucket.between(shard * width, (shard + 1) * width - 1),
-        live_intervals.c.start.is_not(None),
-    )
-    yield from stream_rows(catalog, query)
+    yield from stream_rows(catalog, shard_at(dump.serials.end, dump.shards, shard))
 
 
 def range_dump_rows(catalog: Catalog, dump: Dump) -> Iterator[dict[str, object]]:

@@ -6,17 +6,15 @@ Of each list of modules the top-level names are stored as well, so that the list
 import hashlib
 import json
 import zlib
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import orjson
+from isal import isal_zlib
 from sqlalchemy import Connection, select, update
 
-from pypi_assets.catalog.database import at_a_time, insert_missing, storable
+from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values, storable
 from pypi_assets.catalog.tables import module_roots, name_lists
 from pypi_assets.index.models import LONGEST_NAME
-
-_CACHED_LISTS = 4_096
 
 
 def store_lists(
@@ -84,22 +82,26 @@ def lists_with_module(connection: Connection, module: str) -> Iterator[int]:
 
 
 class StoredLists:
-    """Reads lists by id, keeping the last few thousand: the files of a release share theirs."""
+    """Reads lists by id, keeping those that were asked for last: the files of a release share theirs."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._cache: OrderedDict[int, list[str]] = OrderedDict()
+        self._last: dict[int, bytes] = {}
 
     def load(self, ids: Iterable[int | None]) -> dict[int, list[str]]:
         """The lists with these ids; None is left out."""
+        return {list_id: json.loads(content) for list_id, content in self.load_json(ids).items()}
+
+    def load_json(self, ids: Iterable[int | None]) -> Mapping[int, bytes]:
+        """The lists with these ids, each as `to_json` writes it; None is left out."""
         wanted = {list_id for list_id in ids if list_id is not None}
-        loaded = {list_id: self._cache[list_id] for list_id in wanted if list_id in self._cache}
-        for missing in at_a_time(sorted(wanted - loaded.keys())):
-            query = select(name_lists.c.id, name_lists.c.content).where(name_lists.c.id.in_(missing))
+        loaded = {list_id: self._last[list_id] for list_id in wanted & self._last.keys()}
+        if missing := sorted(wanted - loaded.keys()):
+            sent = sent_values(self._connection, name_lists.c.id, missing)
+            query = select(name_lists.c.id, name_lists.c.content).where(name_lists.c.id.in_(select(sent.c.value)))
             for list_id, content in self._connection.execute(query):
-                loaded[list_id] = self._cache[list_id] = json.loads(zlib.decompress(content))
-        while len(self._cache) > _CACHED_LISTS:
-            self._cache.popitem(last=False)
+                loaded[list_id] = isal_zlib.decompress(content)
+        self._last = loaded
         return loaded
 
 

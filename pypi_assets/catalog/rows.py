@@ -4,8 +4,10 @@ Where a file was live and yanked is told by its intervals; what was read of it i
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import orjson
 from packaging.utils import canonicalize_name
 from sqlalchemy import ColumnElement, Select, and_, or_, select
 
@@ -29,23 +31,31 @@ def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) ->
 
 
 def rows_at(serial: int) -> Select[tuple[object, ...]]:
-    """Every distribution ever known as it was at `serial`, for `stream_rows`; `live_since` is null where not live."""
+    """Every distribution ever known as it was at `serial`, for `stream_rows`."""
     live, yanked, data = live_intervals, yanked_intervals, distribution_data
     return (
         select(
+            data.c.requires_dist_id,
+            data.c.modules_id,
             projects.c.name,
             projects.c.normalized,
             releases.c.version,
-            distributions,
-            live.c.start.label("live_since"),
-            yanked.c.start.label("yanked_since"),
+            distributions.c.filename,
+            distributions.c.kind,
+            distributions.c.url,
+            distributions.c.sha256,
+            distributions.c.size,
+            distributions.c.uploaded_at,
+            distributions.c.requires_python,
+            distributions.c.yanked_reason,
+            distributions.c.core_metadata_sha256,
+            live.c.start,
+            yanked.c.start,
             data.c.outcome,
             data.c.error_kind,
             data.c.extractor_version,
             data.c.metadata_version,
-            data.c.requires_python.label("metadata_requires_python"),
-            data.c.requires_dist_id,
-            data.c.modules_id,
+            data.c.requires_python,
             data.c.details,
         )
         .select_from(distributions)
@@ -57,6 +67,14 @@ def rows_at(serial: int) -> Select[tuple[object, ...]]:
             yanked, and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
         )
         .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
+    )
+
+
+def shard_at(serial: int, shards: int, shard: int) -> Select[tuple[object, ...]]:
+    """What is live at `serial` in one of the `shards` of a full dump, for `stream_rows`."""
+    width = 65_536 // shards
+    return rows_at(serial).where(
+        projects.c.bucket.between(shard * width, (shard + 1) * width - 1), live_intervals.c.start.is_not(None)
     )
 
 
@@ -92,48 +110,94 @@ def providing_releases(catalog: Catalog, serial: int, module: str) -> Iterator[t
 
 
 def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator[dict[str, object]]:
-    """The rows of dumps that `query` finds, by project, version and filename; of what is not live, tombstones."""
+    """The rows of dumps that `query` finds, by project, version and filename; of what is not live, tombstones.
+
+    A list is JSON already, as an `orjson.Fragment`: dumps take it as it is stored.
+    """
     with catalog.read() as connection:
         stored = StoredLists(connection)
         result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
-        for rows in result.mappings().partitions():
-            lists = stored.load(row[column] for row in rows for column in ("requires_dist_id", "modules_id"))
+        partitions: Iterator[Sequence[Sequence[Any]]] = result.partitions()
+        for rows in partitions:
+            contents = stored.load_json(list_id for row in rows for list_id in row[:2])
+            lists: dict[object, object] = {list_id: _spliced(content) for list_id, content in contents.items()}
+            lists[None] = None
             for row in rows:
-                yield _row(dict(row), lists)
+                yield _row(row, lists)
 
 
-def _row(row: dict[str, object], lists: dict[int, list[str]]) -> dict[str, object]:
-    head: dict[str, object] = {
-        "project": row["name"],
-        "normalized": row["normalized"],
-        "version": row["version"],
-        "filename": row["filename"],
-        "tombstone": row["live_since"] is None,
-    }
-    if head["tombstone"]:
-        return head
-    details = json.loads(str(row["details"] or "{}"))
-    requires_dist, modules = (row["requires_dist_id"], row["modules_id"])
-    return head | {
-        "kind": row["kind"],
-        "url": row["url"],
-        "sha256": row["sha256"],
-        "size": row["size"],
-        "uploaded_at": row["uploaded_at"],
-        "requires_python": row["requires_python"] or row["metadata_requires_python"],
-        "yanked": row["yanked_since"] is not None,
-        "yanked_reason": row["yanked_reason"] if row["yanked_since"] is not None else None,
-        "core_metadata_sha256": row["core_metadata_sha256"],
-        "live_since": row["live_since"],
-        "outcome": row["outcome"],
-        "error_kind": row["error_kind"],
-        "extractor_version": row["extractor_version"],
-        "metadata_version": row["metadata_version"],
-        "requires_dist": lists[requires_dist] if isinstance(requires_dist, int) else None,
+def _spliced(content: bytes) -> object:
+    """A stored list as JSON; one that holds half a surrogate pair, which is no JSON, as its names."""
+    return json.loads(content) if rb"\ud" in content else orjson.Fragment(content)
+
+
+def _row(row: Sequence[Any], lists: dict[object, object]) -> dict[str, object]:
+    (
+        requires_dist_id,
+        modules_id,
+        project,
+        normalized,
+        version,
+        filename,
+        kind,
+        url,
+        sha256,
+        size,
+        uploaded_at,
+        requires_python,
+        yanked_reason,
+        core_metadata_sha256,
+        live_since,
+        yanked_since,
+        outcome,
+        error_kind,
+        extractor_version,
+        metadata_version,
+        metadata_requires_python,
+        stored_details,
+    ) = row
+    if live_since is None:
+        return {
+            "project": project,
+            "normalized": normalized,
+            "version": version,
+            "filename": filename,
+            "tombstone": True,
+        }
+    details = _details(stored_details)
+    return {
+        "project": project,
+        "normalized": normalized,
+        "version": version,
+        "filename": filename,
+        "tombstone": False,
+        "kind": kind,
+        "url": url,
+        "sha256": sha256,
+        "size": size,
+        "uploaded_at": uploaded_at,
+        "requires_python": requires_python or metadata_requires_python,
+        "yanked": yanked_since is not None,
+        "yanked_reason": yanked_reason if yanked_since is not None else None,
+        "core_metadata_sha256": core_metadata_sha256,
+        "live_since": live_since,
+        "outcome": outcome,
+        "error_kind": error_kind,
+        "extractor_version": extractor_version,
+        "metadata_version": metadata_version,
+        "requires_dist": lists[requires_dist_id],
         "provides_extra": details.get("provides_extra", []),
-        "modules": lists[modules] if isinstance(modules, int) else None,
+        "modules": lists[modules_id],
         "modules_by": details.get("modules_by"),
         "requires_by": details.get("requires_by"),
         "stubs": details.get("stubs", []),
         "left_out": details.get("left_out", 0),
     }
+
+
+def _details(stored: object) -> dict[str, object]:
+    if not stored:
+        return {}
+    text = str(stored)
+    details: dict[str, object] = json.loads(text) if r"\ud" in text else orjson.loads(text)
+    return details

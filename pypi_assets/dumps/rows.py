@@ -83,13 +83,13 @@ def write_rows(target: BinaryIO, rows: Iterable[Row], progress: Callable[[int], 
     """
     full, tombstone = tuple(COLUMNS), tuple(TOMBSTONE_COLUMNS)
     count = 0
-    last = ("", "", "")
+    last: tuple[object, ...] = ("", "", "")
     with io.BufferedWriter(_gzip(target, "wb", compresslevel=COMPRESSION_LEVEL, mtime=0), _BUFFER_BYTES) as out:
         out.write(b"[\n")
         for row in rows:
             if tuple(row) != (tombstone if row["tombstone"] else full):
                 raise RowError(f"row of {row['filename']} has the wrong columns: {', '.join(row)}")
-            key = (str(row["normalized"]), str(row["version"]), str(row["filename"]))
+            key = (row["normalized"], row["version"], row["filename"])
             if key <= last:
                 raise RowError(f"row {key} does not come after {last}")
             last = key

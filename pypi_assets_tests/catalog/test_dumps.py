@@ -30,6 +30,7 @@ from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental
 from pypi_assets.crawl.reading import read_scope
+from pypi_assets.dumps.rows import as_dumped
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
@@ -41,13 +42,13 @@ def index(tmp_path: Path) -> Iterator[ServedIndex]:
 
 def full_rows(catalog: Catalog, shards: int = 1) -> list[dict[str, object]]:
     dump = open_full_dump(catalog, shards)
-    return [row for shard in range(shards) for row in full_dump_rows(catalog, dump, shard)]
+    return [as_dumped(row) for shard in range(shards) for row in full_dump_rows(catalog, dump, shard)]
 
 
 def follow(index: ServedIndex, catalog: Catalog) -> tuple[dict[str, dict[str, object]], dict[str, dict[str, object]]]:
     """The rows and the tombstones of the dump of the next range, by filename."""
     [result] = crawl_incremental(index.crawler(catalog))
-    rows = list(range_dump_rows(catalog, open_range_dump(catalog, result.serials)))
+    rows = list(map(as_dumped, range_dump_rows(catalog, open_range_dump(catalog, result.serials))))
     assert rows == sorted(rows, key=lambda row: (row["normalized"], row["version"], row["filename"]))
     return (
         {str(row["filename"]): row for row in rows if not row["tombstone"]},

@@ -24,6 +24,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import ask_next_ranges, crawl_range, open_ranges
 from pypi_assets.crawl.retry import retry
+from pypi_assets.dumps.rows import as_dumped
 from pypi_assets_tests.crawl.test_exactness import changes, do
 from pypi_assets_tests.served_index import JSON, ServedIndex, live, served_index
 
@@ -50,7 +51,7 @@ class Following:
 
     def full_dump(self) -> Rows:
         dump = open_full_dump(self.catalog, 1)
-        rows = {str(row["filename"]): row for row in full_dump_rows(self.catalog, dump, 0)}
+        rows = {str(row["filename"]): row for row in map(as_dumped, full_dump_rows(self.catalog, dump, 0))}
         mark_committed(self.catalog, dump)
         return rows
 
@@ -68,7 +69,9 @@ class Following:
             crawl_range(self.crawler, ranges[int(str(choice)) % len(ranges)])
         elif kind == "dump" and (ranges := self.undumped()):
             serials = ranges[int(str(choice)) % len(ranges)]
-            self.ranges[serials] = list(range_dump_rows(self.catalog, open_range_dump(self.catalog, serials)))
+            self.ranges[serials] = list(
+                map(as_dumped, range_dump_rows(self.catalog, open_range_dump(self.catalog, serials)))
+            )
         elif kind == "full crawl":
             crawl_full(self.crawler)
         elif kind == "retry":

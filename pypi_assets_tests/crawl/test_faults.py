@@ -11,6 +11,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.devindex.faults import FaultPlan
+from pypi_assets.dumps.rows import as_dumped
 from pypi_assets_tests.served_index import ServedIndex, live
 
 NOISE = random.Random(1).randbytes(60_000).hex()  # so that wheels are large enough to be read in parts
@@ -81,5 +82,5 @@ def rows(crawler: Crawler) -> list[dict[str, object]]:
     """All that a dump of everything would publish, but for the serials since which files are live: those from before a
     full crawl are known where its list was stale, since the events after the list are stored then, and not otherwise.
     """
-    dumped = full_dump_rows(crawler.catalog, open_full_dump(crawler.catalog, 1), 0)
+    dumped = map(as_dumped, full_dump_rows(crawler.catalog, open_full_dump(crawler.catalog, 1), 0))
     return [{name: value for name, value in row.items() if name != "live_since"} for row in dumped]

@@ -22,6 +22,7 @@ from pypi_assets.distributions.extracts import ExtractError
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.distributions.workers import ReaderPool, StoredExtract
+from pypi_assets.dumps.rows import as_dumped
 from pypi_assets_tests.served_index import ServedIndex
 
 DATA = distribution_data.c
@@ -104,7 +105,7 @@ def test_records_of_older_rules_are_made_anew_without_a_request(crawled: ServedI
 def test_the_next_full_dump_tells_it(crawled: ServedIndex, catalog: Catalog):
     change(catalog, WHEEL, modules_id=("wrong",), details="{}")
     run(crawled, catalog)
-    rows = {row["filename"]: row for row in full_dump_rows(catalog, open_full_dump(catalog, 1), 0)}
+    rows = {row["filename"]: row for row in map(as_dumped, full_dump_rows(catalog, open_full_dump(catalog, 1), 0))}
     assert (rows[WHEEL]["modules"], rows[WHEEL]["modules_by"]) == (["one_module"], "archive")
     assert (rows[WHEEL]["requires_by"], rows[WHEEL]["stubs"], rows[WHEEL]["left_out"]) == ("METADATA", [], 0)
 

@@ -13,6 +13,7 @@ from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.state import UNEXPLAINED
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.dumps.rows import as_dumped
 from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
 
 
@@ -27,14 +28,17 @@ def change_page(index: ServedIndex, project: str, **changes: object) -> None:
 def dumped(catalog: Catalog) -> dict[str, dict[str, object]]:
     """Opens and reads a full dump: its rows by filename."""
     dump = open_full_dump(catalog, 1)
-    return {str(row["filename"]): row for row in full_dump_rows(catalog, dump, 0)}
+    return {str(row["filename"]): row for row in map(as_dumped, full_dump_rows(catalog, dump, 0))}
 
 
 def dumped_next(index: ServedIndex, catalog: Catalog) -> dict[str, dict[str, object]]:
     """Follows the index over one more event, and reads the dump of that range: its rows by filename."""
     index.wheel("unrelated", f"1.{index.serial}")
     [result] = crawl_incremental(index.crawler(catalog))
-    return {str(row["filename"]): row for row in range_dump_rows(catalog, open_range_dump(catalog, result.serials))}
+    return {
+        str(row["filename"]): row
+        for row in map(as_dumped, range_dump_rows(catalog, open_range_dump(catalog, result.serials)))
+    }
 
 
 def test_a_file_that_is_gone_without_an_event_goes_and_the_next_dump_says_so(index: ServedIndex, catalog: Catalog):

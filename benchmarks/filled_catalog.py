@@ -1,0 +1,152 @@
+"""A catalog of any size: rows of dumps, entered in bulk as a full crawl and its reads would have left them."""
+
+import hashlib
+import itertools
+import zlib
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Table, insert, text
+
+from pypi_assets.catalog.database import Catalog, insert_missing
+from pypi_assets.catalog.ledger import ask_range, complete_range
+from pypi_assets.catalog.lists import to_json
+from pypi_assets.catalog.projects import project_bucket, project_shard
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    distribution_data,
+    distributions,
+    live_intervals,
+    name_lists,
+    projects,
+    releases,
+    yanked_intervals,
+)
+from pypi_assets.dumps.rows import Row
+
+BATCH = 20_000
+_OF_FILE = (
+    "filename",
+    "kind",
+    "url",
+    "sha256",
+    "size",
+    "uploaded_at",
+    "requires_python",
+    "yanked_reason",
+    "core_metadata_sha256",
+)
+_OF_DATA = ("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python")
+_OF_DETAILS = ("provides_extra", "modules_by", "requires_by", "stubs", "left_out")
+
+
+def fill_catalog(catalog: Catalog, rows: Iterable[Row]) -> int:
+    """Enters live `rows` into an empty catalog, complete through the greatest serial of theirs; returns their number.
+
+    The rows of a project, and of a release within it, follow each other. Of lists the names at their top are left out.
+    """
+    ids = _Ids()
+    count = 0
+    serial = 1
+    source = iter(rows)
+    while batch := list(itertools.islice(source, BATCH)):
+        with catalog.write() as connection:
+            if not catalog.is_sqlite:  # or else every row looks for what it refers to
+                connection.execute(text("SET LOCAL session_replication_role = replica"))
+            for table, entered in ids.tables(batch).items():
+                insert_missing(connection, table, entered)
+        count += len(batch)
+        serial = max(serial, *(int(str(row["live_since"])) for row in batch))
+    with catalog.write() as connection:
+        connection.execute(
+            insert(catalog_state).values(
+                id=1,
+                index_url="https://index.example.org/simple/",
+                events_since=0,
+                events_through=serial,
+                exact_from=serial,
+                next_dump_sequence=1,
+            )
+        )
+        serials = ask_range(connection, serial, 0.0)
+        if serials is not None:
+            complete_range(connection, serials, 0.0)
+    with catalog.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE" if catalog.is_sqlite else "VACUUM ANALYZE"))
+    return count
+
+
+class _Ids:
+    """Hands out ids, and knows which project and release come next and which lists are there."""
+
+    def __init__(self) -> None:
+        self._counted = itertools.count(1)
+        self._project: tuple[object, int] = (None, 0)
+        self._release: tuple[object, int] = (None, 0)
+        self._lists: dict[bytes, int] = {}
+
+    def tables(self, rows: Sequence[Row]) -> dict[Table, list[dict[str, object]]]:
+        """What `rows` become in each table, in an order in which they can be inserted."""
+        entered: dict[Table, list[dict[str, object]]] = {
+            table: []
+            for table in (
+                projects,
+                releases,
+                distributions,
+                live_intervals,
+                yanked_intervals,
+                name_lists,
+                distribution_data,
+            )
+        }
+        for row in rows:
+            self._enter(row, entered)
+        return {table: values for table, values in entered.items() if values}
+
+    def _enter(self, row: Row, entered: dict[Table, list[dict[str, object]]]) -> None:
+        normalized, version = str(row["normalized"]), row["version"]
+        if self._project[0] != normalized:
+            self._project, self._release = (normalized, next(self._counted)), (None, 0)
+            entered[projects].append(
+                {
+                    "id": self._project[1],
+                    "normalized": normalized,
+                    "name": row["project"],
+                    "bucket": project_bucket(normalized),
+                    "shard": project_shard(normalized),
+                    "known_since": 0,
+                }
+            )
+        project_id = self._project[1]
+        if self._release[0] != version:
+            self._release = (version, next(self._counted))
+            entered[releases].append({"id": self._release[1], "project_id": project_id, "version": version})
+        id_ = next(self._counted)
+        owner = {"id": id_, "project_id": project_id, "release_id": self._release[1]}
+        entered[distributions].append(owner | {name: row[name] for name in _OF_FILE})
+        entered[live_intervals].append({"distribution_id": id_, "start": row["live_since"], "end": None})
+        if row["yanked"]:
+            entered[yanked_intervals].append({"distribution_id": id_, "start": row["live_since"], "end": None})
+        details = {"name": row["project"], "version": version} | {name: row[name] for name in _OF_DETAILS if row[name]}
+        lists = {f"{name}_id": self._list(row[name], entered[name_lists]) for name in ("requires_dist", "modules")}
+        data = {name: row[name] for name in _OF_DATA}
+        entered[distribution_data].append(
+            {"distribution_id": id_, **data, **lists, "details": to_json(details).decode()}
+        )
+
+    def _list(self, names: object, new: list[dict[str, object]]) -> int | None:
+        if names is None:
+            return None
+        content = to_json(names)
+        digest = hashlib.sha256(content)
+        known = self._lists.get(digest.digest())
+        if known is None:
+            known = self._lists[digest.digest()] = next(self._counted)
+            new.append(
+                {
+                    "id": known,
+                    "sha256": digest.hexdigest(),
+                    "length": len(names),  # type: ignore[arg-type]
+                    "content": zlib.compress(content),
+                }
+            )
+        return known
