@@ -11,6 +11,7 @@ from pypi_assets.defs.assets.changes import changed_distribution_data, changed_d
 from pypi_assets.defs.assets.crawl import crawled_distribution_data, crawled_projects, project_listing
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
+from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.checks import CHECKS
 from pypi_assets.defs.jobs import JOBS
 from pypi_assets.defs.parts import Parts
@@ -32,6 +33,7 @@ ASSETS = [
     incremental_dump,
     modules_leveldb,
     depgraph_leveldb,
+    parquet_export,
 ]
 
 

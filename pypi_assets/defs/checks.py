@@ -1,13 +1,14 @@
-"""Asset checks: the ledger of ranges, dumps against the catalog, LevelDB versions against their input lists."""
+"""Asset checks: the ledger of ranges, dumps and Parquet against the catalog, LevelDBs against their input lists."""
 
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.answers import ledger_faults
+from pypi_assets.catalog.answers import count_live, ledger_faults
 from pypi_assets.catalog.dumps import Dump, DumpKind
 from pypi_assets.defs.assets.changes import changelog
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
+from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.parts import Parts
 from pypi_assets.dumps.audit import audit_dump
@@ -16,6 +17,7 @@ from pypi_assets.dumps.full import newest_dump
 from pypi_assets.dumps.rows import DumpDamagedError
 from pypi_assets.leveldbs.input_lists import published_versions
 from pypi_assets.leveldbs.verify import verify
+from pypi_assets.parquet.manifest import newest_export
 
 AUDITED_RANGES = 50  # more than one run takes, and few enough for a check after every range
 
@@ -88,10 +90,27 @@ def _matches_input_list(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChe
     return check
 
 
+@dg.asset_check(asset=parquet_export)
+def parquet_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+    """The newest Parquet export has as many rows as the catalog has live distributions at its serial."""
+    with told_plainly():
+        export = newest_export(parts.storage)
+        if export is None:
+            return dg.AssetCheckResult(passed=False, description="there is no whole export")
+        with parts.catalog.read() as connection:
+            expected = count_live(connection, export.serial)
+    return dg.AssetCheckResult(
+        passed=export.rows == expected,
+        description=f"{export.directory} has {export.rows} rows, and the catalog counts {expected}",
+        metadata={"serial": export.serial, "rows": export.rows, "expected_rows": expected},
+    )
+
+
 CHECKS = [
     ranges_without_gap_or_overlap,
     full_dump_rows_match_catalog,
     incremental_dump_rows_match_catalog,
     _matches_input_list("modules", modules_leveldb),
     _matches_input_list("depgraph", depgraph_leveldb),
+    parquet_rows_match_catalog,
 ]

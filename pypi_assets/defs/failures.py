@@ -13,6 +13,7 @@ from pypi_assets.distributions.workers import ReaderStartError
 from pypi_assets.dumps.rows import DumpDamagedError
 from pypi_assets.index.errors import PackageIndexError, TransientError
 from pypi_assets.leveldbs.records import LeveldbError
+from pypi_assets.parquet.manifest import ParquetError
 from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import StorageError
 
@@ -27,6 +28,7 @@ _EXPECTED = (
     ReaderStartError,
     DumpDamagedError,
     LeveldbError,
+    ParquetError,
 )
 
 

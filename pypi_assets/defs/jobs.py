@@ -20,6 +20,7 @@ from pypi_assets.defs.assets.changes import (
 from pypi_assets.defs.assets.crawl import INDEX_POOL, crawled_distribution_data, crawled_projects, project_listing
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
+from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.marking import progress_log
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
@@ -52,6 +53,13 @@ update_leveldbs_job = dg.define_asset_job(
     selection=[modules_leveldb, depgraph_leveldb],
     tags=_ENDS_IN_TIME,
     description="Builds and publishes one version of both LevelDB datasets from the dumps.",
+)
+
+export_parquet_job = dg.define_asset_job(
+    "export_parquet",
+    selection=[parquet_export],
+    tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "export_parquet"},
+    description="Exports what is live at the end of the dumps as Parquet, where anything is new.",
 )
 
 
@@ -181,6 +189,7 @@ JOBS: list[dg.JobDefinition | UnresolvedAssetJobDefinition] = [
     full_dump_job,
     incremental_crawl_job,
     update_leveldbs_job,
+    export_parquet_job,
     retry_failures,
     audit,
     reprocess_distributions,

@@ -39,12 +39,13 @@ def test_definitions_are_loadable() -> None:
         "incremental_dump",
         "modules_leveldb",
         "depgraph_leveldb",
+        "parquet_export",
     }
     assert graph.get(dg.AssetKey("modules_leveldb")).parent_keys == {
         dg.AssetKey("full_dump"),
         dg.AssetKey("incremental_dump"),
     }
-    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 5
+    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 6
     assert all(
         sensor.default_status == dg.DefaultSensorStatus.STOPPED for sensor in defs.get_repository_def().sensor_defs
     )

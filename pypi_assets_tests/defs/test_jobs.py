@@ -83,6 +83,7 @@ def test_schedules_are_off_until_turned_on() -> None:
     schedules = {schedule.name: schedule for schedule in defs.get_repository_def().schedule_defs}
     assert {name: (schedule.job_name, schedule.default_status) for name, schedule in schedules.items()} == {
         "daily_retry": ("retry_failures", dg.DefaultScheduleStatus.STOPPED),
+        "daily_parquet": ("export_parquet", dg.DefaultScheduleStatus.STOPPED),
         "weekly_full_dump": ("full_dump", dg.DefaultScheduleStatus.STOPPED),
         "weekly_audit": ("audit", dg.DefaultScheduleStatus.STOPPED),
     }

@@ -1,0 +1,64 @@
+"""The Parquet export of what is live at the end of the dumps, for people to query."""
+
+import time
+
+import dagster as dg
+from dagster import ResourceParam
+
+from pypi_assets.defs.assets.crawl import OWNERS, RETRIES
+from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
+from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.marking import row_log
+from pypi_assets.defs.parts import Parts
+from pypi_assets.dumps.rows import COLUMNS_VERSION
+from pypi_assets.parquet.columns import PARQUET_COLUMNS
+from pypi_assets.parquet.export import export_parquet
+from pypi_assets.parquet.layout import files_glob, manifest_path
+from pypi_assets.parquet.manifest import FORMAT
+
+_COLUMNS = {
+    "dagster/column_schema": dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                name,
+                type=column.type,
+                description=column.meaning,
+                constraints=dg.TableColumnConstraints(nullable=column.nullable),
+            )
+            for name, column in PARQUET_COLUMNS.items()
+        ]
+    )
+}
+
+
+@dg.asset(
+    group_name="parquet",
+    deps=[full_dump, incremental_dump],
+    kinds={"parquet"},
+    owners=OWNERS,
+    retry_policy=RETRIES,
+    metadata=_COLUMNS,
+    code_version=f"{FORMAT}.{COLUMNS_VERSION}",
+)
+def parquet_export(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+    """Every distribution live at the end of the dumps, one row each, in files that DuckDB and pandas query directly.
+
+    Each export has a folder of its own. Where nothing is new in the dumps, nothing is written.
+    """
+    started = time.monotonic()
+    with told_plainly():
+        result = export_parquet(parts.catalog, parts.storage, progress=row_log(context, "rows written"))
+    export = result.export
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": export.rows,
+            "bytes": export.size,
+            "files": len(export.files),
+            "serial": export.serial,
+            "dumps": len(export.cover),
+            "published": result.published,
+            "seconds": round(time.monotonic() - started, 3),
+            "read_parquet": parts.storage.uri(files_glob(export.directory)),
+            "manifest": parts.storage.uri(manifest_path(export.directory)),
+        }
+    )
