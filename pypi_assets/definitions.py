@@ -9,7 +9,7 @@ import dagster as dg
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.defs.assets.changes import changed_distribution_data, changed_distributions, changelog
 from pypi_assets.defs.assets.crawl import crawled_distribution_data, crawled_projects, project_listing
-from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
+from pypi_assets.defs.assets.dumps import compacted_dump, full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.checks import CHECKS
@@ -31,6 +31,7 @@ ASSETS = [
     changed_distribution_data,
     full_dump,
     incremental_dump,
+    compacted_dump,
     modules_leveldb,
     depgraph_leveldb,
     parquet_export,

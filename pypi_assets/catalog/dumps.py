@@ -85,27 +85,33 @@ class DumpFile:
     sha256: str
 
 
-def open_full_dump(catalog: Catalog, shards: int = 256) -> Dump:
-    """Joins the open full dump of so many shards at the complete serial, or opens one there and seals what it covers.
+def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> Dump:
+    """Joins the open full dump of so many shards, or opens one at the complete serial and seals what it covers.
 
+    One that was opened before `since` (unix seconds) is not joined, nor one that a later full dump has overtaken.
     Raises DumpError where the catalog is not exact yet at its complete serial.
     """
     if shards not in FULL_DUMP_SHARDS:
         raise DumpError(f"a full dump has 1, 16 or 256 shards, not {shards}")
     with catalog.write() as connection:
         serial = require_exact(connection)
-        joined = connection.execute(
-            select(dumps)
-            .where(
-                dumps.c.kind == DumpKind.FULL,
-                dumps.c.state == DumpState.OPEN,
-                dumps.c.shards == shards,
-            )
-            .order_by(dumps.c.id.desc())
-        ).first()
-        if joined is not None:
-            return _dump(joined)
+        joined = _open_full_dump(connection, shards)
+        if joined is not None and joined.opened_at >= since:
+            return joined
         return _open(connection, catalog.clock(), DumpKind.FULL, SerialRange(0, serial), shards)
+
+
+def find_open_full_dump(catalog: Catalog, shards: int) -> Dump | None:
+    """The open full dump of so many shards that `open_full_dump` joins."""
+    with catalog.read() as connection:
+        return _open_full_dump(connection, shards)
+
+
+def _open_full_dump(connection: Connection, shards: int) -> Dump | None:
+    full = [dump for dump in _known_dumps(connection) if dump.kind == DumpKind.FULL]
+    overtaken = max((dump.sequence for dump in full if dump.state == DumpState.COMMITTED), default=0)
+    found = [dump for dump in full if dump.state == DumpState.OPEN and dump.shards == shards]
+    return found[-1] if found and found[-1].sequence > overtaken else None
 
 
 def require_exact(connection: Connection) -> int:

@@ -30,6 +30,13 @@ from pypi_assets.storage.store import Storage
 from pypi_assets.terminal import print_json, print_rows, say
 
 _DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="Only this dataset; default: each.")
+_SHARDS = click.option(
+    "--shards",
+    type=click.Choice([str(shards) for shards in FULL_DUMP_SHARDS]),
+    default="256",
+    show_default=True,
+    help="How many files; 1 or 16 are enough for a small index.",
+)
 
 
 @click.group("dump")
@@ -43,23 +50,35 @@ def leveldb_group() -> None:
 
 
 @command("full", "--shards 16", group=dump_group)
-@click.option(
-    "--shards",
-    type=click.Choice([str(shards) for shards in FULL_DUMP_SHARDS]),
-    default="256",
-    show_default=True,
-    help="How many files; 1 or 16 are enough for a small index.",
-)
+@_SHARDS
 @JSON
 def dump_full_command(shards: str, as_json: bool) -> None:
     """Dump what is live at the complete serial; goes on with an open dump of so many shards."""
+    _dump_full(int(shards), as_json)
+
+
+def _dump_full(shards: int, as_json: bool, *, anew: bool = False) -> None:
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
+        since = catalog.clock() if anew else None
         manifest = full_dump(
-            catalog, storage, int(shards), lambda written: report(Progress("shards", written, int(shards)))
+            catalog, storage, shards, lambda written: report(Progress("shards", written, shards)), since
         )
     _print_dumps([manifest], storage, as_json)
+
+
+@command("redo", "--shards 16", group=dump_group)
+@_SHARDS
+@JSON
+def dump_redo_command(shards: str, as_json: bool) -> None:
+    """Dump anew what is live at the complete serial, also where nothing has changed since the last full dump.
+
+    For what no incremental dump tells: run it after `pypi-assets reprocess`. The dumps in use stay so until the new one
+    is whole, and the next LevelDB versions are built from scratch on it. Where it was stopped, `pypi-assets dump full`
+    goes on with it.
+    """
+    _dump_full(int(shards), as_json, anew=True)
 
 
 @command("incremental", group=dump_group)

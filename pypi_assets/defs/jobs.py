@@ -18,7 +18,7 @@ from pypi_assets.defs.assets.changes import (
     changelog,
 )
 from pypi_assets.defs.assets.crawl import INDEX_POOL, crawled_distribution_data, crawled_projects, project_listing
-from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
+from pypi_assets.defs.assets.dumps import ANEW_TAG, compacted_dump, full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.failures import told_plainly
@@ -41,6 +41,18 @@ full_dump_job = dg.define_asset_job(
     selection=[full_dump],
     tags=all_of(dump_shards) | _ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "full_dump"},
     description="Dumps what is live at the complete serial, all 256 shards.",
+)
+redump_job = dg.define_asset_job(
+    "redump",
+    selection=[full_dump],
+    tags=all_of(dump_shards) | _ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "full_dump", ANEW_TAG: "true"},
+    description="Dumps anew what is live at the complete serial, for what a reprocess has changed.",
+)
+compact_dumps_job = dg.define_asset_job(
+    "compact_dumps",
+    selection=[compacted_dump],
+    tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "compact_dumps"},
+    description="Joins dumps of ranges that follow each other, so that there are few to read.",
 )
 incremental_crawl_job = dg.define_asset_job(
     "incremental_crawl",
@@ -187,6 +199,8 @@ def reprocess_distributions() -> None:
 JOBS: list[dg.JobDefinition | UnresolvedAssetJobDefinition] = [
     full_crawl_job,
     full_dump_job,
+    redump_job,
+    compact_dumps_job,
     incremental_crawl_job,
     update_leveldbs_job,
     export_parquet_job,

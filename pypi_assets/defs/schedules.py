@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pypi_assets.defs.jobs import audit, export_parquet_job, full_dump_job, retry_failures
+from pypi_assets.defs.jobs import audit, compact_dumps_job, export_parquet_job, full_dump_job, retry_failures
 
 daily_retry = dg.ScheduleDefinition(
     name="daily_retry",
@@ -18,6 +18,13 @@ weekly_full_dump = dg.ScheduleDefinition(
     execution_timezone="UTC",
     description="A new full dump once a week, so that chains of ranges stay short.",
 )
+hourly_compaction = dg.ScheduleDefinition(
+    name="hourly_compaction",
+    job=compact_dumps_job,
+    cron_schedule="47 * * * *",
+    execution_timezone="UTC",
+    description="Joins small dumps once an hour, where it pays.",
+)
 daily_parquet = dg.ScheduleDefinition(
     name="daily_parquet",
     job=export_parquet_job,
@@ -32,4 +39,4 @@ weekly_audit = dg.ScheduleDefinition(
     execution_timezone="UTC",
     description="Compares the catalog with the index's list of projects once a week.",
 )
-SCHEDULES = [daily_retry, weekly_full_dump, daily_parquet, weekly_audit]
+SCHEDULES = [daily_retry, weekly_full_dump, hourly_compaction, daily_parquet, weekly_audit]

@@ -20,10 +20,11 @@ from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.jobs import full_dump_job, incremental_crawl_job, update_leveldbs_job
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, serial_ranges
 from pypi_assets.defs.parts import Parts
-from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.cover import Cover, cover
+from pypi_assets.dumps.layout import dump_path
 from pypi_assets.dumps.writer import missing_ranges
 from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import published_versions, read_input_list
+from pypi_assets.leveldbs.input_lists import InputList, published_versions, read_input_list
 from pypi_assets.leveldbs.layout import version_name
 from pypi_assets.storage.store import Storage
 
@@ -108,7 +109,7 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
         job=update_leveldbs_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Asks for a LevelDB version once the dumps reach further than the newest one.",
+        description="Asks for a LevelDB version once there are dumps that the newest one does not hold.",
     )
     def new_leveldb_version(
         context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
@@ -118,12 +119,14 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
             reached = cover(catalog)
             if not reached.dumps:
                 return dg.SkipReason("there is no full dump to build from yet: run the job full_dump")
-            if _published_serial(parts.storage) >= reached.serial:
+            published = [_newest_version(parts.storage, dataset) for dataset in DATASETS]
+            if all(newest is not None and _holds(newest, reached) for newest in published):
                 return dg.SkipReason(f"the newest versions hold all dumps, up to serial {reached.serial}")
             asked = asked_versions(catalog)
             if asked and attempts(context.instance, update_leveldbs_job.name, version_name(asked[-1].version)).running:
                 return dg.SkipReason(f"version {version_name(asked[-1].version)} is being built")
-            if not asked or asked[-1].serial < reached.serial:
+            done = min(newest.version if newest else 0 for newest in published)
+            if not asked or asked[-1].serial < reached.serial or asked[-1].version <= done:
                 ask_version(catalog, reached.serial)
             known = [version_name(one.version) for one in asked_versions(catalog)]
             requests, waiting = _requests(context.instance, update_leveldbs_job.name, known[-1:], catalog.clock())
@@ -165,12 +168,15 @@ def _unfinished(catalog: Catalog, uncrawled: list[SerialRange]) -> list[SerialRa
     return sorted({*uncrawled, *undumped})
 
 
-def _published_serial(storage: Storage) -> int:
-    """The serial up to which each dataset has a version; 0 where one has none."""
-    newest = {dataset: published_versions(storage, dataset)[-1:] for dataset in DATASETS}
-    return min(
-        read_input_list(storage, dataset, versions[0]).serial if versions else 0 for dataset, versions in newest.items()
-    )
+def _newest_version(storage: Storage, dataset: str) -> InputList | None:
+    versions = published_versions(storage, dataset)
+    return read_input_list(storage, dataset, versions[-1]) if versions else None
+
+
+def _holds(newest: InputList, reached: Cover) -> bool:
+    """Whether a version reaches as far as the cover, and was made from the same full dump."""
+    full = f"{dump_path(reached.dumps[0].directory)}/"
+    return newest.serial >= reached.serial and newest.inputs[0].startswith(full)
 
 
 def _missing_keys(

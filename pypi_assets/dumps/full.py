@@ -13,7 +13,7 @@ from pypi_assets.catalog.dumps import (
     DumpFile,
     DumpKind,
     committed_dumps,
-    open_dumps,
+    find_open_full_dump,
     open_full_dump,
     recorded_files,
 )
@@ -33,14 +33,18 @@ class FinishedFile:
 
 
 def full_dump(
-    catalog: Catalog, storage: Storage, shards: int = 256, written: Callable[[int], None] | None = None
+    catalog: Catalog,
+    storage: Storage,
+    shards: int = 256,
+    written: Callable[[int], None] | None = None,
+    since: float | None = None,
 ) -> Manifest:
     """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any.
 
-    `written` is told how many of its shards are.
+    `written` is told how many of its shards are. With `since`, see `dump_each_shard`.
     """
     directory = ""
-    for done, finished in enumerate(dump_each_shard(catalog, storage, range(shards), shards), start=1):
+    for done, finished in enumerate(dump_each_shard(catalog, storage, range(shards), shards, since=since), start=1):
         directory = finished.directory
         if written:
             written(done)
@@ -53,22 +57,29 @@ def dump_each_shard(
     wanted: Sequence[int],
     shards: int = 256,
     progress: Callable[[int], None] | None = None,
+    since: float | None = None,
 ) -> Iterator[FinishedFile]:
     """Writes the `wanted` ones of the open full dump's `shards`, and commits it once all are written.
 
     All of them together open a dump where none is open. Some of them alone then verify the newest committed one:
     each file is read whole and held against its manifest. Raises DumpError where there is neither, DumpDamagedError.
+
+    With `since` (unix seconds) nothing counts that began to be read before: where no dump was opened since then, one
+    is, and the shards of one that is committed already are left as they are.
     """
     settled = [manifest for manifest in settle(catalog, storage) if _is_full(manifest.kind, manifest.shards, shards)]
+    if since is not None:
+        newest = newest_dump(catalog, DumpKind.FULL, shards)
+        is_done = newest is not None and newest.opened_at >= since
+        settled = [read_manifest(storage, newest.directory)] if newest and is_done else []
     if settled:  # it lacked nothing but its manifest
         files = {file.shard: file for file in settled[-1].files}
         yield from (FinishedFile(settled[-1].directory, files[shard], True) for shard in wanted)
         return
-    joined = any(_is_full(dump.kind, dump.shards, shards) for dump in open_dumps(catalog))
-    if not joined and len(set(wanted)) < shards:
+    if since is None and len(set(wanted)) < shards and find_open_full_dump(catalog, shards) is None:
         yield from _verified(storage, _newest(catalog, shards), wanted)
         return
-    dump = open_full_dump(catalog, shards)
+    dump = open_full_dump(catalog, shards, since or 0.0)
     missing = set(missing_shards(catalog, storage, dump))
     known = {file.shard: file for file in recorded_files(catalog, dump)}
     for shard in wanted:

@@ -37,6 +37,7 @@ def test_definitions_are_loadable() -> None:
         "changed_distribution_data",
         "full_dump",
         "incremental_dump",
+        "compacted_dump",
         "modules_leveldb",
         "depgraph_leveldb",
         "parquet_export",

@@ -15,6 +15,7 @@ from pypi_assets.defs.checks import (
     ranges_without_gap_or_overlap,
 )
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.leveldbs.layout import input_list_path
@@ -122,6 +123,22 @@ def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pip
     list(write_missing_ranges(pipeline.parts.catalog, pipeline.parts.storage))
     assert "nothing is new" in pipeline.skipped("new_serial_range")
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [result.serials.key]
+
+
+def test_dumps_of_ranges_are_compacted(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    for number in range(4):
+        index.wheel(f"newcomer{number}", "1.0")
+        (key,) = pipeline.requested("new_serial_range")
+        assert pipeline.run("incremental_crawl", key).success
+    (key,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", key).success
+    assert pipeline.run("compact_dumps").success
+    told = pipeline.metadata("compacted_dump")
+    assert (told["compactions"], told["ranges_in_use"], told["dagster/row_count"]) == (1, 1, 4)
+    assert told["directories"] == cover(pipeline.parts.catalog).dumps[1].directory
+    assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
+    assert "nothing is new" in pipeline.skipped("new_serial_range")
 
 
 def test_unknown_ranges_and_versions_are_refused(pipeline: Pipeline) -> None:

@@ -4,12 +4,13 @@ import pytest
 from starlette.requests import Request
 
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
-from pypi_assets.catalog.dumps import committed_dumps
+from pypi_assets.catalog.dumps import committed_dumps, open_full_dump
 from pypi_assets.catalog.projects import project_shard
 from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.defs.assets.crawl import crawled_distribution_data, crawled_projects
 from pypi_assets.defs.assets.dumps import full_dump
 from pypi_assets.defs.checks import full_dump_rows_match_catalog
+from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.layout import file_path, shard_of
 from pypi_assets.dumps.manifest import read_manifest
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
@@ -41,6 +42,23 @@ def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipel
     assert check.passed
     assert check.metadata["rows"].value == 4
     assert len(committed_dumps(pipeline.parts.catalog)) == 2
+
+
+def test_a_redump_supersedes_and_new_versions_are_asked_for(pipeline: Pipeline) -> None:
+    pipeline.crawled(256)
+    (key,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", key).success
+    assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
+    left = open_full_dump(pipeline.parts.catalog, 256)
+    (before,) = cover(pipeline.parts.catalog).dumps
+    assert pipeline.run("redump").success
+    (after,) = cover(pipeline.parts.catalog).dumps
+    assert after.serials == before.serials
+    assert after.sequence > left.sequence > before.sequence
+    (following,) = pipeline.requested("new_leveldb_version")
+    assert following > key
+    assert pipeline.run("update_leveldbs", following).success
+    assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
 
 
 def test_shards_of_an_open_crawl_join_it_and_the_last_one_completes_it(pipeline: Pipeline) -> None:

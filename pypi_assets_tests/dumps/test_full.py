@@ -1,19 +1,29 @@
 """Full dumps shard by shard, and what their audit counts."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.dumps import DumpError, DumpKind, DumpState, begin_commit, committed_dumps, open_full_dump
+from pypi_assets.catalog.dumps import (
+    DumpError,
+    DumpKind,
+    DumpState,
+    begin_commit,
+    committed_dumps,
+    find_open_full_dump,
+    open_full_dump,
+)
 from pypi_assets.catalog.leveldbs import UnknownVersionError, ask_version, require_version
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.dumps.audit import audit_dump
-from pypi_assets.dumps.full import dump_each_shard, newest_dump
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.full import dump_each_shard, full_dump, newest_dump
 from pypi_assets.dumps.rows import DumpDamagedError
-from pypi_assets.dumps.writer import write_missing_ranges, write_shard
+from pypi_assets.dumps.writer import commit, write_missing_ranges, write_shard
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
@@ -54,6 +64,32 @@ def test_some_shards_alone_join_an_open_dump_and_the_last_commits_it(catalog: Ca
     assert committed_dumps(catalog) == []
     list(dump_each_shard(catalog, storage, range(4, 16), 16))
     assert len(committed_dumps(catalog)) == 1
+
+
+def test_a_redone_dump_goes_on_with_none_from_before_and_supersedes_it(catalog: Catalog, storage: Storage) -> None:
+    now = 1_000.0
+    timed = replace(catalog, clock=lambda: now)
+    first = full_dump(timed, storage, 16)
+    left = open_full_dump(timed, 16)
+    write_shard(timed, storage, left, 0)
+    now = 2_000.0
+    stopped = dump_each_shard(timed, storage, range(16), 16, since=now)
+    assert next(stopped).directory == f"{first.directory}.3"
+    stopped.close()
+    assert cover(timed).directories == (first.directory,)
+    now = 3_000.0
+    assert full_dump(timed, storage, 16).directory == f"{first.directory}.3"  # goes on with what was left last
+    assert full_dump(timed, storage, 16, since=2_000.0).directory == f"{first.directory}.3"  # which is new enough
+    redone = full_dump(timed, storage, 16, since=now)
+    assert redone.directory == f"{first.directory}.4"
+    assert cover(timed).directories == (redone.directory,)
+    # what was left open before has been overtaken, and is neither joined nor in the way of its end
+    assert find_open_full_dump(timed, 16) is None
+    assert full_dump(timed, storage, 16).directory == f"{first.directory}.5"
+    for shard in range(1, 16):
+        write_shard(timed, storage, left, shard)
+    commit(timed, storage, left)
+    assert cover(timed).directories == (f"{first.directory}.5",)
 
 
 def test_some_shards_alone_verify_the_newest_dump_where_none_is_open(catalog: Catalog, storage: Storage) -> None:

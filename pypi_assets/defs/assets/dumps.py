@@ -7,15 +7,22 @@ from dagster import ResourceParam
 
 from pypi_assets.defs.assets.changes import RANGES_IN_ONE_RUN, changed_distribution_data
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES, crawled_distribution_data
+from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.marking import marking, row_log
 from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_ranges, parse_shards, serial_ranges
 from pypi_assets.defs.parts import Parts
+from pypi_assets.dumps.compaction import compact
+from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.full import dump_each_shard
 from pypi_assets.dumps.layout import manifest_path
 from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION
 from pypi_assets.dumps.writer import write_range
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import newest_serials
 
 GROUP = "data_dumps"
+ANEW_TAG = "pypi-assets/anew"
+"""Of a run that is not to go on with a full dump from before it. A job's config does not reach runs of all shards."""
 _FULL_DUMP = """Every distribution live at the complete serial, one row each.
 
 A partition is one of 256 shards, by the first two hex digits of the sha256 of the normalized project name. A run of all
@@ -52,8 +59,9 @@ def full_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
         progress = row_log(context, "rows of a shard")
+        since = _started_at(context) if ANEW_TAG in context.run.tags else None
         started = time.monotonic()
-        for finished in dump_each_shard(parts.catalog, parts.storage, list(shards), DUMP_SHARDS, progress):
+        for finished in dump_each_shard(parts.catalog, parts.storage, list(shards), DUMP_SHARDS, progress, since):
             mark(
                 shards[finished.file.shard],
                 {
@@ -66,6 +74,14 @@ def full_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
             )
             started = time.monotonic()
     return dg.MaterializeResult()
+
+
+def _started_at(context: dg.AssetExecutionContext) -> float:
+    """When this run began, in unix seconds: the same however often its steps are tried."""
+    record = context.instance.get_run_record_by_id(context.run_id)
+    if record is None or record.start_time is None:
+        raise dg.DagsterInvariantViolationError(f"run {context.run_id} has not begun")
+    return float(record.start_time)
 
 
 @dg.asset(
@@ -98,3 +114,40 @@ def incremental_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Par
                 },
             )
     return dg.MaterializeResult()
+
+
+@dg.asset(
+    group_name=GROUP,
+    deps=[incremental_dump],
+    kinds={"json", "gzip"},
+    owners=OWNERS,
+    retry_policy=RETRIES,
+    metadata=_COLUMNS,
+    code_version=str(COLUMNS_VERSION),
+)
+def compacted_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+    """Incremental dumps that follow each other, joined where it pays, so that there are few to read.
+
+    It has no partitions: which ranges are joined follows from those that are in use.
+    """
+    started = time.monotonic()
+    with told_plainly():
+        manifests = list(
+            compact(
+                parts.catalog,
+                parts.storage,
+                held=newest_serials(parts.storage, DATASETS),
+                progress=row_log(context, "rows of a compaction"),
+            )
+        )
+        ranges = len(cover(parts.catalog).dumps) - 1
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(manifest.rows for manifest in manifests),
+            "bytes": sum(manifest.size for manifest in manifests),
+            "compactions": len(manifests),
+            "directories": ", ".join(manifest.directory for manifest in manifests),
+            "ranges_in_use": max(ranges, 0),
+            "seconds": round(time.monotonic() - started, 3),
+        }
+    )
