@@ -78,9 +78,9 @@ def full_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
 
 def _started_at(context: dg.AssetExecutionContext) -> float:
     """When this run began, in unix seconds: the same however often its steps are tried."""
-    record = context.instance.get_run_record_by_id(context.run_id)
+    record = context.instance.get_run_record_by_id(context.run.run_id)
     if record is None or record.start_time is None:
-        raise dg.DagsterInvariantViolationError(f"run {context.run_id} has not begun")
+        raise dg.DagsterInvariantViolationError(f"run {context.run.run_id} has not begun")
     return float(record.start_time)
 
 
