@@ -157,6 +157,9 @@ class Settings(BaseSettings):
     sensor_interval_s: Annotated[
         int, Field(ge=5, description="seconds between two looks for new serials and new dumps, 5 or more")
     ] = 60
+    dump_concurrency: Annotated[
+        int, Field(ge=1, le=12, description="shards of a full dump that a process writes at once, 1 to 12")
+    ] = 2
     leveldb_write_buffer_bytes: Annotated[
         int, Field(ge=1024**2, description="LevelDB's write buffer in bytes, 1 MiB or more")
     ] = 64 * 1024**2

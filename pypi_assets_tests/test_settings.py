@@ -60,6 +60,7 @@ WRONG = {
     "max_inflated_bytes": ["0"],
     "sensors_on": ["perhaps", "2"],
     "sensor_interval_s": ["4", "soon"],
+    "dump_concurrency": ["0", "13", "many"],
     "leveldb_write_buffer_bytes": ["1000"],
 }
 RIGHT = {
@@ -100,6 +101,7 @@ RIGHT = {
     "max_inflated_bytes": ("1", 1),
     "sensors_on": ("true", True),
     "sensor_interval_s": ("5", 5),
+    "dump_concurrency": ("12", 12),
     "leveldb_write_buffer_bytes": ("1048576", 1024**2),
 }
 

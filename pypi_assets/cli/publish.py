@@ -37,6 +37,11 @@ _SHARDS = click.option(
     show_default=True,
     help="How many files; 1 or 16 are enough for a small index.",
 )
+_CONCURRENCY = click.option(
+    "--concurrency",
+    type=click.IntRange(1, 12),
+    help="How many files are written at once; default: PYPI_ASSETS_DUMP_CONCURRENCY.",
+)
 
 
 @click.group("dump")
@@ -51,34 +56,41 @@ def leveldb_group() -> None:
 
 @command("full", "--shards 16", group=dump_group)
 @_SHARDS
+@_CONCURRENCY
 @JSON
-def dump_full_command(shards: str, as_json: bool) -> None:
+def dump_full_command(shards: str, concurrency: int | None, as_json: bool) -> None:
     """Dump what is live at the complete serial; goes on with an open dump of so many shards."""
-    _dump_full(int(shards), as_json)
+    _dump_full(int(shards), concurrency, as_json)
 
 
-def _dump_full(shards: int, as_json: bool, *, anew: bool = False) -> None:
+def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, anew: bool = False) -> None:
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
         since = catalog.clock() if anew else None
         manifest = full_dump(
-            catalog, storage, shards, lambda written: report(Progress("shards", written, shards)), since
+            catalog,
+            storage,
+            shards,
+            lambda written: report(Progress("shards", written, shards)),
+            since,
+            concurrency=concurrency or settings.dump_concurrency,
         )
     _print_dumps([manifest], storage, as_json)
 
 
 @command("redo", "--shards 16", group=dump_group)
 @_SHARDS
+@_CONCURRENCY
 @JSON
-def dump_redo_command(shards: str, as_json: bool) -> None:
+def dump_redo_command(shards: str, concurrency: int | None, as_json: bool) -> None:
     """Dump anew what is live at the complete serial, also where nothing has changed since the last full dump.
 
     For what no incremental dump tells: run it after `pypi-assets reprocess`. The dumps in use stay so until the new one
     is whole, and the next LevelDB versions are built from scratch on it. Where it was stopped, `pypi-assets dump full`
     goes on with it.
     """
-    _dump_full(int(shards), as_json, anew=True)
+    _dump_full(int(shards), concurrency, as_json, anew=True)
 
 
 @command("incremental", group=dump_group)

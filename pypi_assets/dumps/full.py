@@ -3,8 +3,10 @@
 Where none is open, some shards alone are verified, and nothing is published.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import (
@@ -17,10 +19,15 @@ from pypi_assets.catalog.dumps import (
     open_full_dump,
     recorded_files,
 )
+from pypi_assets.dumps.concurrency import finish_each, spread
+from pypi_assets.dumps.layout import file_path
 from pypi_assets.dumps.manifest import Manifest, read_manifest
 from pypi_assets.dumps.reader import iter_rows
 from pypi_assets.dumps.writer import commit, missing_shards, settle, write_shard
 from pypi_assets.storage.store import Storage
+
+if TYPE_CHECKING:
+    import io
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +45,17 @@ def full_dump(
     shards: int = 256,
     written: Callable[[int], None] | None = None,
     since: float | None = None,
+    *,
+    concurrency: int = 1,
 ) -> Manifest:
     """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any.
 
-    `written` is told how many of its shards are. With `since`, see `dump_each_shard`.
+    `written` is told how many of its shards are. With `since` and `concurrency`, see `dump_each_shard`; raises what
+    that does.
     """
     directory = ""
-    for done, finished in enumerate(dump_each_shard(catalog, storage, range(shards), shards, since=since), start=1):
+    each = dump_each_shard(catalog, storage, range(shards), shards, since=since, concurrency=concurrency)
+    for done, finished in enumerate(each, start=1):
         directory = finished.directory
         if written:
             written(done)
@@ -58,11 +69,17 @@ def dump_each_shard(
     shards: int = 256,
     progress: Callable[[int], None] | None = None,
     since: float | None = None,
+    *,
+    concurrency: int = 1,
 ) -> Iterator[FinishedFile]:
     """Writes the `wanted` ones of the open full dump's `shards`, and commits it once all are written.
 
+    A shard that is stored already, with the size and the hash that are recorded, is left as it is. `concurrency`
+    shards are written at once, each by a connection of its own. `progress` is now and then told the number of rows.
+
     All of them together open a dump where none is open. Some of them alone then verify the newest committed one:
-    each file is read whole and held against its manifest. Raises DumpError where there is neither, DumpDamagedError.
+    each file is read whole and held against its manifest. Raises DumpError where there is neither, DumpDamagedError,
+    and ShardsFailedError once the others are written.
 
     With `since` (unix seconds) nothing counts that began to be read before: where no dump was opened since then, one
     is, and the shards of one that is committed already are left as they are.
@@ -81,11 +98,15 @@ def dump_each_shard(
         return
     dump = open_full_dump(catalog, shards, since or 0.0)
     missing = set(missing_shards(catalog, storage, dump))
-    known = {file.shard: file for file in recorded_files(catalog, dump)}
-    for shard in wanted:
-        written = shard in missing
-        file = write_shard(catalog, storage, dump, shard, progress) if written else known[shard]
-        yield FinishedFile(dump.directory, file, written)
+    known = {file.shard: file for file in recorded_files(catalog, dump) if file.shard not in missing}
+
+    def finish(shard: int, tell: Callable[[int], None]) -> FinishedFile:
+        file = known.get(shard)
+        if file and _has_recorded_hash(storage, dump, file):
+            return FinishedFile(dump.directory, file, False)
+        return FinishedFile(dump.directory, write_shard(catalog, storage, dump, shard, tell), True)
+
+    yield from finish_each(dump.directory, spread(wanted, concurrency), finish, progress)
     if not missing_shards(catalog, storage, dump):
         commit(catalog, storage, dump)
 
@@ -112,6 +133,11 @@ def _verified(storage: Storage, dump: Dump, wanted: Sequence[int]) -> Iterator[F
         for _ in iter_rows(storage, dump.directory, files[shard]):
             pass
         yield FinishedFile(dump.directory, files[shard], False)
+
+
+def _has_recorded_hash(storage: Storage, dump: Dump, file: DumpFile) -> bool:
+    with storage.open(file_path(dump.directory, file.name)) as stream:
+        return hashlib.file_digest(cast("io.BufferedIOBase", stream), "sha256").hexdigest() == file.sha256
 
 
 def _is_full(kind: DumpKind, has: int, shards: int) -> bool:

@@ -15,10 +15,12 @@ from pypi_assets.catalog.dumps import (
     begin_commit,
     committed_dumps,
     committing_dumps,
+    open_dumps,
     open_full_dump,
     open_range_dump,
 )
 from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.dumps.concurrency import ShardsFailedError
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.layout import file_path, manifest_path, shard_of
@@ -165,6 +167,56 @@ def test_a_stopped_full_dump_goes_on_with_the_missing_shards(small: SmallCatalog
         "python_distribution_data0005.2.json.gz",
     ]
     assert len(list(iter_dump(storage, dump.directory))) == 15
+
+
+def test_a_shard_whose_bytes_are_not_those_that_were_recorded_is_written_again(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = open_full_dump(small.catalog, 16)
+    kept = [write_shard(small.catalog, storage, dump, shard) for shard in range(16)]
+    damaged = next(file for file in kept if file.rows)
+    path = file_path(dump.directory, damaged.name)
+    content = bytearray(storage.get(path))
+    content[-20] ^= 1
+    storage.put(path, bytes(content))
+    assert missing_shards(small.catalog, storage, dump) == []  # it has the right size
+    written: list[str] = []
+    put = Storage.put
+    monkeypatch.setattr(Storage, "put", lambda self, path, content: (written.append(path), put(self, path, content)))
+    manifest = full_dump(small.catalog, storage, 16, concurrency=3)
+    again = file_path(dump.directory, damaged.name.replace(".json", ".2.json"))
+    assert written == [again, manifest_path(dump.directory)]
+    assert storage.get(again) != bytes(content)
+    assert [file.sha256 for file in manifest.files] == [file.sha256 for file in kept]
+    assert len(list(iter_dump(storage, dump.directory))) == 15
+
+
+def test_any_concurrency_gives_the_same_bytes(small: SmallCatalog, tmp_path: Path) -> None:
+    stored = []
+    for concurrency in (1, 5):
+        storage = open_storage((tmp_path / f"storage{concurrency}").as_uri())
+        manifest = full_dump(small.catalog, storage, 16, concurrency=concurrency)
+        stored.append([storage.get(file_path(manifest.directory, file.name)) for file in manifest.files])
+    assert stored[0] == stored[1]
+
+
+def test_a_shard_that_cannot_be_stored_stops_no_other_one(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Storage.put
+
+    def failing(self: Storage, path: str, content: bytes) -> None:
+        if "data0003" in path:
+            raise StorageError(f"cannot write {path}")
+        put(self, path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "put", failing)
+        with pytest.raises(ShardsFailedError, match="shard 3 of dump 0-100 is not written: cannot write"):
+            full_dump(small.catalog, storage, 16, concurrency=4)
+    (dump,) = open_dumps(small.catalog)
+    assert missing_shards(small.catalog, storage, dump) == [3]
+    assert full_dump(small.catalog, storage, 16).rows == 15
 
 
 def test_a_dump_without_all_shards_or_files_is_not_committed(small: SmallCatalog, storage: Storage) -> None:

@@ -58,10 +58,18 @@ def full_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
     """Writes, or verifies, the run's shards."""
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
-        progress = row_log(context, "rows of a shard")
+        progress = row_log(context, "rows")
         since = _started_at(context) if ANEW_TAG in context.run.tags else None
         started = time.monotonic()
-        for finished in dump_each_shard(parts.catalog, parts.storage, list(shards), DUMP_SHARDS, progress, since):
+        for finished in dump_each_shard(
+            parts.catalog,
+            parts.storage,
+            list(shards),
+            DUMP_SHARDS,
+            progress,
+            since,
+            concurrency=parts.settings.dump_concurrency,
+        ):
             mark(
                 shards[finished.file.shard],
                 {
