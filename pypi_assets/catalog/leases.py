@@ -3,7 +3,6 @@
 A lease ends when it is given back, or when its holder has not renewed it in time.
 """
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,13 +60,13 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
 
 def renewing(held: Lease, progress: Callable[[int], object] | None = None) -> Callable[[int], None]:
     """Passes on what it is told to `progress`, and renews the lease whenever a tenth of its time has gone by."""
-    renewed = time.monotonic()
+    renewed_at = held.catalog.clock()
 
     def told(done: int) -> None:
-        nonlocal renewed
-        if time.monotonic() - renewed > held.ttl_s / 10:
+        nonlocal renewed_at
+        if held.catalog.clock() - renewed_at > held.ttl_s / 10:
             held.renew()
-            renewed = time.monotonic()
+            renewed_at = held.catalog.clock()
         if progress:
             progress(done)
 

@@ -4,7 +4,6 @@ Nothing is deleted here. A compaction that is committed takes the place of its i
 """
 
 import heapq
-import time
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -18,7 +17,7 @@ from pypi_assets.catalog.dumps import (
     known_dumps,
     open_compaction,
 )
-from pypi_assets.catalog.leases import Lease, lease
+from pypi_assets.catalog.leases import lease, renewing
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.dumps.cover import cover_of, inputs_of, open_ends
 from pypi_assets.dumps.manifest import Manifest
@@ -34,7 +33,6 @@ MOST = 64
 """How many dumps are joined into one at most: each takes an open file, and some MiB of memory."""
 HELD_BACK_S = 24 * 3600.0
 LEASE_TTL_S = 600.0
-_RENEW_AFTER_S = LEASE_TTL_S / 10
 
 
 def compact(
@@ -59,7 +57,7 @@ def compact(
         drop_open_compactions(catalog)
         while joined := next_join(known_dumps(catalog), held, catalog.clock(), growth, most):
             try:
-                manifest = join(catalog, storage, joined, _renewing(own, progress))
+                manifest = join(catalog, storage, joined, renewing(own, progress))
             except DumpDroppedError:  # the cover has moved on meanwhile, and tells anew what is to be joined
                 continue
             yield manifest
@@ -130,17 +128,3 @@ def joined_rows(storage: Storage, dumps: Sequence[Dump]) -> Iterator[Row]:
 
 _PROJECT = itemgetter("normalized")
 _PLACE = itemgetter("version", "filename")
-
-
-def _renewing(own: Lease, progress: Progress | None) -> Progress:
-    renewed = time.monotonic()
-
-    def written(rows: int) -> None:
-        nonlocal renewed
-        if time.monotonic() - renewed > _RENEW_AFTER_S:
-            own.renew()
-            renewed = time.monotonic()
-        if progress:
-            progress(rows)
-
-    return written
