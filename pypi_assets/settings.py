@@ -163,6 +163,13 @@ class Settings(BaseSettings):
     leveldb_write_buffer_bytes: Annotated[
         int, Field(ge=1024**2, description="LevelDB's write buffer in bytes, 1 MiB or more")
     ] = 64 * 1024**2
+    leveldb_memory_bytes: Annotated[
+        int,
+        Field(
+            ge=256 * 1024**2,
+            description="the memory that building a LevelDB takes, all processes together, in bytes, 256 MiB or more",
+        ),
+    ] = 1024**3
 
     @field_validator("projects", mode="before")
     @classmethod

@@ -62,6 +62,7 @@ WRONG = {
     "sensor_interval_s": ["4", "soon"],
     "dump_concurrency": ["0", "13", "many"],
     "leveldb_write_buffer_bytes": ["1000"],
+    "leveldb_memory_bytes": ["1000000"],
 }
 RIGHT = {
     "home": ("some/folder", Path("some/folder")),
@@ -103,6 +104,7 @@ RIGHT = {
     "sensor_interval_s": ("5", 5),
     "dump_concurrency": ("12", 12),
     "leveldb_write_buffer_bytes": ("1048576", 1024**2),
+    "leveldb_memory_bytes": ("536870912", 512 * 1024**2),
 }
 
 

@@ -231,6 +231,7 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
                 force=force,
                 from_scratch=from_scratch,
                 write_buffer_bytes=settings.leveldb_write_buffer_bytes,
+                memory_bytes=settings.leveldb_memory_bytes,
                 work_dir=private_folder(settings),
                 progress=partial(_tell_rows, report, name),
             )

@@ -1,7 +1,9 @@
 """Reads committed dumps, row by row, and checks each file against what its manifest says."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, cast
+
+import orjson
 
 from pypi_assets.catalog.dumps import DumpFile
 from pypi_assets.dumps.layout import file_path
@@ -13,8 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def iter_rows(storage: Storage, directory: str, file: DumpFile) -> Iterator[Row]:
-    """Yields the rows of one file, in order.
+def iter_rows(
+    storage: Storage, directory: str, file: DumpFile, decode: Callable[[bytes], object] = orjson.loads
+) -> Iterator[Row]:
+    """Yields the rows of one file, in order, as `decode` makes them of its lines.
 
     Raises DumpDamagedError as soon as something is wrong, and at the end if the file's size, sha256 or number of rows
     are not those that the manifest promises: what has been made of the rows is to be thrown away then.
@@ -28,7 +32,7 @@ def iter_rows(storage: Storage, directory: str, file: DumpFile) -> Iterator[Row]
     with stream:
         hashed = HashingReader(stream)
         count = 0
-        for row in read_rows(cast("BinaryIO", hashed), uri):
+        for row in read_rows(cast("BinaryIO", hashed), uri, decode):
             count += 1
             yield row
         hashed.read()  # what decompression has left over

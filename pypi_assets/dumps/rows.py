@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+import msgspec
 import orjson
 from isal import igzip, igzip_lib
 
@@ -61,6 +62,7 @@ _DAMAGE: tuple[type[Exception], ...] = (
     gzip.BadGzipFile,
     EOFError,
     orjson.JSONDecodeError,
+    msgspec.DecodeError,
     cast("type[Exception]", igzip_lib.IsalError),
 )
 
@@ -103,8 +105,10 @@ def write_rows(target: BinaryIO, rows: Iterable[Row], progress: Callable[[int], 
     return count
 
 
-def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
+def read_rows(stream: BinaryIO, name: str, decode: Callable[[bytes], object] = orjson.loads) -> Iterator[Row]:
     """Yields the rows of a dump file, holding one at a time. `name` is what errors call the file.
+
+    `decode` makes a row of a line, and may leave columns out.
 
     Raises DumpDamagedError when it comes to something that `write_rows` does not write.
     """
@@ -118,7 +122,7 @@ def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
                     if lines.read(1):
                         raise DumpDamagedError(f"{name} goes on after the end of its array")
                     return
-                row = orjson.loads(line.removesuffix(b"\n").removesuffix(b","))
+                row = decode(line.removesuffix(b"\n").removesuffix(b","))
                 if not isinstance(row, dict):
                     raise DumpDamagedError(f"{name}: row {count + 1} is not an object")
                 count += 1

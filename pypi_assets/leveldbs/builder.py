@@ -1,7 +1,8 @@
 """Brings a LevelDB up to date with the rows of dumps, one project at a time."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 
 import plyvel
@@ -13,6 +14,15 @@ _BATCH_BYTES = 4 * 1024**2
 _BATCH_ROWS = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What came of `rows` of dumps: the numbers of records by the first letter of the key, the sum of their hashes."""
+
+    rows: int
+    counts: Mapping[str, int]
+    hash_sum: int
+
+
 class Builder:
     """Applies dump files to an open LevelDB, keeping the counts and the content hash of its records.
 
@@ -22,7 +32,7 @@ class Builder:
     def __init__(
         self, db: plyvel.DB, dataset: Dataset, meta: Meta | None = None, flushed: Callable[[int], object] = int
     ) -> None:
-        self._db, self._dataset, self._flushed = db, dataset, flushed
+        self._db, self.dataset, self._flushed = db, dataset, flushed
         self._counts = Counter(meta.counts if meta else {})
         self._hash = ContentHash(meta.content_hash if meta else "0")
         self.rows = 0
@@ -33,14 +43,10 @@ class Builder:
 
         `fresh` promises that nothing is there of any of its projects, as with a full dump into an empty LevelDB.
         """
-        batch, pending, flushed_at, last = self._db.write_batch(), 0, self.rows, ""
-        for project, group in groupby(rows, key=lambda row: str(row["normalized"])):
-            if project <= last:
-                raise LeveldbError(f"{name} is not sorted by project: {project} comes after {last}")
-            last = project
-            project_rows = list(group)
+        batch, pending, flushed_at = self._db.write_batch(), 0, self.rows
+        for project, project_rows in by_project(rows, name):
             self.rows += len(project_rows)
-            before, after = self._dataset.change(None if fresh else self._db, project, project_rows)
+            before, after = self.dataset.change(None if fresh else self._db, project, project_rows)
             pending += self._difference(batch, before, after)
             if pending >= _BATCH_BYTES or self.rows - flushed_at >= _BATCH_ROWS:
                 batch.write()
@@ -49,10 +55,17 @@ class Builder:
         batch.write()
         self._flushed(self.rows)
 
+    def add_loaded(self, loaded: Loaded) -> None:
+        """Counts in what was written to the empty LevelDB in another way."""
+        self._counts.update(loaded.counts)
+        self._hash.add_sum(loaded.hash_sum)
+        self.rows += loaded.rows
+        self.written += sum(loaded.counts.values())
+
     def finish(self, serial: int) -> Meta:
         """Stores inside what the LevelDB is now, and returns it."""
         counts = {letter: self._counts[letter] for letter in sorted(self._counts) if self._counts[letter]}
-        meta = Meta(self._dataset.name, self._dataset.format, serial, counts, self._hash.hex)
+        meta = Meta(self.dataset.name, self.dataset.format, serial, counts, self._hash.hex)
         write_meta(self._db, meta)
         return meta
 
@@ -75,3 +88,13 @@ class Builder:
                 self.written += 1
                 size += len(key) + len(value)
         return size
+
+
+def by_project(rows: Iterable[Row], name: str) -> Iterator[tuple[str, list[Row]]]:
+    """Each project with its rows, by normalized name. Raises LeveldbError where they do not ascend in `name`."""
+    last = ""
+    for project, group in groupby(rows, key=lambda row: str(row["normalized"])):
+        if project <= last:
+            raise LeveldbError(f"{name} is not sorted by project: {project} comes after {last}")
+        last = project
+        yield project, list(group)

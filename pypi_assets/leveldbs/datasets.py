@@ -14,16 +14,20 @@ Change = tuple[Records, Records]
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """`change(db, project, rows)` reads what is there of a project (`db` None: nothing) and applies its new rows."""
+    """`change(db, project, rows)` reads what is there of a project (`db` None: nothing) and applies its new rows.
+
+    `columns` are those of the rows that it looks at.
+    """
 
     name: str
     format: int
+    columns: tuple[str, ...]
     change: Callable[[plyvel.DB | None, str, list[Row]], Change]
 
 
 DATASETS = {
-    "modules": Dataset("modules", modules.FORMAT, modules.change),
-    "depgraph": Dataset("depgraph", depgraph.FORMAT, depgraph.change),
+    "modules": Dataset("modules", modules.FORMAT, modules.COLUMNS, modules.change),
+    "depgraph": Dataset("depgraph", depgraph.FORMAT, depgraph.COLUMNS, depgraph.change),
 }
 
 

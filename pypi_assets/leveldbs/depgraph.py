@@ -21,6 +21,11 @@ from pypi_assets.leveldbs.requirements import CONDITIONS, required_projects
 from pypi_assets.leveldbs.version_order import version_key
 
 FORMAT = 2
+COLUMNS = (
+    *("project", "version", "filename", "tombstone", "kind", "sha256", "size", "uploaded_at", "requires_python"),
+    *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
+)
+"""Those of the dumps that `change` looks at."""
 
 
 def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:

@@ -21,6 +21,8 @@ from pypi_assets.leveldbs.records import Records, Row, key, prefix, scan
 from pypi_assets.leveldbs.version_order import version_key
 
 FORMAT = 1
+COLUMNS = ("project", "version", "filename", "tombstone", "live_since", "modules")
+"""Those of the dumps that `change` looks at."""
 _HASH_DIGITS = 32
 
 
@@ -36,19 +38,17 @@ def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records
     """The project's records before and after `rows`; `project` is the normalized name."""
     state = _load(db, project) if db else _Project()
     before = _records(project, state) if db else {}
-    hashes: dict[tuple[str, ...], str] = {}
+    hashes: dict[int, str] = {}  # by identity: rows that have the same list mostly have the same object
     for row in rows:
+        modules = row["modules"] if not row["tombstone"] else None
+        if modules is not None and id(modules) not in hashes:
+            hashes[id(modules)] = hashlib.sha256(orjson.dumps(modules)).hexdigest()[:_HASH_DIGITS]
+            state.lists[hashes[id(modules)]] = modules
         if row["tombstone"]:
             state.files.pop(row["filename"], None)
-            continue
-        list_hash = None
-        if row["modules"] is not None:
-            names = tuple(row["modules"])
-            if names not in hashes:  # the files of a release mostly share theirs
-                hashes[names] = hashlib.sha256(orjson.dumps(names)).hexdigest()[:_HASH_DIGITS]
-            list_hash = hashes[names]
-            state.lists[list_hash] = row["modules"]
-        state.files[row["filename"]] = [row["version"], list_hash, row["project"], row["live_since"]]
+        else:
+            list_hash = None if modules is None else hashes[id(modules)]
+            state.files[row["filename"]] = [row["version"], list_hash, row["project"], row["live_since"]]
     return before, _records(project, state)
 
 
@@ -75,14 +75,16 @@ def _records(project: str, state: _Project) -> Records:
     if not state.files:
         return {}
     records: Records = {}
-    versions_of: defaultdict[str, set[str]] = defaultdict(set)
+    ordered = sorted({version for version, *_ in state.files.values()}, key=version_key)
+    places = {version: place for place, version in enumerate(ordered)}
+    places_of: defaultdict[str, set[int]] = defaultdict(set)
     for filename, contribution in state.files.items():
         records[key("f", project, filename)] = orjson.dumps(contribution)
         version, list_hash = contribution[:2]
         if list_hash is not None:
-            versions_of[list_hash].add(version)
+            places_of[list_hash].add(places[version])
     lists_with: defaultdict[str, list[str]] = defaultdict(list)
-    for list_hash in sorted(versions_of):
+    for list_hash in sorted(places_of):
         records[key("l", project, list_hash)] = orjson.dumps(state.lists[list_hash])
         for module in dict.fromkeys(state.lists[list_hash]):
             lists_with[module].append(list_hash)
@@ -94,7 +96,7 @@ def _records(project: str, state: _Project) -> Records:
     for module, list_hashes in lists_with.items():
         shared = tuple(list_hashes)
         if shared not in values:  # most modules of a project are in the same lists
-            versions = set().union(*(versions_of[list_hash] for list_hash in shared))
-            values[shared] = orjson.dumps([display, sorted(versions, key=version_key)])
+            found = set().union(*(places_of[list_hash] for list_hash in shared))
+            values[shared] = orjson.dumps([display, [ordered[place] for place in sorted(found)]])
         records[key("m", module, project)] = values[shared]
     return records

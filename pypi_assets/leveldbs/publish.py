@@ -23,6 +23,7 @@ from pypi_assets.leveldbs.builder import Builder
 from pypi_assets.leveldbs.datasets import Dataset, require_dataset
 from pypi_assets.leveldbs.input_lists import InputList, published_versions, write_input_list
 from pypi_assets.leveldbs.layout import MANIFEST_NAME, leveldb_path
+from pypi_assets.leveldbs.loading import MEMORY_BYTES, is_worth_loading, load_dump
 from pypi_assets.leveldbs.manifest import LeveldbFile, LeveldbManifest, PublishedVersion, check_sizes, read_published
 from pypi_assets.leveldbs.private_copy import copy_published, file_sha256, private_folder, private_parent
 from pypi_assets.leveldbs.records import (
@@ -34,6 +35,7 @@ from pypi_assets.leveldbs.records import (
     open_leveldb,
     read_meta,
 )
+from pypi_assets.leveldbs.row_decoder import RowDecoder
 from pypi_assets.storage.store import Storage
 
 LEASE_TTL_S = 600.0
@@ -92,13 +94,14 @@ def build_version(
     from_scratch: bool = False,
     work_dir: Path | None = None,
     write_buffer_bytes: int = WRITE_BUFFER_BYTES,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> BuildResult:
     """Builds and publishes `version`, a number that was handed out, or the next one, from the present cover.
 
     Nothing is done where the version is valid already; nor, unless asked to `force` it, where a newer one is valid or
     the newest holds all of the cover. The work is done within the storage's folder, or for remote stores below
-    `work_dir`. `progress` is told the number of rows applied.
+    `work_dir`, in about `memory_bytes` of memory. `progress` is told the number of rows applied.
 
     Raises NoCoverError without a full dump, LeaseTakenError where another process publishes this dataset, and
     DumpDamagedError where a dump of the cover is damaged.
@@ -131,7 +134,7 @@ def build_version(
             path = folder / "leveldb"
             plan = _copy_base(storage, plan, path, held)
             flushed = _flushed(held, progress)
-            builder, meta = _build(dataset, storage, plan, path, build, write_buffer_bytes, flushed)
+            builder, meta = _build(dataset, storage, plan, path, build, write_buffer_bytes, memory_bytes, flushed)
             manifest = _publish(storage, plan, path, build, meta, held)
         mark_published(catalog, build, meta.serial, manifest.base_version)
         return _result(manifest, builder)
@@ -141,7 +144,7 @@ def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[Manifest
     """Applies all files of the dumps, in order. A full dump may only come first, into an empty LevelDB."""
     for manifest in manifests:
         for file in manifest.files:
-            rows = iter_rows(storage, manifest.directory, file)
+            rows = iter_rows(storage, manifest.directory, file, RowDecoder(builder.dataset.columns).decode)
             name = storage.uri(file_path(manifest.directory, file.name))
             builder.apply(rows, name, fresh=manifest.kind == DumpKind.FULL)
 
@@ -225,13 +228,23 @@ def _build(
     path: Path,
     build: Build,
     write_buffer_bytes: int,
+    memory_bytes: int,
     flushed: Progress,
 ) -> tuple[Builder, Meta]:
     name = f"version {build.version} of {dataset.name}"
     with open_leveldb(path, name, create=plan.base is None, write_buffer_bytes=write_buffer_bytes) as db:
         meta = read_meta(db, name, dataset=dataset.name, known_format=dataset.format) if plan.base else None
         builder = Builder(db, dataset, meta, flushed)
-        apply_dumps(builder, storage, [read_manifest(storage, dump.directory) for dump in plan.dumps])
+        manifests = [read_manifest(storage, dump.directory) for dump in plan.dumps]
+        if plan.base is None and is_worth_loading(storage, manifests[0]):
+            runs = path.with_name("runs")
+            runs.mkdir()
+            loaded = load_dump(
+                db, dataset, storage, manifests.pop(0), folder=runs, memory_bytes=memory_bytes, told=flushed
+            )
+            shutil.rmtree(runs)
+            builder.add_loaded(loaded)
+        apply_dumps(builder, storage, manifests)
         meta = builder.finish(plan.cover.serial)
     with open_leveldb(path, name):
         pass  # opening it moves what is in the log into a table, so that readers need not

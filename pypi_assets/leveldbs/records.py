@@ -1,7 +1,9 @@
 """What all LevelDBs here share: how keys are made, what is stored about a LevelDB inside it, and its content hash."""
 
+import errno
 import hashlib
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,13 +80,22 @@ class ContentHash:
     def remove(self, record_key: bytes, value: bytes) -> None:
         self._value = (self._value - _record_hash(record_key, value)) % _HASH_MODULUS
 
+    def add_sum(self, hash_sum: int) -> None:
+        """Adds many records at once, by what `hash_sum` gives for them."""
+        self._value = (self._value + hash_sum) % _HASH_MODULUS
+
     @property
     def hex(self) -> str:
         return f"{self._value:064x}"
 
 
+def hash_sum(records: Iterable[tuple[bytes, bytes]]) -> int:
+    """The sum of the hashes of `records`."""
+    return sum(_record_hash(record_key, value) for record_key, value in records)
+
+
 def _record_hash(record_key: bytes, value: bytes) -> int:
-    sized = len(record_key).to_bytes(8, "big") + record_key + len(value).to_bytes(8, "big") + value
+    sized = b"%b%b%b%b" % (len(record_key).to_bytes(8, "big"), record_key, len(value).to_bytes(8, "big"), value)
     return int.from_bytes(hashlib.sha256(sized).digest(), "big")
 
 
@@ -115,11 +126,13 @@ def open_leveldb(
 
 @contextmanager
 def damage_told(name: str) -> Iterator[None]:
-    """Turns LevelDB's own errors into LeveldbDamagedError."""
+    """Turns LevelDB's own errors into LeveldbDamagedError, or LeveldbError where the disk is full."""
     try:
         yield
     except plyvel.Error as error:
         text = b" ".join(part for part in error.args if isinstance(part, bytes)).decode(errors="replace")
+        if os.strerror(errno.ENOSPC) in text:
+            raise LeveldbError(f"{name} cannot be written, make room on the disk: {text}") from error
         raise LeveldbDamagedError(f"{name} cannot be read: {text}") from error
 
 

@@ -1,17 +1,32 @@
 """The order of release versions: PEP 440's, with what is no PEP 440 version before all others."""
 
 from functools import lru_cache
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-VersionKey = tuple[bool, Version, str]
-_LEAST = Version("0.dev0")
+VersionKey = tuple[Any, ...]
+_BEFORE_ALL = ("",)
+_AFTER_ALL = ("z",)
 
 
 @lru_cache(maxsize=65_536)
 def version_key(version: str) -> VersionKey:
-    """A key to sort by; versions that PEP 440 holds equal (`1.0` and `1.0.0`) are sorted by their text."""
+    """A key to sort by; versions that PEP 440 holds equal (`1.0` and `1.0.0`) are sorted by their text.
+
+    It is a tuple of what Python compares by itself, since `Version` takes ten times as long to compare.
+    """
     try:
-        return (True, Version(version), version)
+        parsed = Version(version)
     except InvalidVersion:
-        return (False, _LEAST, version)
+        return (False, version)
+    release = list(parsed.release)
+    while release and not release[-1]:
+        release.pop()
+    pre: VersionKey = parsed.pre or _AFTER_ALL
+    if parsed.pre is None and parsed.post is None and parsed.dev is not None:
+        pre = _BEFORE_ALL  # 1.0.dev1 comes before 1.0a1
+    post = -1 if parsed.post is None else parsed.post
+    dev = (True, 0) if parsed.dev is None else (False, parsed.dev)
+    local = [(part.isdigit(), int(part) if part.isdigit() else part) for part in (parsed.local or "").split(".")]
+    return (True, parsed.epoch, release, pre, post, dev, parsed.local is not None, local, version)

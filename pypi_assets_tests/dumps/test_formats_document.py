@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
+import orjson
+
 from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION
-from pypi_assets.leveldbs.depgraph import _COPIED
+from pypi_assets.leveldbs.depgraph import FORMAT, _value
+from pypi_assets_tests.dump_rows import dump_row
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 
@@ -16,5 +19,6 @@ def test_every_column_is_documented_in_order() -> None:
 
 
 def test_every_field_of_a_distribution_is_documented() -> None:
-    section = DOCUMENT.split("### `depgraph`, format 1\n")[1]
-    assert [name for name in _COPIED if f"`{name}`" not in section] == []
+    section = DOCUMENT.split(f"### `depgraph`, format {FORMAT}\n")[1]
+    fields = orjson.loads(_value(dump_row("demo", "1", "demo-1.zip")))
+    assert [name for name in fields if f"`{name}`" not in section] == []

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import orjson
+import plyvel
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from pypi_assets.leveldbs.records import (
     LeveldbError,
     Meta,
     UnknownFormatError,
+    damage_told,
     key,
     open_leveldb,
     read_meta,
@@ -294,3 +296,9 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_dataset_is_refused() -> None:
     with pytest.raises(LeveldbError, match="there are modules, depgraph"):
         require_dataset("other")
+
+
+def test_a_full_disk_is_no_damage() -> None:
+    with pytest.raises(LeveldbError, match="make room on the disk") as raised, damage_told("x"):
+        raise plyvel.IOError(b"IO error: /x/000003.log: No space left on device")
+    assert not isinstance(raised.value, LeveldbDamagedError)
