@@ -282,6 +282,11 @@ class Settings(BaseSettings):
     def resolved_home(self) -> Path:
         return self.home.expanduser().resolve()
 
+    @property
+    def leveldbs_dir(self) -> Path:
+        """Where LevelDBs of a remote store are built and kept for reading."""
+        return self.resolved_home / "leveldbs"
+
     @cached_property
     def resolved_changelog_url(self) -> str:
         """The XML-RPC endpoint: as set, else `/pypi` beside `/simple/`."""

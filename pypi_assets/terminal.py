@@ -6,7 +6,7 @@ On a terminal that is tables and a bar; elsewhere plain lines, with tabs between
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -48,6 +48,11 @@ def print_json_rows(rows: Iterable[object]) -> int:
     return count
 
 
+def print_json_line(value: object) -> None:
+    """Prints `value` as JSON in one line, at once."""
+    click.echo(json.dumps(value))
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
     """A table on a terminal; elsewhere one line a row, without headings, as they come. Returns how many there were."""
     table = Table(*(column.replace("_", " ") for column in columns), box=box.SIMPLE_HEAD, pad_edge=False)
@@ -64,7 +69,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int
     return count
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[dict[str, Any]], as_json: bool) -> int:
+def print_rows(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], as_json: bool) -> int:
     """Prints rows whole as JSON, or their `columns` as a table; returns how many there were."""
     if as_json:
         return print_json_rows(rows)

@@ -96,7 +96,7 @@ def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> 
         newest = commands.json("lookup", *question)
         assert commands.json("lookup", *question, "--at-serial", index.serial) == newest
     at_first = commands.done("lookup", "module", "demo_module", "--at-serial", first, "--json")
-    assert json.loads(at_first.stdout) == [{"project": "demo", "versions": ["1.0"]}]
+    assert json.loads(at_first.stdout) == [{"module": "demo_module", "project": "demo", "versions": ["1.0"]}]
     assert at_first.stderr == f"as of serial {first}, from the catalog\n"
     [then] = commands.json("lookup", "project", "Demo", "--at-serial", first)
     assert (then["filename"], then["requires_dist"]) == ("demo-1.0-py3-none-any.whl", ["other-pkg>=2"])
@@ -143,14 +143,18 @@ def test_the_whole_way_from_an_index_to_answers_and_on_to_new_answers(commands: 
         ("modules", 1, first),
         ("depgraph", 1, first),
     ]
-    assert commands.json("lookup", "module", "demo_module") == [{"project": "demo", "versions": ["1.0"]}]
-    assert commands.json("lookup", "module", "other_pkg_module") == [{"project": "Other.Pkg", "versions": ["2.0"]}]
+    assert commands.json("lookup", "module", "demo_module") == [
+        {"module": "demo_module", "project": "demo", "versions": ["1.0"]}
+    ]
+    assert commands.json("lookup", "module", "other_pkg_module") == [
+        {"module": "other_pkg_module", "project": "Other.Pkg", "versions": ["2.0"]}
+    ]
     wheel, sdist = commands.json("lookup", "project", "Demo==1")
     assert (wheel["filename"], wheel["version"], wheel["yanked"]) == ("demo-1.0-py3-none-any.whl", "1.0", False)
     assert (wheel["requires_dist"], wheel["requires_python"]) == (["other-pkg>=2"], ">=3.8")
     assert "modules" not in wheel
     assert commands.json("lookup", "dependents", "Other_Pkg") == [
-        {"normalized": "demo", "always": ["1.0"], "marker": [], "extra": []}
+        {"required": "other-pkg", "normalized": "demo", "always": ["1.0"], "marker": [], "extra": []}
     ]
     assert sdist["filename"] == "demo-1.0.tar.gz"
     status = commands.json("status")
@@ -175,7 +179,9 @@ def test_the_whole_way_from_an_index_to_answers_and_on_to_new_answers(commands: 
     assert [dump["range"] for dump in commands.json("dump", "incremental")] == [f"{first}-{index.serial}"]
     assert commands.json("leveldb", "update", "--dataset", "modules")[0]["base_version"] == 1
     assert commands.json("leveldb", "update", "--dataset", "depgraph")[0]["base_version"] == 1
-    assert commands.json("lookup", "module", "demo_module") == [{"project": "demo", "versions": ["1.0", "2.0"]}]
+    assert commands.json("lookup", "module", "demo_module") == [
+        {"module": "demo_module", "project": "demo", "versions": ["1.0", "2.0"]}
+    ]
     assert commands.json("lookup", "module", "other_pkg_module") == []
     assert [row["yanked"] for row in commands.json("lookup", "project", "demo")] == [True, True, False]
     listed = commands.json("leveldb", "list")
@@ -762,6 +768,46 @@ def test_selected_projects_that_the_index_does_not_have_are_told(
     assert [file["project"] for file in commands.json("files")] == ["demo"]
 
 
+def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0", requires_dist=["base>=1", "Base.Two; extra == 'x'"])
+    index.wheel("demo-two", "2.0", requires_dist=["base"])
+    index.wheel("other", "1.0")
+    for arguments in (("crawl", "full"), ("dump", "full", "--shards", "1"), ("leveldb", "update")):
+        commands.done(*arguments)
+    serial = index.serial
+
+    found = commands.json("lookup", "module", "demo", "--prefix")
+    assert [one["module"] for one in found] == ["demo_module", "demo_two_module"]
+    assert commands.done("lookup", "module", "demo", "--prefix", "--limit", 1).stdout == "demo_module\tdemo\t1.0\n"
+    found = commands.json("lookup", "project", "Demo_", "--prefix")
+    assert [one["filename"] for one in found] == ["demo_two-2.0-py3-none-any.whl"]
+    shown = commands.done("lookup", "dependents", "base", "--prefix").stdout.splitlines()
+    assert shown == ["base\tdemo\t1.0\t\t", "base\tdemo-two\t2.0\t\t", "base-two\tdemo\t\t\t1.0"]
+    nothing = commands.done("lookup", "module", "nope", "--prefix")
+    assert (nothing.stdout, nothing.stderr) == ("", f"no module begins with nope as of serial {serial}\n")
+
+    def answered(*arguments: object, names: bytes) -> list[dict[str, Any]]:
+        result = CliRunner().invoke(cli, ["lookup", *map(str, arguments)], input=names, catch_exceptions=False)
+        assert result.exit_code == 0
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    one, other = answered("module", "-", names=b"demo_module\n\n  nope\n")
+    assert (one["name"], one["version"], one["serial"]) == ("demo_module", 1, serial)
+    assert one["results"] == commands.json("lookup", "module", "demo_module")
+    assert (other["name"], other["results"]) == ("nope", [])
+    first, wrong, last = answered("project", "-", names=b"demo==1\ndemo>=1\nother")
+    assert [len(one["results"]) for one in (first, last)] == [1, 1]
+    assert (wrong["name"], "NAME==VERSION" in wrong["error"]) == ("demo>=1", True)
+    [then] = answered("project", "-", "--at-serial", serial, names=b"demo")
+    assert then["results"] == first["results"]
+    assert then["version"] is None
+    assert [len(one["results"]) for one in answered("dependents", "-", names=b"base\n\xff")] == [2, 0]
+    assert len(answered("dependents", "-", "--limit", 1, names=b"base")[0]["results"]) == 1
+
+    for wrong_usage in (("-", "--prefix"), ("demo", "--prefix", "--at-serial", serial)):
+        assert "--prefix goes neither" in commands.refused("lookup", "module", *wrong_usage, exit_code=2)
+
+
 def answered(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     for arguments in (("crawl", "full"), ("dump", "full", "--shards", "1"), ("leveldb", "update")):
@@ -787,11 +833,13 @@ def test_what_is_unknown_is_an_empty_answer_with_a_clear_sentence(commands: Comm
         assert commands.json(*arguments) == []
 
 
-def test_a_module_without_a_name_is_wrong_usage(commands: Commands) -> None:
-    assert "NAME" in commands.refused("lookup", "module", " ", exit_code=2)
+@pytest.mark.parametrize("what", ["module", "project", "dependents"])
+def test_a_lookup_without_a_name_is_wrong_usage(commands: Commands, what: str) -> None:
+    for name in ("", " "):
+        assert "name is empty" in commands.refused("lookup", what, name, exit_code=2)
 
 
-@pytest.mark.parametrize("requirement", ["demo>=1", "demo==", "demo==1,<2", "-demo", "demo[extra]", ""])
+@pytest.mark.parametrize("requirement", ["demo>=1", "demo==", "demo==1,<2", "-demo", "demo[extra]"])
 def test_what_is_no_project_with_a_version_is_wrong_usage(commands: Commands, requirement: str) -> None:
     assert "NAME==VERSION" in commands.refused("lookup", "project", "--", requirement, exit_code=2)
 

@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "crawl": {"catalog", "index", "distributions", "storage"},
     "dumps": {"catalog", "storage"},
     "leveldbs": {"dumps", "storage", "catalog"},
-    "lookup": {"leveldbs", "storage"},
+    "lookup": {"leveldbs", "storage", "settings"},
     "parquet": {"dumps", "storage", "catalog"},
     "devindex": {"index", "distributions"},
     "assembly": {"settings", "index", "distributions", "catalog", "crawl", "storage"},

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 from pypi_assets import terminal
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.ranges import RangeError
-from pypi_assets.cli import ask, crawl, publish, repair
+from pypi_assets.cli import ask, crawl, lookup, publish, repair
 from pypi_assets.crawl.packs import PackError
 from pypi_assets.devindex.commands import devindex
 from pypi_assets.distributions.extracts import ExtractError
@@ -84,7 +84,7 @@ def cli() -> None:
     """
 
 
-for _command in (*ask.COMMANDS, *crawl.COMMANDS, *publish.COMMANDS, *repair.COMMANDS, devindex):
+for _command in (*ask.COMMANDS, *lookup.COMMANDS, *crawl.COMMANDS, *publish.COMMANDS, *repair.COMMANDS, devindex):
     cli.add_command(_command)
 
 

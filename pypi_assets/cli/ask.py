@@ -1,28 +1,21 @@
-"""Commands that ask: how things stand, what lookups answer, what the catalog tells of projects and of ranges."""
+"""Commands that ask: how things stand, what the catalog tells of projects and of ranges."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 from sqlalchemy.engine import make_url
 
-from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.answers import answerable_serial, live_files
 from pypi_assets.catalog.crawls import followed_index
 from pypi_assets.catalog.past_visits import compare_visits, past_visits
 from pypi_assets.catalog.projects import find_project
 from pypi_assets.catalog.range_states import range_statuses
-from pypi_assets.catalog.rows import project_rows_at, providing_releases
 from pypi_assets.catalog.stories import VISIT, read_story
-from pypi_assets.cli.opening import opened_catalog, private_folder
+from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.dumps.rows import as_dumped
 from pypi_assets.index.actions import Action
 from pypi_assets.index.urls import redact
-from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.readers import Answer, Reader, module_answer, project_answer
 from pypi_assets.settings import load_settings
 from pypi_assets.status import Status, ask_last_serial, read_status, status_to_json
 from pypi_assets.terminal import (
@@ -40,15 +33,6 @@ from pypi_assets.terminal import (
 _SHOWN_COMPLETE_RANGES = 10
 _VISIT_COLUMNS = ("visit", "scope", "attempt", "started_at", "outcome", "page_serial", "files", "snapshot", "text")
 _DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
-_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
-_AT_SERIAL = click.option(
-    "--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published."
-)
-
-
-@click.group("lookup")
-def lookup_group() -> None:
-    """Ask the newest LevelDB versions; of an earlier serial, the catalog."""
 
 
 @command("status")
@@ -107,77 +91,6 @@ def _told_catalog(status: Status) -> str:
 def _told_distributions(status: Status) -> str:
     counts = [f"{count} {name.replace('_', ' ')}" for name, count in status.outcomes.items() if count]
     return ": ".join([f"{status.catalog.live_distributions} live", *([", ".join(counts)] if counts else [])])
-
-
-@command("module", "yaml", group=lookup_group)
-@click.argument("name")
-@_AT_SERIAL
-@JSON
-def lookup_module_command(name: str, at_serial: int | None, as_json: bool) -> None:
-    """Which projects provide the module NAME, and in which versions."""
-    if not name.strip():
-        raise click.BadParameter("a module has a name, like google.auth", param_hint="NAME")
-    settings = load_settings()
-    if at_serial is not None:
-        with opened_catalog(settings) as catalog:
-            serial = answerable_serial(catalog, at_serial)
-            answer = module_answer(serial, providing_releases(catalog, serial, name))
-    else:
-        storage = storage_from(settings, read_only=True)
-        with open_latest("modules", storage, private_folder(settings), check_hashes=False) as reader:
-            _tell_skipped(reader)
-            answer = reader.module(name)
-    _print_answer(answer, f"no project provides the module {name}", ("project", "versions"), as_json)
-
-
-@command("project", "requests==2.32.3", group=lookup_group)
-@click.argument("requirement", metavar="NAME[==VERSION]")
-@_AT_SERIAL
-@JSON
-def lookup_project_command(requirement: str, at_serial: int | None, as_json: bool) -> None:
-    """What the distributions of a project, or of one version of it, require."""
-    match = _REQUIREMENT.fullmatch(requirement)
-    if match is None:
-        raise click.BadParameter(f"{requirement!r} is neither a project's NAME nor NAME==VERSION")
-    settings = load_settings()
-    if at_serial is not None:
-        with opened_catalog(settings) as catalog:
-            serial = answerable_serial(catalog, at_serial)
-            answer = project_answer(serial, map(as_dumped, project_rows_at(catalog, serial, match[1])), match[2])
-    else:
-        storage = storage_from(settings, read_only=True)
-        with open_latest("depgraph", storage, private_folder(settings), check_hashes=False) as reader:
-            _tell_skipped(reader)
-            answer = reader.project(match[1], match[2])
-    nothing = f"no distribution of {match[1]}{f' in version {match[2]}' if match[2] else ''} is known"
-    columns = ("filename", "version", "requires_python", "yanked", "requires_dist")
-    _print_answer(answer, nothing, columns, as_json)
-
-
-@command("dependents", "requests", group=lookup_group)
-@click.argument("name")
-@JSON
-def lookup_dependents_command(name: str, as_json: bool) -> None:
-    """Which projects require the project NAME, and in which versions: always, only by a marker, only with an extra."""
-    settings = load_settings()
-    storage = storage_from(settings, read_only=True)
-    with open_latest("depgraph", storage, private_folder(settings), check_hashes=False) as reader:
-        _tell_skipped(reader)
-        answer = reader.dependents(name)
-    _print_answer(answer, f"no project requires {name}", ("normalized", "always", "marker", "extra"), as_json)
-
-
-def _tell_skipped(reader: Reader) -> None:
-    for skipped in reader.skipped:
-        say(f"not used: {skipped}")
-
-
-def _print_answer(answer: Answer, nothing: str, columns: Sequence[str], as_json: bool) -> None:
-    if not answer.results:
-        say(f"{nothing} as of serial {answer.serial}")
-    elif answer.version is None:
-        say(f"as of serial {answer.serial}, from the catalog")
-    print_rows(columns, answer.results, as_json)
 
 
 @command("files", "--project requests --at-serial 1200")
@@ -292,4 +205,4 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
         say("there are no ranges: run `pypi-assets crawl full` first")
 
 
-COMMANDS = (status_command, lookup_group, files_command, history_command, visits_command, ranges_command)
+COMMANDS = (status_command, files_command, history_command, visits_command, ranges_command)

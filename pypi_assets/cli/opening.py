@@ -35,4 +35,4 @@ def opened_crawler() -> Iterator[Crawler]:
 
 def private_folder(settings: Settings) -> Path:
     """Where LevelDBs of a remote store are built and kept for reading."""
-    return settings.resolved_home / "leveldbs"
+    return settings.leveldbs_dir

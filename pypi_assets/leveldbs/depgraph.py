@@ -77,15 +77,16 @@ def decode_distribution(record_key: bytes, value: bytes) -> dict[str, object]:
     }
 
 
-def decode_dependent(value: bytes) -> dict[str, list[str]]:
-    """The versions that require it `always`, only by a `marker`, and only with an `extra`, in PEP 440's order."""
+def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
+    """The versions that require it always, only by a marker, and only with an extra, in PEP 440's order."""
     found = orjson.loads(value)
-    return {condition: found.get(condition, []) for condition in CONDITIONS}
+    always, marker, extra = (found.get(condition, []) for condition in CONDITIONS)
+    return always, marker, extra
 
 
-def told(row: Row) -> dict[str, object]:
-    """What is told of a row of a dump once it is here."""
-    return decode_distribution(_distribution_key(row["normalized"], row), _value(row))
+def encoded(row: Row) -> tuple[bytes, bytes]:
+    """The record of the distribution that a row of a dump is about."""
+    return _distribution_key(row["normalized"], row), _value(row)
 
 
 def version_of(record_key: bytes) -> str:

@@ -36,10 +36,12 @@ def private_folder(parent: Path) -> Iterator[Path]:
             pass  # somebody took the new lock file for an abandoned one, and removed it
         folder = lock_path.with_suffix("")
         folder.mkdir()
+        process = os.getpid()
         try:
             yield folder
         finally:
-            _remove(lock_path)
+            if os.getpid() == process:  # a fork that ends leaves it to its parent
+                _remove(lock_path)
 
 
 def private_parent(storage: Storage, cache_dir: Path | None) -> Path:

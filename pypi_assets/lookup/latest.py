@@ -1,5 +1,6 @@
 """Opens the newest good version of a dataset for lookups. It only reads what is published."""
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, overload
@@ -9,8 +10,8 @@ from pypi_assets.leveldbs.input_lists import published_versions
 from pypi_assets.leveldbs.manifest import read_published
 from pypi_assets.leveldbs.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError, UnknownFormatError, open_leveldb, read_meta
-from pypi_assets.lookup.readers import DepgraphReader, ModulesReader
-from pypi_assets.storage.store import Storage
+from pypi_assets.lookup.readers import DepgraphReader, ModulesReader, OpenVersion
+from pypi_assets.storage.store import Storage, open_storage
 
 
 class NoVersionError(LeveldbError):
@@ -19,42 +20,87 @@ class NoVersionError(LeveldbError):
 
 @overload
 def open_latest(
-    dataset_name: Literal["modules"], storage: Storage, cache_dir: Path | None = None, *, check_hashes: bool = True
+    dataset_name: Literal["modules"],
+    storage: Storage | str | None = None,
+    cache_dir: Path | None = None,
+    *,
+    check_hashes: bool = True,
+    refresh_every_s: float | None = None,
 ) -> ModulesReader: ...
 @overload
 def open_latest(
-    dataset_name: Literal["depgraph"], storage: Storage, cache_dir: Path | None = None, *, check_hashes: bool = True
+    dataset_name: Literal["depgraph"],
+    storage: Storage | str | None = None,
+    cache_dir: Path | None = None,
+    *,
+    check_hashes: bool = True,
+    refresh_every_s: float | None = None,
 ) -> DepgraphReader: ...
 def open_latest(
-    dataset_name: str, storage: Storage, cache_dir: Path | None = None, *, check_hashes: bool = True
+    dataset_name: str,
+    storage: Storage | str | None = None,
+    cache_dir: Path | None = None,
+    *,
+    check_hashes: bool = True,
+    refresh_every_s: float | None = None,
 ) -> ModulesReader | DepgraphReader:
     """Opens the newest version of a dataset in a private copy, or if it is damaged the newest that is not.
 
-    From a remote store it is downloaded, by way of `cache_dir` if given, and checked. `check_hashes` False saves
-    reading a local version's files through; their sizes are checked anyway. Raises NoVersionError.
+    `storage` is an open one or its URL; without it, storage and cache are those of the settings (PYPI_ASSETS_...). A
+    version in a remote store is downloaded, by way of `cache_dir` if there is one: then only what is new.
+
+    `check_hashes` False saves reading the files of a local version, or of the cache, through before the first answer:
+    only their sizes are checked then. Each block has a checksum besides, which is checked whenever the block is read;
+    damage that it shows leads to a check of all files, and on to a good version. With `refresh_every_s` the reader
+    looks for a newer version at most that often, while it is asked.
+
+    Raises NoVersionError, StorageError, and SettingsError where the settings are asked and wrong.
     """
     dataset = require_dataset(dataset_name)
-    skipped: list[str] = []
-    for version in reversed(published_versions(storage, dataset.name)):
-        try:
-            return _open(dataset, version, storage, cache_dir, check_hashes, tuple(skipped))
-        except (LeveldbDamagedError, UnknownFormatError) as error:
-            skipped.append(f"version {version}: {error}")
-    reason = f" ({'; '.join(skipped)})" if skipped else ""
-    raise NoVersionError(
-        f"there is no version of {dataset.name} to read in {storage.url}{reason}: run `pypi-assets leveldb update`"
-    )
+    if storage is None:
+        from pypi_assets.settings import load_settings  # takes longer to load than all the rest
+
+        settings = load_settings()
+        storage, cache_dir = settings.resolved_storage_url, cache_dir or settings.leveldbs_dir
+    opened = open_storage(storage, read_only=True) if isinstance(storage, str) else storage
+    reader = ModulesReader if dataset.name == "modules" else DepgraphReader
+    versions = _Versions(dataset, opened, cache_dir)
+    return reader(versions, check_hashes=check_hashes, refresh_every_s=refresh_every_s)
 
 
-def _open(
-    dataset: Dataset, version: int, storage: Storage, cache_dir: Path | None, hashes: bool, skipped: tuple[str, ...]
-) -> ModulesReader | DepgraphReader:
-    published = read_published(storage, dataset.name, version)
-    with ExitStack() as stack:
-        folder = stack.enter_context(private_folder(private_parent(storage, cache_dir)))
-        copy_published(storage, published, folder / "leveldb", cache_dir, hashes=hashes)
-        db = stack.enter_context(open_leveldb(folder / "leveldb", published.name))
-        meta = read_meta(db, published.name, dataset=dataset.name, known_format=dataset.format)
-        reader = ModulesReader if dataset.name == "modules" else DepgraphReader
-        return reader(db, published.name, version, meta.serial, skipped, stack.pop_all().close)
-    raise AssertionError("an exit stack swallows nothing")
+class _Versions:
+    """The published versions of a dataset in a storage; those that could not be opened are not tried again."""
+
+    def __init__(self, dataset: Dataset, storage: Storage, cache_dir: Path | None) -> None:
+        self.dataset = dataset.name
+        self.skipped: dict[int, str] = {}
+        self._known, self._storage, self._cache_dir = dataset, storage, cache_dir
+
+    def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:
+        for version in reversed(published_versions(self._storage, self.dataset)):
+            if version <= beyond:
+                return None
+            if version not in self.skipped:
+                try:
+                    return self._open(version, check_hashes)
+                except (LeveldbDamagedError, UnknownFormatError) as error:
+                    self.skipped[version] = str(error)
+        if beyond:
+            return None
+        reason = "; ".join(f"version {version}: {reason}" for version, reason in self.skipped.items())
+        raise NoVersionError(
+            f"there is no version of {self.dataset} to read in {self._storage.url}"
+            f"{f' ({reason})' if reason else ''}: run `pypi-assets leveldb update`"
+        )
+
+    def _open(self, version: int, check_hashes: bool) -> OpenVersion:
+        published = read_published(self._storage, self.dataset, version)
+        with ExitStack() as stack:
+            folder = stack.enter_context(private_folder(private_parent(self._storage, self._cache_dir)))
+            copy_published(self._storage, published, folder / "leveldb", self._cache_dir, hashes=check_hashes)
+            db = stack.enter_context(open_leveldb(folder / "leveldb", published.name))
+            meta = read_meta(db, published.name, dataset=self.dataset, known_format=self._known.format)
+            opened = OpenVersion(db, published.name, version, meta.serial, check_hashes, os.getpid())
+            opened.close_with(stack.pop_all())
+            return opened
+        raise AssertionError("an exit stack swallows nothing")

@@ -1,119 +1,252 @@
-"""Answers from one version of a dataset: which distributions provide a module, and what a project requires."""
+"""Readers of a dataset: they answer from the newest version, and move on to newer ones while they are asked."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol, Self, TypeVar
 
 import plyvel
-from packaging.utils import canonicalize_name, canonicalize_version
+from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs import depgraph, modules
-from pypi_assets.leveldbs.records import Row, damage_told, scan
-from pypi_assets.leveldbs.version_order import VersionKey, version_key
+from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError, damage_told, key, scan
+from pypi_assets.lookup.answers import (
+    Answer,
+    Dependent,
+    Distribution,
+    ModuleResult,
+    Result,
+    Stream,
+    by_version,
+    distribution,
+    is_wanted,
+)
+from pypi_assets.storage.store import StorageError
+
+Found = TypeVar("Found")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What was found, as the index was at `serial`: in the LevelDB `version`, or elsewhere where that is None.
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class OpenVersion:
+    """A version in a private copy, which goes when nobody holds this any more: the last answer that is made of it.
 
-    Nothing is an answer too.
+    `checked` tells whether the files were compared with their hashes; `process` is the id of the one that opened it.
     """
 
-    version: int | None
+    db: plyvel.DB
+    name: str
+    version: int
     serial: int
-    results: tuple[dict[str, object], ...]
+    checked: bool
+    process: int
+
+    def close_with(self, stack: ExitStack) -> None:
+        """Closes `stack` in the end."""
+        weakref.finalize(self, _close, stack, self.process)
 
 
-def module_answer(serial: int, releases: Iterable[tuple[str, str, str]]) -> Answer:
-    """What `ModulesReader.module` answers where `releases` provide it: (normalized name, project, version) each."""
-    names: dict[str, str] = {}
-    versions: defaultdict[str, set[str]] = defaultdict(set)
-    for normalized, project, version in releases:
-        names[normalized] = project
-        versions[normalized].add(version)
-    found = ((names[one], sorted(versions[one], key=version_key)) for one in sorted(names))
-    return Answer(None, serial, tuple({"project": project, "versions": known} for project, known in found))
+def _close(stack: ExitStack, process: int) -> None:
+    if os.getpid() == process:
+        stack.close()
+    else:  # a fork has none of LevelDB's threads, and would wait for them
+        _LEFT_TO_PARENT.append(stack)
 
 
-def project_answer(serial: int, rows: Iterable[Row], version: str | None = None) -> Answer:
-    """What `DepgraphReader.project` answers of the rows of a project's live distributions, as dumps give them."""
-    found = [depgraph.told(row) for row in rows if _is_wanted(row["version"], version)]
-    return Answer(None, serial, tuple(sorted(found, key=_by_version)))
+_LEFT_TO_PARENT: list[ExitStack] = []
 
 
-def _is_wanted(version: str, wanted: str | None) -> bool:
-    return wanted is None or canonicalize_version(version) == canonicalize_version(wanted)
+class Versions(Protocol):
+    """The published versions of a dataset. `skipped` tells of each that was tried and not opened why."""
 
+    dataset: str
+    skipped: dict[int, str]
 
-def _by_version(result: dict[str, object]) -> tuple[VersionKey, str]:
-    return version_key(str(result["version"])), str(result["filename"])
+    def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:
+        """The newest good version above `beyond`; raises NoVersionError where there is none above 0."""
+        ...
 
 
 class Reader:
-    """An open version of a dataset. It is a context manager; `close` removes its private copy.
+    """Answers from the newest version of a dataset, for any number of threads; a context manager.
 
-    `skipped` tells of each newer version why it was not opened.
+    `refresh` moves on to a newer version. With `refresh_every_s`, the first question so many seconds after the last
+    look has the next one made in the background; `refresh_problem` tells what was in its way. Answers that are under
+    way are made to the end from the version that they began with. A process that was forked has to open its own.
+
+    Raises LeveldbDamagedError where what is read is damaged and no other version is good.
     """
 
-    def __init__(
-        self, db: plyvel.DB, name: str, version: int, serial: int, skipped: tuple[str, ...], close: Callable[[], None]
-    ) -> None:
-        self._db, self._name = db, name
-        self.version, self.serial, self.skipped, self.close = version, serial, skipped, close
+    def __init__(self, versions: Versions, *, check_hashes: bool, refresh_every_s: float | None = None) -> None:
+        self._versions, self._check_hashes, self._refresh_every_s = versions, check_hashes, refresh_every_s
+        self._opening, self._swapping = threading.Lock(), threading.Lock()
+        self._opened = versions.open_newest(check_hashes=check_hashes)
+        self._next_look = time.monotonic() + (refresh_every_s or 0)
+        self.refresh_problem: str | None = None
 
-    def __enter__(self) -> "Reader":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _answer(self, results: list[dict[str, object]]) -> Answer:
-        return Answer(self.version, self.serial, tuple(results))
+    @property
+    def version(self) -> int:
+        """The version that is read now."""
+        return self._current().version
+
+    @property
+    def serial(self) -> int:
+        """The serial of the version that is read now."""
+        return self._current().serial
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Why versions that are newer than this one, or were when they were tried, are not read."""
+        skipped = sorted(self._versions.skipped.items(), reverse=True)
+        return tuple(f"version {version}: {why}" for version, why in skipped if version > self.version)
+
+    def close(self) -> None:
+        """Ends the reading; the private copy goes with the last answer that is under way."""
+        with self._swapping:
+            self._opened = None
+
+    def refresh(self) -> bool:
+        """Moves on to the newest good version, and returns whether that is another one."""
+        with self._opening:
+            return self._move(beyond=self._current().version, check_hashes=self._check_hashes)
+
+    def _move(self, *, beyond: int, check_hashes: bool) -> bool:
+        newest = self._versions.open_newest(check_hashes=check_hashes, beyond=beyond)
+        with self._swapping:
+            if newest is None or self._opened is None:  # closed meanwhile
+                return False
+            self._opened = newest
+            return True
+
+    def _current(self) -> OpenVersion:
+        opened = self._opened
+        if opened is None:
+            raise LeveldbError(f"this reader of {self._versions.dataset} is closed: open another one")
+        if opened.process != os.getpid():
+            raise LeveldbError(
+                f"this reader of {self._versions.dataset} was opened before the process was forked: open one in each"
+                " process, and start processes by spawn or forkserver"
+            )
+        if self._refresh_every_s is not None and time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + self._refresh_every_s
+            threading.Thread(target=self._look, name=f"newer {self._versions.dataset}", daemon=True).start()
+        return opened
+
+    def _look(self) -> None:
+        if not self._opening.acquire(blocking=False):  # another look takes its time
+            return
+        try:
+            opened = self._opened
+            if opened is not None:
+                self._move(beyond=opened.version, check_hashes=self._check_hashes)
+            self.refresh_problem = None
+        except (LeveldbError, StorageError, OSError) as error:
+            self.refresh_problem = str(error)
+        finally:
+            self._opening.release()
+
+    def _found(self, ask: Callable[[plyvel.DB], Found]) -> tuple[OpenVersion, Found]:
+        opened = self._current()
+        try:
+            with damage_told(opened.name):
+                return opened, ask(opened.db)
+        except LeveldbDamagedError:
+            if opened.checked:
+                raise
+        with self._opening:
+            if self._opened is opened:  # its files were not compared with their hashes: find out who is damaged
+                self._move(beyond=0, check_hashes=True)
+        opened = self._current()
+        with damage_told(opened.name):
+            return opened, ask(opened.db)
+
+    def _stream(self, kind: type[Result], ask: Callable[[plyvel.DB], Iterator[Result]]) -> Stream[Result]:
+        opened = self._current()
+
+        def results() -> Iterator[Result]:
+            with damage_told(opened.name):
+                yield from ask(opened.db)
+
+        return Stream(opened.version, opened.serial, results(), kind)
 
 
 class ModulesReader(Reader):
     """Answers from `modules`."""
 
-    def __enter__(self) -> "ModulesReader":
-        return self
+    def module(self, name: str) -> Answer[ModuleResult]:
+        """The projects that provide the module, by normalized name."""
+        start = modules.module_prefix(name)
+        opened, found = self._found(lambda db: [modules.decode_module(value) for _, value in scan(db, start)])
+        results = tuple(ModuleResult(module=name, project=project, versions=known) for project, known in found)
+        return Answer(opened.version, opened.serial, results, ModuleResult)
 
-    def module(self, name: str) -> Answer:
-        """The projects that provide the module, by normalized name.
+    def modules(self, prefix: str = "") -> Stream[ModuleResult]:
+        """All modules whose name begins with `prefix`, by name, and of each the projects that provide it."""
 
-        Results: `project` as displayed, `versions` that provide it, in PEP 440's order. Raises LeveldbDamagedError.
-        """
-        with damage_told(self._name):
-            found = [modules.decode_module(value) for _, value in scan(self._db, modules.module_prefix(name))]
-        return self._answer([{"project": project, "versions": versions} for project, versions in found])
+        def results(db: plyvel.DB) -> Iterator[ModuleResult]:
+            for record_key, value in scan(db, key("m", prefix)):
+                project, versions = modules.decode_module(value)
+                yield ModuleResult(module=record_key.decode().split("\0")[1], project=project, versions=versions)
+
+        return self._stream(ModuleResult, results)
 
 
 class DepgraphReader(Reader):
-    """Answers from `depgraph`."""
+    """Answers from `depgraph`. Names are compared normalized, and versions canonically."""
 
-    def __enter__(self) -> "DepgraphReader":
-        return self
+    def project(self, name: str, version: str | None = None) -> Answer[Distribution]:
+        """The distributions of a project, or of one version of it, by version (PEP 440) and filename."""
+        start = depgraph.project_prefix(canonicalize_name(name))
 
-    def project(self, name: str, version: str | None = None) -> Answer:
-        """The distributions of a project, or of one version of it, by version (PEP 440) and filename.
-
-        Names are compared normalized and versions canonically. The results' fields are those of docs/formats.md:
-        `requires_dist` None means unknown. Raises LeveldbDamagedError.
-        """
-        with damage_told(self._name):
-            found = [
-                depgraph.decode_distribution(key, value)
-                for key, value in scan(self._db, depgraph.project_prefix(canonicalize_name(name)))
-                if _is_wanted(depgraph.version_of(key), version)
+        def distributions(db: plyvel.DB) -> list[Distribution]:
+            return [
+                distribution(record_key, value)
+                for record_key, value in scan(db, start)
+                if version is None or is_wanted(depgraph.version_of(record_key), version)
             ]
-        return self._answer(sorted(found, key=_by_version))
 
-    def dependents(self, name: str) -> Answer:
-        """The projects that require a project, by normalized name; it is compared normalized.
+        opened, found = self._found(distributions)
+        return Answer(opened.version, opened.serial, tuple(sorted(found, key=by_version)), Distribution)
 
-        Results: `normalized`, and the versions that require it `always`, only by a `marker`, and only with an `extra`,
-        each in PEP 440's order. Raises LeveldbDamagedError.
-        """
-        start = depgraph.dependents_prefix(canonicalize_name(name))
-        with damage_told(self._name):
-            found = [(key.removeprefix(start).decode(), value) for key, value in scan(self._db, start)]
-        return self._answer([{"normalized": one, **depgraph.decode_dependent(value)} for one, value in found])
+    def projects(self, prefix: str = "") -> Stream[Distribution]:
+        """The distributions of all projects whose name begins with `prefix`, by project, version and filename."""
+
+        def results(db: plyvel.DB) -> Iterator[Distribution]:
+            found = (distribution(*record) for record in scan(db, key("d", canonicalize_name(prefix))))
+            for _, of_project in groupby(found, key=lambda one: one["normalized"]):
+                yield from sorted(of_project, key=by_version)
+
+        return self._stream(Distribution, results)
+
+    def dependents(self, name: str) -> Answer[Dependent]:
+        """The projects that require a project, by normalized name."""
+        required = canonicalize_name(name)
+        start = depgraph.dependents_prefix(required)
+        opened, found = self._found(lambda db: list(scan(db, start)))
+        results = tuple(_dependent(required, record_key[len(start) :].decode(), value) for record_key, value in found)
+        return Answer(opened.version, opened.serial, results, Dependent)
+
+    def all_dependents(self, prefix: str = "") -> Stream[Dependent]:
+        """All that require a project whose name begins with `prefix`, by its name and by theirs."""
+
+        def results(db: plyvel.DB) -> Iterator[Dependent]:
+            for record_key, value in scan(db, key("r", canonicalize_name(prefix))):
+                _, required, project = record_key.decode().split("\0")
+                yield _dependent(required, project, value)
+
+        return self._stream(Dependent, results)
+
+
+def _dependent(required: str, project: str, value: bytes) -> Dependent:
+    always, marker, extra = depgraph.decode_dependent(value)
+    return Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra)

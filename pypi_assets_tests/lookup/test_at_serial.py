@@ -11,8 +11,8 @@ from pypi_assets.catalog.rows import project_rows_at, providing_releases
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.rows import as_dumped
 from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.lookup.answers import module_answer, project_answer
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.readers import module_answer, project_answer
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -52,7 +52,8 @@ def published_answers(storage: Storage) -> dict[object, object]:
 def answers_at(small: SmallCatalog, serial: int) -> dict[object, object]:
     catalog = small.catalog
     return {
-        question: module_answer(serial, providing_releases(catalog, serial, question)).results for question in QUESTIONS
+        question: module_answer(serial, question, providing_releases(catalog, serial, question)).results
+        for question in QUESTIONS
     } | {
         (project, version): project_answer(
             serial, map(as_dumped, project_rows_at(catalog, serial, project)), version
@@ -100,12 +101,15 @@ def test_a_module_is_found_by_its_root_and_told_apart_from_its_siblings(tmp_path
     small.remove(4, "demo-2.zip")
 
     def provided(module: str, serial: int) -> object:
-        return module_answer(serial, providing_releases(small.catalog, serial, module)).results
+        return [
+            (row["project"], row["versions"])
+            for row in module_answer(serial, module, providing_releases(small.catalog, serial, module)).results
+        ]
 
-    assert provided("space.one", 3) == ({"project": "Demo", "versions": ["1", "2"]},)
-    assert provided("space", 3) == ()
-    assert provided("two", 2) == ({"project": "Demo", "versions": ["2"]},)
-    assert provided("two", 4) == ({"project": "other", "versions": ["1"]},)
+    assert provided("space.one", 3) == [("Demo", ["1", "2"])]
+    assert provided("space", 3) == []
+    assert provided("two", 2) == [("Demo", ["2"])]
+    assert provided("two", 4) == [("other", ["1"])]
     small.catalog.close()
 
 

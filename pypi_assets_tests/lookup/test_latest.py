@@ -53,10 +53,10 @@ def test_publish_and_look_up(small: SmallCatalog, storage: Storage, tmp_path: Pa
         answer = modules.module("demo")
         assert (answer.version, answer.serial, modules.skipped) == (1, 100, ())
         assert answer.results == (
-            {"project": "another", "versions": ["1"]},
-            {"project": "Demo.Pkg", "versions": ["1.9.0", "1.10"]},
+            {"module": "demo", "project": "another", "versions": ["1"]},
+            {"module": "demo", "project": "Demo.Pkg", "versions": ["1.9.0", "1.10"]},
         )
-        assert modules.module("demo.a").results == ({"project": "Demo.Pkg", "versions": ["1.10"]},)
+        assert modules.module("demo.a").results == ({"module": "demo.a", "project": "Demo.Pkg", "versions": ["1.10"]},)
         for unknown in ("dem", "demo.", "", "unknown", "demo\0"):
             assert modules.module(unknown).results == ()
     with open_latest("depgraph", storage, tmp_path / "cache") as depgraph:
@@ -71,7 +71,7 @@ def test_publish_and_look_up(small: SmallCatalog, storage: Storage, tmp_path: Pa
         assert (found[2]["project"], found[2]["yanked"], found[2]["kind"]) == ("Demo.Pkg", False, "sdist")
         assert [row["version"] for row in depgraph.project("Demo.Pkg", "v1.9").results] == ["1.9.0", "1.9.0"]
         assert depgraph.dependents("Other").results == (
-            {"normalized": "demo-pkg", "always": ["1.10"], "marker": [], "extra": []},
+            {"required": "other", "normalized": "demo-pkg", "always": ["1.10"], "marker": [], "extra": []},
         )
         assert depgraph.dependents("demo").results == ()
         assert depgraph.project("demo").results[0]["requires_dist"] is None
