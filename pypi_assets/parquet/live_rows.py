@@ -10,7 +10,7 @@ import orjson
 from pypi_assets.dumps.layout import shard_of
 from pypi_assets.dumps.rows import Row
 
-_CACHE_KIB = 64 * 1024
+_CACHE_KIB = 16 * 1024
 _TABLE = """
 CREATE TABLE later (
     shard INTEGER NOT NULL, normalized TEXT NOT NULL, filename TEXT NOT NULL, version TEXT NOT NULL, row BLOB,
@@ -61,7 +61,7 @@ class LaterRows:
 
 @contextmanager
 def later_rows(shards: int) -> Iterator[LaterRows]:
-    """An empty LaterRows; beyond some 64 MiB it lies in a temporary file without a name, which ends with it."""
+    """An empty LaterRows; beyond some 16 MiB it lies in a temporary file without a name, which ends with it."""
     with closing(sqlite3.connect("", isolation_level=None)) as database:
         for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
             database.execute(f"PRAGMA {setting}")

@@ -11,9 +11,9 @@ from pypi_assets.dumps.rows import Row
 from pypi_assets.parquet.columns import BOOLEAN, INTEGER, PARQUET_COLUMNS, STRING, STRINGS, TIMESTAMP
 
 ROW_GROUP_ROWS = 65_536
-ROW_GROUP_BYTES = 64 * 1024**2
+ROW_GROUP_BYTES = 32 * 1024**2
 _BATCH_ROWS = 2_000
-_BATCH_ITEMS = 200_000
+_BATCH_ITEMS = 50_000
 _DICTIONARY_BYTES = 4 * 1024**2
 _TYPES = {
     STRING: pa.string(),
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 def write_rows(target: BinaryIO, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
     """Writes live `rows` into the open file `target` and returns their number. The same rows give the same bytes.
 
-    What is held in memory is one row group: at most 65,536 rows and about 64 MiB. `progress` is told the number of
+    What is held in memory is one row group: at most 65,536 rows and about 32 MiB. `progress` is told the number of
     rows read from time to time.
     """
     count = 0
