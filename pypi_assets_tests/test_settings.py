@@ -61,6 +61,8 @@ WRONG = {
     "sensors_on": ["perhaps", "2"],
     "sensor_interval_s": ["4", "soon"],
     "dump_concurrency": ["0", "13", "many"],
+    "superseded_kept_hours": ["-1", "nan", "87601"],
+    "leveldb_versions_kept": ["0", "10001"],
     "leveldb_write_buffer_bytes": ["1000"],
     "leveldb_memory_bytes": ["1000000"],
 }
@@ -103,6 +105,8 @@ RIGHT = {
     "sensors_on": ("true", True),
     "sensor_interval_s": ("5", 5),
     "dump_concurrency": ("12", 12),
+    "superseded_kept_hours": ("1.5", 1.5),
+    "leveldb_versions_kept": ("1", 1),
     "leveldb_write_buffer_bytes": ("1048576", 1024**2),
     "leveldb_memory_bytes": ("536870912", 512 * 1024**2),
 }

@@ -12,13 +12,15 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    and_,
     func,
     insert,
     select,
     update,
 )
 
-from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time
+from pypi_assets.catalog.leases import oldest_lease
 from pypi_assets.catalog.ledger import RangeState, complete_serial, inexact_spans, lock_state, require_range, seal
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.rows import rows_at, shard_at, stream_rows
@@ -281,6 +283,23 @@ def mark_committed(catalog: Catalog, dump: Dump) -> None:
         raise _dropped(dump)
 
 
+def drop_unused_dumps(
+    catalog: Catalog, since: float, unused: Callable[[Sequence[Dump], float], Sequence[Dump]], *, dry_run: bool = False
+) -> list[Dump]:
+    """Drops what `unused` names, of all dumps that are not dropped, and returns it; in a `dry_run` nothing is dropped.
+
+    `unused` is given the dumps, and since when somebody may be reading what was in use then: `since`, or when the
+    oldest lease that is held was taken. Their files are whole for as long as nobody deletes them.
+    """
+    with catalog.read() if dry_run else catalog.write() as connection:
+        if not dry_run:
+            lock_state(connection, exclusive=True)
+        found = unused(_known_dumps(connection), min(since, oldest_lease(connection, catalog.clock())))
+        if not dry_run:
+            _drop(connection, [dump.id for dump in found])
+    return list(found)
+
+
 def drop_open_compactions(catalog: Catalog) -> None:
     """Gives up the compactions that are open; whoever calls this is the only one to work at any."""
     with catalog.write() as connection:
@@ -291,7 +310,8 @@ def drop_open_compactions(catalog: Catalog) -> None:
 
 def _drop(connection: Connection, ids: Sequence[int]) -> None:
     """What is dropped keeps its row, so that its name is not handed out again."""
-    connection.execute(update(dumps).where(dumps.c.id.in_(ids)).values(state=DumpState.DROPPED, inputs="[]"))
+    for some in at_a_time(ids):
+        connection.execute(update(dumps).where(dumps.c.id.in_(some)).values(state=DumpState.DROPPED, inputs="[]"))
 
 
 def _dropped(dump: Dump) -> DumpDroppedError:
@@ -311,6 +331,21 @@ def committed_dumps(catalog: Catalog) -> list[Dump]:
 def open_dumps(catalog: Catalog) -> list[Dump]:
     """Dumps that are still being written, or were left so."""
     return _in_state(catalog, DumpState.OPEN)
+
+
+def files_of_dumps(catalog: Catalog) -> dict[str, set[str] | None]:
+    """By its directory, the names of the files that each dump has or may come to have; None where it is dropped."""
+    recorded = dump_files.c.sha256.is_not(None) & (dump_files.c.frozen | (dumps.c.state == DumpState.OPEN))
+    query = select(dumps.c.directory, dumps.c.state, dump_files.c.name).select_from(
+        dumps.outerjoin(dump_files, and_(dump_files.c.dump_id == dumps.c.id, recorded))
+    )
+    found: dict[str, set[str] | None] = {}
+    with catalog.read() as connection:
+        for directory, state, name in connection.execute(query):
+            names = found.setdefault(directory, None if state == DumpState.DROPPED else set())
+            if names is not None and name is not None:
+                names.add(name)
+    return found
 
 
 def known_dumps(catalog: Catalog) -> list[Dump]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import and_, delete, select, update
+from sqlalchemy import Connection, and_, delete, func, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
 from pypi_assets.catalog.tables import leases
@@ -45,7 +45,7 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
     now = catalog.clock()
     with catalog.write() as connection:
         connection.execute(delete(leases).where(and_(leases.c.name == name, leases.c.expires_at <= now)))
-        row = {"name": name, "holder": held.holder, "expires_at": now + ttl_s}
+        row = {"name": name, "holder": held.holder, "taken_at": now, "expires_at": now + ttl_s}
         if not insert_missing(connection, leases, [row]):
             left = connection.scalar(select(leases.c.expires_at).where(leases.c.name == name)) or now
             raise LeaseTakenError(
@@ -56,6 +56,17 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
     finally:
         with catalog.write() as connection:
             connection.execute(delete(leases).where(leases.c.name == name, leases.c.holder == held.holder))
+
+
+def oldest_lease(connection: Connection, now: float) -> float:
+    """When the oldest lease that is held was taken; `now` where none is. Times are unix seconds."""
+    taken_at = connection.scalar(select(func.min(leases.c.taken_at)).where(leases.c.expires_at > now))
+    return now if taken_at is None else min(float(taken_at), now)
+
+
+def end_expired_leases(connection: Connection, now: float) -> None:
+    """From now on, whoever held one and wakes up finds it lost, also where nobody else has taken it."""
+    connection.execute(delete(leases).where(leases.c.expires_at <= now))
 
 
 def renewing(held: Lease, progress: Callable[[int], object] | None = None) -> Callable[[int], None]:

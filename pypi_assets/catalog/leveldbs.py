@@ -60,6 +60,15 @@ def require_version(catalog: Catalog, name: str) -> AskedVersion:
     )
 
 
+def builds_started(catalog: Catalog, dataset: str) -> dict[str, float]:
+    """When each attempt to build a version of `dataset` began (unix seconds), by its directory."""
+    with catalog.read() as connection:
+        rows = connection.execute(
+            select(leveldb_builds.c.directory, leveldb_builds.c.started_at).where(leveldb_builds.c.dataset == dataset)
+        )
+        return {row.directory: row.started_at for row in rows}
+
+
 def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:
     """Hands out a directory for one attempt: `00042`, on later attempts `00042.2` and so on."""
     with catalog.write() as connection:

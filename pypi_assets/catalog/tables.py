@@ -493,5 +493,6 @@ leases = Table(
     metadata,
     Column("name", Short, primary_key=True),
     Column("holder", Short, nullable=False),
+    Column("taken_at", Time, nullable=False),
     Column("expires_at", Time, nullable=False),
 )

@@ -9,6 +9,7 @@ import click
 from pypi_assets import terminal
 from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.dumps import FULL_DUMP_SHARDS
+from pypi_assets.catalog.leases import lease
 from pypi_assets.cli.opening import opened_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.crawl.crawler import Progress
@@ -17,6 +18,7 @@ from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.manifest import Manifest
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.dumps.writer import write_missing_ranges
+from pypi_assets.leveldbs.clean_up import LEASE_NAME, clean_up
 from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import newest_serials, published_versions
 from pypi_assets.leveldbs.manifest import read_published
@@ -170,12 +172,38 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
         say("nothing is new since that export")
 
 
+@command("clean", "--dry-run", group=dump_group)
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@JSON
+def dump_clean_command(dry_run: bool, as_json: bool) -> None:
+    """Delete superseded dumps and LevelDB versions, and what stopped attempts have left, once nobody reads them."""
+    settings = load_settings()
+    with opened_catalog(settings) as catalog:
+        removed = list(
+            clean_up(
+                catalog,
+                storage_from(settings),
+                grace_s=settings.superseded_kept_hours * 3600,
+                versions_kept=settings.leveldb_versions_kept,
+                dry_run=dry_run,
+            )
+        )
+    if as_json:
+        print_json([asdict(removal) for removal in removed])
+        return
+    for removal in removed:
+        click.echo(f"{removal.path}: {removal.reason.value}, {removal.files} files, {removal.size} bytes")
+    done = "would be deleted" if dry_run else "were deleted"
+    total = sum(removal.size for removal in removed)
+    say(f"{sum(removal.files for removal in removed)} files {done}, {total} bytes")
+
+
 @command("restore", group=dump_group)
 @JSON
 def dump_restore_command(as_json: bool) -> None:
     """Enter into the catalog every committed dump that the storage holds, by its manifest."""
     settings = load_settings()
-    with opened_catalog(settings) as catalog:
+    with opened_catalog(settings) as catalog, lease(catalog, LEASE_NAME):  # nothing is deleted meanwhile
         found = restore_index(catalog, storage_from(settings, read_only=True))
     if as_json:
         print_json(asdict(found))

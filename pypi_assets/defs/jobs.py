@@ -26,6 +26,8 @@ from pypi_assets.defs.marking import progress_log
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.parts import Parts
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.dumps.clean_up import Reason
+from pypi_assets.leveldbs.clean_up import clean_up
 
 ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
 _ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # a run whose machine died counts as failed then
@@ -73,6 +75,33 @@ export_parquet_job = dg.define_asset_job(
     tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "export_parquet"},
     description="Exports what is live at the end of the dumps as Parquet, where anything is new.",
 )
+
+
+@dg.op
+def clean_up_storage(context: dg.OpExecutionContext, parts: ResourceParam[Parts]) -> None:
+    """Deletes what was superseded and what stopped attempts have left, once nobody reads it."""
+    with told_plainly():
+        removed = list(
+            clean_up(
+                parts.catalog,
+                parts.storage,
+                grace_s=parts.settings.superseded_kept_hours * 3600,
+                versions_kept=parts.settings.leveldb_versions_kept,
+            )
+        )
+    by_reason = {reason.value: sum(one.reason == reason for one in removed) for reason in Reason}
+    context.add_output_metadata(
+        {**by_reason, "files": sum(one.files for one in removed), "bytes": sum(one.size for one in removed)}
+    )
+
+
+@dg.job(
+    name="clean_up",
+    tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "clean_up"},
+    description="Deletes superseded dumps and LevelDB versions, and what stopped attempts have left.",
+)
+def clean_up_job() -> None:
+    clean_up_storage()
 
 
 class Retries(dg.Config):
@@ -204,6 +233,7 @@ JOBS: list[dg.JobDefinition | UnresolvedAssetJobDefinition] = [
     incremental_crawl_job,
     update_leveldbs_job,
     export_parquet_job,
+    clean_up_job,
     retry_failures,
     audit,
     reprocess_distributions,

@@ -2,7 +2,14 @@
 
 import dagster as dg
 
-from pypi_assets.defs.jobs import audit, compact_dumps_job, export_parquet_job, full_dump_job, retry_failures
+from pypi_assets.defs.jobs import (
+    audit,
+    clean_up_job,
+    compact_dumps_job,
+    export_parquet_job,
+    full_dump_job,
+    retry_failures,
+)
 
 daily_retry = dg.ScheduleDefinition(
     name="daily_retry",
@@ -32,6 +39,13 @@ daily_parquet = dg.ScheduleDefinition(
     execution_timezone="UTC",
     description="Exports Parquet once a day, where the dumps reach further than the day before.",
 )
+daily_clean_up = dg.ScheduleDefinition(
+    name="daily_clean_up",
+    job=clean_up_job,
+    cron_schedule="11 9 * * *",
+    execution_timezone="UTC",
+    description="Deletes once a day what has been superseded for long enough.",
+)
 weekly_audit = dg.ScheduleDefinition(
     name="weekly_audit",
     job=audit,
@@ -39,4 +53,4 @@ weekly_audit = dg.ScheduleDefinition(
     execution_timezone="UTC",
     description="Compares the catalog with the index's list of projects once a week.",
 )
-SCHEDULES = [daily_retry, weekly_full_dump, hourly_compaction, daily_parquet, weekly_audit]
+SCHEDULES = [daily_retry, weekly_full_dump, hourly_compaction, daily_parquet, daily_clean_up, weekly_audit]

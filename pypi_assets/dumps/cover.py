@@ -1,5 +1,6 @@
 """The cover: the dumps that readers use, of all that are committed."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -53,6 +54,23 @@ def cover_of(dumps: Iterable[Dump]) -> Cover:
     while (end := chain[-1].serials.end) < furthest:
         chain.append(best(by_start[end], full_dump=False))
     return Cover(tuple(chain))
+
+
+def covered_since(dumps: Iterable[Dump], since: float) -> set[str]:
+    """The directories of those of `dumps`, all of them committed, that were in the cover at any moment since then.
+
+    `since` is in unix seconds. What has been deleted meanwhile had left the cover before.
+    """
+    in_order = sorted(dumps, key=_committed_at)
+    moments = {since, *(_committed_at(dump) for dump in in_order if _committed_at(dump) > since)}
+    found: set[str] = set()
+    for moment in moments:
+        found.update(cover_of(in_order[: bisect_right(in_order, moment, key=_committed_at)]).directories)
+    return found
+
+
+def _committed_at(dump: Dump) -> float:
+    return dump.committed_at or 0.0
 
 
 def inputs_of(dumps: Iterable[Dump]) -> tuple[str, ...]:

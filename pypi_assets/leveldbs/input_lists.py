@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 
 from pypi_assets.leveldbs.layout import input_list_path, input_lists_path
 from pypi_assets.leveldbs.records import LeveldbDamagedError
-from pypi_assets.storage.store import NotFoundError, Storage, StorageError
+from pypi_assets.storage.store import NotFoundError, Storage, StorageError, StoredObject
 
 _NAME = re.compile(r"[0-9]{5,}")
 _COMMENT = re.compile(r"# (leveldb|manifest sha256|serial|storage root): (.+)")
@@ -28,9 +29,14 @@ class InputList:
 
 def published_versions(storage: Storage, dataset: str) -> list[int]:
     """The versions of `dataset` that are valid, ascending: those whose input list is there."""
+    return list(stored_input_lists(storage, dataset))
+
+
+def stored_input_lists(storage: Storage, dataset: str) -> dict[int, StoredObject]:
+    """The input list of each valid version, ascending."""
     start = f"{input_lists_path(dataset)}/"
-    names = (stored.path.removeprefix(start) for stored in storage.list(input_lists_path(dataset)))
-    return sorted(int(name) for name in names if _NAME.fullmatch(name))
+    names = ((stored.path.removeprefix(start), stored) for stored in storage.list(input_lists_path(dataset)))
+    return dict(sorted(((int(name), stored) for name, stored in names if _NAME.fullmatch(name)), key=itemgetter(0)))
 
 
 def newest_serials(storage: Storage, datasets: Iterable[str]) -> list[int]:

@@ -16,6 +16,10 @@ def input_list_path(dataset: str, version: int) -> str:
     return f"{input_lists_path(dataset)}/{version_name(version)}"
 
 
+def leveldbs_path(dataset: str) -> str:
+    return f"{dataset}/leveldbs"
+
+
 def leveldb_path(dataset: str, directory: str) -> str:
     """The folder of one attempt to build a version; `directory` is `00042`, or `00042.2` on a later attempt."""
-    return f"{dataset}/leveldbs/{directory}"
+    return f"{leveldbs_path(dataset)}/{directory}"

@@ -17,6 +17,7 @@ from pypi_assets.defs.checks import (
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.manifest import committed_directories
 from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.leveldbs.layout import input_list_path
 from pypi_assets.lookup.latest import open_latest
@@ -139,6 +140,10 @@ def test_dumps_of_ranges_are_compacted(index: ServedIndex, pipeline: Pipeline) -
     assert told["directories"] == cover(pipeline.parts.catalog).dumps[1].directory
     assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
     assert "nothing is new" in pipeline.skipped("new_serial_range")
+    before = committed_directories(pipeline.parts.storage)
+    pipeline.ahead_s = 25 * 3600.0
+    assert pipeline.run("clean_up").success
+    assert committed_directories(pipeline.parts.storage) == before  # the newest version names them all
 
 
 def test_unknown_ranges_and_versions_are_refused(pipeline: Pipeline) -> None:

@@ -1,12 +1,11 @@
 """Compactions of real dumps: what they hold, which ranges they join, and what a race or a kill leaves behind."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import insert, select, update
 
@@ -290,55 +289,3 @@ def test_a_run_is_as_large_as_promised_and_none_is_missed(sizes: list[int], grow
     found = [(one, other) for one in range(len(sizes)) for other in range(one, len(sizes) + 1) if pays(one, other)]
     first = min(found, default=(0, 0))[0]
     assert (start, end) == max([one for one in found if one[0] == first], default=(0, 0))
-
-
-STEPS = ["range", "range", "range", "compact", "all", "full", "open", "kill"]
-
-
-@settings(max_examples=12, deadline=None)
-@given(st.lists(st.sampled_from(STEPS), max_size=10), st.randoms(use_true_random=False))
-def test_the_cover_always_leads_to_what_the_catalog_shows(steps: list[str], random: object) -> None:
-    choose: Callable[[Sequence[str]], str] = random.choice  # type: ignore[attr-defined]
-    with TemporaryDirectory() as folder:
-        small, storage = small_catalog(Path(folder)), open_storage((Path(folder) / "storage").as_uri())
-        files: dict[str, bool] = {}
-        serial = 0
-
-        def change() -> None:
-            nonlocal serial
-            for _ in range(4):
-                serial += 1
-                gone = [name for name, is_live in files.items() if is_live]
-                if gone and choose(["add", "remove"]) == "remove":
-                    files[name := choose(gone)] = False
-                    small.remove(serial, name)
-                else:
-                    project = choose(["a", "b-c", "d"])
-                    files[name := f"{project}-{serial}.tar.gz"] = True
-                    small.add(serial, project, str(serial), name)
-            small.complete(serial)
-
-        change()
-        full_dump(small.catalog, storage, 1)
-        for step in steps:
-            if step == "range":
-                change()
-                write_range(small.catalog, storage, missing_ranges(small.catalog)[0])
-            elif step == "full":
-                full_dump(small.catalog, storage, 1)
-            elif step == "open":
-                open_full_dump(small.catalog, 16)
-            elif step == "kill":
-                ranges = cover(small.catalog).dumps[1:]
-                if len(ranges) > 1:
-                    serials = SerialRange(ranges[0].serials.start, ranges[1].serials.end)
-                    dump = open_compaction(small.catalog, serials, ranges[0].sequence, inputs_of(ranges[:2]))
-                    write_file(small.catalog, storage, dump, 0, joined_rows(storage, ranges[:2]))
-                    begin_commit(small.catalog, dump)
-            else:
-                list(compact(small.catalog, storage, growth=1 if step == "all" else 2))
-            assert {str(row["filename"]) for row in live(small, storage).values()} == {
-                name for name, is_live in files.items() if is_live
-            }
-            assert cover(small.catalog).serial == serial
-        small.catalog.close()

@@ -121,6 +121,7 @@ def upgrade() -> None:
         "leases",
         sa.Column("name", Short, nullable=False),
         sa.Column("holder", Short, nullable=False),
+        sa.Column("taken_at", sa.Float(), nullable=False),
         sa.Column("expires_at", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_leases")),
     )
