@@ -152,19 +152,20 @@ class _Project:
         """Infers what was there before the first event, from the first page and from what later events undo."""
         first_page = pages[0] if pages else None
         first_of: dict[tuple[str, str | None], FileChange] = {}
-        cleared_at: dict[str | None, int] = {}
+        after_page: dict[str | None, tuple[Action, int]] = {}
         for event, change in known:
             topic = _TOPICS.get(change.action)
             if topic is None:
                 continue
             release = None if event.version is None else _release(event.version)
             scope = None if change.action in _OF_PROJECT else release
-            if (topic, scope) not in first_of:
-                first_of[topic, scope] = change
-                if change.action in {Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE}:
-                    cleared_at[scope] = event.serial
-        self._quarantined = None in cleared_at
-        self._quarantined_releases = {scope for scope in cleared_at if scope is not None}
+            first_of.setdefault((topic, scope), change)
+            if topic == _QUARANTINE and first_page is not None and event.serial > first_page.serial:
+                after_page.setdefault(scope, (change.action, event.serial))
+        quarantined = {scope for (_, scope), change in first_of.items() if change.action in _CLEARINGS}
+        self._quarantined = None in quarantined
+        self._quarantined_releases = {scope for scope in quarantined if scope is not None}
+        cleared_at = {scope: serial for scope, (action, serial) in after_page.items() if action in _CLEARINGS}
         added = {change.filename: event.serial for event, change in reversed(known) if change.action == Action.ADD_FILE}
         for page in pages:
             for filename, yanked in page.yanked.items():
@@ -172,21 +173,16 @@ class _Project:
                     continue
                 version = self._version_of(filename)
                 release = _release(version)
-                if page is not first_page and not self._hidden_until(release, cleared_at, first_page, page):
-                    continue
-                first_yank = first_of.get(("yank", release))
+                if page is not first_page and not any(
+                    cleared_at.get(scope, page.serial + 1) <= page.serial for scope in (None, release)
+                ):
+                    continue  # no quarantine can have hidden it from the first page
+                first_yank = first_of.get((_YANK, release))
                 file = self._files[filename] = _File(version, present=True)
                 file.yanked = yanked if first_yank is None else first_yank.action == Action.UNYANK_RELEASE
                 if file.yanked:
                     self._yanked_releases.add(release)
         self._refresh(self._files, known_since, BASELINE)
-
-    @staticmethod
-    def _hidden_until(
-        release: str, cleared_at: Mapping[str | None, int], first_page: SeenPage | None, page: SeenPage
-    ) -> bool:
-        after = -1 if first_page is None else first_page.serial
-        return any(after < cleared_at.get(scope, -1) <= page.serial for scope in (None, release))
 
     def apply(self, event: ChangelogEvent, change: FileChange) -> None:
         """What `event` does. Removals by release or project, and quarantines, touch many files with one event."""
@@ -274,14 +270,17 @@ class _Project:
                 file.changes.append(Change(serial, cause))
 
 
+_QUARANTINE = "quarantine"
+_YANK = "yank"
+_CLEARINGS = frozenset({Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE})
 _OF_PROJECT = frozenset({Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT})
 _TOPICS = {
-    Action.QUARANTINE_PROJECT: "quarantine",
-    Action.UNQUARANTINE_PROJECT: "quarantine",
-    Action.QUARANTINE_RELEASE: "quarantine",
-    Action.UNQUARANTINE_RELEASE: "quarantine",
-    Action.YANK_RELEASE: "yank",
-    Action.UNYANK_RELEASE: "yank",
+    Action.QUARANTINE_PROJECT: _QUARANTINE,
+    Action.UNQUARANTINE_PROJECT: _QUARANTINE,
+    Action.QUARANTINE_RELEASE: _QUARANTINE,
+    Action.UNQUARANTINE_RELEASE: _QUARANTINE,
+    Action.YANK_RELEASE: _YANK,
+    Action.UNYANK_RELEASE: _YANK,
 }
 
 

@@ -108,6 +108,20 @@ def test_a_release_quarantined_before_the_first_event_comes_back_when_it_is_clea
     assert live(found["demo-2.0.zip"]) == [(50, None)]
 
 
+@pytest.mark.parametrize(("what", "version"), [("project", None), ("release", "1.0")])
+def test_what_was_quarantined_before_the_first_page_comes_back_when_it_is_cleared(what: str, version: str | None):
+    """Also where the quarantine is no older than the first event, and the next page comes long after the clearing."""
+    begun, cleared = f"{what} quarantined", f"{what} quarantine cleared"
+    events = [event(51, begun, version), event(60, cleared, version), event(70, "docupdate", None)]
+    found = histories(events, SeenPage(51, {}), SeenPage(70, {WHEEL: False}), known_since=50)
+    assert live(found[WHEEL]) == [(50, 51), (60, None)]
+    events = [event(51, cleared, version), event(52, begun, version), *events[1:]]
+    found = histories(events, SeenPage(52, {}), SeenPage(70, {WHEEL: False}), known_since=50)
+    assert live(found[WHEEL]) == [(51, 52), (60, None)]
+    found = histories(events, SeenPage(51, {}), SeenPage(70, {WHEEL: False}), known_since=50)
+    assert live(found[WHEEL]) == [(70, None)]  # nothing hid it from the first page
+
+
 def test_what_no_event_explains_follows_the_page_and_is_marked():
     found = histories(
         [event(5, "add source file demo-1.0.tar.gz")], SeenPage(5, {SDIST: False}), SeenPage(9, {WHEEL: True})
