@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import orjson
 
@@ -90,6 +91,25 @@ def check_sizes(storage: Storage, published: PublishedVersion) -> None:
         if sizes.get(file.name) != file.size:
             found = sizes.get(file.name, "nothing")
             raise LeveldbDamagedError(f"{storage.uri(start + file.name)} must have {file.size} bytes, not {found}")
+
+
+def check_file(path: Path, file: LeveldbFile, *, hashes: bool = True) -> None:
+    """Raises LeveldbDamagedError where the local file is missing or is not what its manifest names: its size, and its
+    content unless `hashes` is False.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError as error:
+        raise LeveldbDamagedError(f"{path} is missing") from error
+    if size != file.size:
+        raise LeveldbDamagedError(f"{path} must have {file.size} bytes, not {size}")
+    if hashes and file_sha256(path) != file.sha256:
+        raise LeveldbDamagedError(f"{path} is not the file that its manifest names: its sha256 differs")
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _decode(content: bytes, uri: str) -> LeveldbManifest:

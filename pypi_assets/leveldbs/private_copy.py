@@ -5,21 +5,22 @@ lock goes with it, and the next one to come removes the folder.
 """
 
 import fcntl
-import hashlib
 import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from pypi_assets.leveldbs.manifest import LeveldbFile, PublishedVersion
-from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.leveldbs.file_cache import FileCache, download
+from pypi_assets.leveldbs.manifest import LeveldbFile, PublishedVersion, check_file
+from pypi_assets.leveldbs.records import LeveldbError
+from pypi_assets.storage.store import Storage
 
 PRIVATE_FOLDER = ".private"
-_CACHED_VERSIONS = 2
+_DOWNLOADS = 8
 
 
 @contextmanager
@@ -70,82 +71,44 @@ def copy_published(
 ) -> None:
     """Makes the folder `target` a copy of a published version: hard links to its tables and copies of the rest.
 
-    From a remote store the files are downloaded, by way of `cache_dir` if there is one, which keeps the newest
-    versions. All files are checked against the manifest, their contents too unless `hashes` is False: raises
-    LeveldbDamagedError. `copied` is told the name of each file.
+    From a remote store the files are downloaded, by way of `cache_dir` if there is one: then only those that are not in
+    it, or are damaged there. All files are checked against the manifest, their contents too unless `hashes` is False
+    (what is downloaded always is): raises LeveldbDamagedError. `copied` is told the name of each file.
     """
-    source = storage.local_path(published.path)
-    if source is None:
-        if cache_dir is None:
-            _download(storage, published, target, copied)
-            return
-        source = _cached(storage, published, cache_dir, copied)
     target.mkdir()
-    for file in published.manifest.files:
-        _check(source / file.name, file, hashes=hashes)
-        _link_or_copy(source / file.name, target / file.name)
-        copied(file.name)
+    source = storage.local_path(published.path)
+    cache = FileCache(cache_dir, published) if cache_dir is not None and source is None else None
 
+    def copy(file: LeveldbFile) -> str:
+        path, copied_to = f"{published.path}/{file.name}", target / file.name
+        if source is not None:
+            check_file(source / file.name, file, hashes=hashes)
+            _link_or_copy(source / file.name, copied_to)
+        elif cache is not None:
+            while not copied_to.exists():
+                with suppress(FileNotFoundError):  # another process has removed it
+                    _link_or_copy(cache.get(storage, path, file, hashes=hashes), copied_to)
+        else:
+            download(storage, path, file, copied_to)
+        return file.name
 
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    with ThreadPoolExecutor(1 if source else _DOWNLOADS) as pool:
+        try:
+            for name in pool.map(copy, published.manifest.files):
+                copied(name)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
-    if source.suffix == ".ldb":  # LevelDB never writes a table twice
+    if target.suffix == ".ldb":  # LevelDB never writes a table twice
         try:
             os.link(source, target)
         except OSError:  # another disk, or a file system without links
             shutil.copyfile(source, target)
     else:
         shutil.copyfile(source, target)
-
-
-def _check(path: Path, file: LeveldbFile, *, hashes: bool = True) -> None:
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError as error:
-        raise LeveldbDamagedError(f"{path} is missing") from error
-    if size != file.size:
-        raise LeveldbDamagedError(f"{path} must have {file.size} bytes, not {size}")
-    if hashes and file_sha256(path) != file.sha256:
-        raise LeveldbDamagedError(f"{path} is not the file that its manifest names: its sha256 differs")
-
-
-def _download(storage: Storage, published: PublishedVersion, target: Path, copied: Callable[[str], object]) -> None:
-    target.mkdir()
-    for file in published.manifest.files:
-        path = f"{published.path}/{file.name}"
-        try:
-            storage.download(path, target / file.name)
-        except NotFoundError as error:
-            raise LeveldbDamagedError(f"{storage.uri(path)} is missing") from error
-        try:
-            _check(target / file.name, file)
-        except LeveldbDamagedError as error:
-            raise LeveldbDamagedError(f"{storage.uri(path)}, downloaded: {error}") from error
-        copied(file.name)
-
-
-def _cached(storage: Storage, published: PublishedVersion, cache_dir: Path, copied: Callable[[str], object]) -> Path:
-    """The folder of `cache_dir` that holds the version, downloaded now if it is not there yet."""
-    versions = cache_dir / published.manifest.dataset
-    cached = versions / f"{published.manifest.directory}-{published.inputs.manifest_sha256[:16]}"
-    if cached.is_dir():
-        return cached
-    versions.mkdir(parents=True, exist_ok=True)
-    with private_folder(cache_dir / PRIVATE_FOLDER) as folder:
-        _download(storage, published, folder / "download", copied)
-        try:
-            (folder / "download").rename(cached)
-        except OSError:
-            if not cached.is_dir():  # otherwise another process was quicker
-                raise
-    for old in sorted(versions.iterdir())[:-_CACHED_VERSIONS]:
-        if old != cached:
-            shutil.rmtree(old, ignore_errors=True)
-    return cached
 
 
 @contextmanager

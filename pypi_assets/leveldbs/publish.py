@@ -24,8 +24,15 @@ from pypi_assets.leveldbs.datasets import Dataset, require_dataset
 from pypi_assets.leveldbs.input_lists import InputList, published_versions, write_input_list
 from pypi_assets.leveldbs.layout import MANIFEST_NAME, leveldb_path
 from pypi_assets.leveldbs.loading import MEMORY_BYTES, is_worth_loading, load_dump
-from pypi_assets.leveldbs.manifest import LeveldbFile, LeveldbManifest, PublishedVersion, check_sizes, read_published
-from pypi_assets.leveldbs.private_copy import copy_published, file_sha256, private_folder, private_parent
+from pypi_assets.leveldbs.manifest import (
+    LeveldbFile,
+    LeveldbManifest,
+    PublishedVersion,
+    check_sizes,
+    file_sha256,
+    read_published,
+)
+from pypi_assets.leveldbs.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.leveldbs.records import (
     WRITE_BUFFER_BYTES,
     LeveldbDamagedError,

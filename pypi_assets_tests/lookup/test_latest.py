@@ -90,7 +90,7 @@ def test_publish_and_look_up(small: SmallCatalog, storage: Storage, tmp_path: Pa
         assert modules.module("demo.a").results == ()
     assert list((tmp_path / "cache").glob(".private/*")) == []
     if storage.root is None:
-        assert len(list((tmp_path / "cache" / "modules").iterdir())) == 2
+        assert len(list((tmp_path / "cache" / "modules" / "versions").iterdir())) == 2
         with open_latest("modules", storage) as modules:  # without a cache
             assert modules.serial == 150
 
@@ -130,7 +130,7 @@ def test_a_damaged_version_is_skipped_and_told(
         assert len(modules.module("demo").results) == 2
     storage.delete("modules/input_lists/00001")
     with pytest.raises(NoVersionError, match=r"version 3: .*run `pypi-assets leveldb update`"):
-        open_latest("modules", storage, tmp_path / "cache")
+        open_latest("modules", storage, tmp_path / "empty cache")
 
 
 @pytest.mark.parametrize("storage", ["file"], indirect=True)
