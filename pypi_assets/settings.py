@@ -161,11 +161,14 @@ class Settings(BaseSettings):
         int, Field(ge=1, le=12, description="shards of a full dump that a process writes at once, 1 to 12")
     ] = 2
     superseded_kept_hours: Annotated[
-        float, Field(ge=0, le=87_600, description="hours that a superseded dump or LevelDB version is kept, 0 to 87600")
+        float, Field(ge=0, le=87_600, description="hours that what was superseded is kept, 0 to 87600")
     ] = 24.0
     leveldb_versions_kept: Annotated[
         int, Field(ge=1, le=10_000, description="the newest LevelDB versions that are kept, 1 to 10000")
     ] = 3
+    parquet_exports_kept: Annotated[
+        int, Field(ge=1, le=10_000, description="the newest Parquet exports that are kept, 1 to 10000")
+    ] = 2
     leveldb_write_buffer_bytes: Annotated[
         int, Field(ge=1024**2, description="LevelDB's write buffer in bytes, 1 MiB or more")
     ] = 64 * 1024**2

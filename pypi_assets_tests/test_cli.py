@@ -216,7 +216,9 @@ def test_what_is_done_already_is_said_and_not_done_again(commands: Commands, ind
     assert commands.json("dump", "incremental") == []
 
 
-def test_parquet_is_exported_once_and_then_pointed_to(commands: Commands, index: ServedIndex) -> None:
+def test_parquet_is_exported_once_and_then_pointed_to(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "run `pypi-assets dump full` first" in commands.refused("dump", "parquet")
     index.wheel("demo", "1.0")
     index.sdist("demo", "1.0")
@@ -238,6 +240,12 @@ def test_parquet_is_exported_once_and_then_pointed_to(commands: Commands, index:
     assert re.fullmatch(rf"parquet {name}: 2 rows in 1 files, \d+ bytes, {folder}/{name}/\*\.parquet\n", again.stdout)
     assert again.stderr == "nothing is new since that export\n"
     assert commands.json("dump", "parquet", "--force")["directory"] == f"{name}.2"
+    assert commands.json("dump", "clean") == []
+    monkeypatch.setenv("PYPI_ASSETS_PARQUET_EXPORTS_KEPT", "1")
+    monkeypatch.setenv("PYPI_ASSETS_SUPERSEDED_KEPT_HOURS", "0")
+    [removed] = commands.json("dump", "clean")
+    assert (removed["path"], removed["reason"]) == (f"parquet/python_distribution_data/{name}", "superseded")
+    assert commands.json("dump", "parquet")["directory"] == f"{name}.2"
 
 
 def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands, index: ServedIndex) -> None:

@@ -63,6 +63,7 @@ WRONG = {
     "dump_concurrency": ["0", "13", "many"],
     "superseded_kept_hours": ["-1", "nan", "87601"],
     "leveldb_versions_kept": ["0", "10001"],
+    "parquet_exports_kept": ["0", "10001"],
     "leveldb_write_buffer_bytes": ["1000"],
     "leveldb_memory_bytes": ["1000000"],
 }
@@ -107,6 +108,7 @@ RIGHT = {
     "dump_concurrency": ("12", 12),
     "superseded_kept_hours": ("1.5", 1.5),
     "leveldb_versions_kept": ("1", 1),
+    "parquet_exports_kept": ("1", 1),
     "leveldb_write_buffer_bytes": ("1048576", 1024**2),
     "leveldb_memory_bytes": ("536870912", 512 * 1024**2),
 }

@@ -25,6 +25,7 @@ from pypi_assets.leveldbs.manifest import read_published
 from pypi_assets.leveldbs.publish import BuildResult, build_version
 from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.verify import verify
+from pypi_assets.parquet.clean_up import clean_exports
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.layout import files_glob
 from pypi_assets.settings import load_settings
@@ -176,18 +177,16 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @JSON
 def dump_clean_command(dry_run: bool, as_json: bool) -> None:
-    """Delete superseded dumps and LevelDB versions, and what stopped attempts have left, once nobody reads them."""
+    """Delete superseded dumps, LevelDB versions and Parquet exports, and what stopped attempts have left."""
     settings = load_settings()
+    grace_s = settings.superseded_kept_hours * 3600
     with opened_catalog(settings) as catalog:
-        removed = list(
-            clean_up(
-                catalog,
-                storage_from(settings),
-                grace_s=settings.superseded_kept_hours * 3600,
-                versions_kept=settings.leveldb_versions_kept,
-                dry_run=dry_run,
-            )
-        )
+        storage = storage_from(settings)
+        versions, exports = settings.leveldb_versions_kept, settings.parquet_exports_kept
+        removed = [
+            *clean_up(catalog, storage, grace_s=grace_s, versions_kept=versions, dry_run=dry_run),
+            *clean_exports(catalog, storage, grace_s=grace_s, kept=exports, dry_run=dry_run),
+        ]
     if as_json:
         print_json([asdict(removal) for removal in removed])
         return

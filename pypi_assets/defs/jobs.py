@@ -28,6 +28,7 @@ from pypi_assets.defs.parts import Parts
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.dumps.clean_up import Reason
 from pypi_assets.leveldbs.clean_up import clean_up
+from pypi_assets.parquet.clean_up import clean_exports
 
 ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
 _ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # a run whose machine died counts as failed then
@@ -81,14 +82,12 @@ export_parquet_job = dg.define_asset_job(
 def clean_up_storage(context: dg.OpExecutionContext, parts: ResourceParam[Parts]) -> None:
     """Deletes what was superseded and what stopped attempts have left, once nobody reads it."""
     with told_plainly():
-        removed = list(
-            clean_up(
-                parts.catalog,
-                parts.storage,
-                grace_s=parts.settings.superseded_kept_hours * 3600,
-                versions_kept=parts.settings.leveldb_versions_kept,
-            )
-        )
+        catalog, storage, settings = parts.catalog, parts.storage, parts.settings
+        grace_s = settings.superseded_kept_hours * 3600
+        removed = [
+            *clean_up(catalog, storage, grace_s=grace_s, versions_kept=settings.leveldb_versions_kept),
+            *clean_exports(catalog, storage, grace_s=grace_s, kept=settings.parquet_exports_kept),
+        ]
     by_reason = {reason.value: sum(one.reason == reason for one in removed) for reason in Reason}
     context.add_output_metadata(
         {**by_reason, "files": sum(one.files for one in removed), "bytes": sum(one.size for one in removed)}
@@ -98,7 +97,7 @@ def clean_up_storage(context: dg.OpExecutionContext, parts: ResourceParam[Parts]
 @dg.job(
     name="clean_up",
     tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "clean_up"},
-    description="Deletes superseded dumps and LevelDB versions, and what stopped attempts have left.",
+    description="Deletes superseded dumps, LevelDB versions and exports, and what stopped attempts have left.",
 )
 def clean_up_job() -> None:
     clean_up_storage()

@@ -1,5 +1,7 @@
 """The manifest of a Parquet export: written last, it makes the export exist, and says what its files must be."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import orjson
@@ -12,6 +14,7 @@ from pypi_assets.parquet.layout import EXPORTS, export_path, file_path, manifest
 from pypi_assets.storage.store import NotFoundError, Storage
 
 FORMAT = 1
+_NAME = re.compile(r"0-(?P<serial>[0-9]+)(?:\.(?P<attempt>[0-9]+))?")
 
 
 class ParquetError(Exception):
@@ -77,12 +80,13 @@ def read_export(storage: Storage, directory: str) -> Export:
 def committed_exports(storage: Storage) -> list[str]:
     """The directories of all exports that have a manifest, the newest last."""
     found = (stored.path.removeprefix(f"{EXPORTS}/").split("/") for stored in storage.list(EXPORTS))
-    return sorted((parts[0] for parts in found if parts[1:] == [MANIFEST_NAME]), key=_age)
+    return in_order(parts[0] for parts in found if parts[1:] == [MANIFEST_NAME])
 
 
-def superseded_exports(storage: Storage, keep: int) -> list[str]:
-    """The directories of all committed exports but the newest `keep`, the oldest first."""
-    return committed_exports(storage)[: -keep or None]
+def in_order(directories: Iterable[str]) -> list[str]:
+    """The names of exports by age, the newest last: `0-1350`, `0-1350.2`, `0-1400`. Other names are left out."""
+    named = (match for match in map(_NAME.fullmatch, directories) if match)
+    return [match[0] for match in sorted(named, key=lambda match: (int(match["serial"]), int(match["attempt"] or 1)))]
 
 
 def newest_export(storage: Storage) -> Export | None:
@@ -96,12 +100,6 @@ def newest_export(storage: Storage) -> Export | None:
         if all(sizes.get(file_path(directory, file.name)) == file.size for file in export.files):
             return export
     return None
-
-
-def _age(directory: str) -> tuple[int, int]:
-    """`0-1350` is older than `0-1350.2`, and that than `0-1400`."""
-    serials, _, attempt = directory.partition(".")
-    return int(serials.removeprefix("0-")), int(attempt or 1)
 
 
 def _decode(content: bytes) -> Export:
