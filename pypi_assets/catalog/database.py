@@ -12,10 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -168,15 +164,15 @@ def _server_engine(url: str) -> Engine:
     return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
 
 
-def _alembic_config() -> Config:
+def _migrate(catalog: Catalog) -> None:
+    from alembic import command  # takes longer to load than most, and processes that open no catalog come here too
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.set_main_option("path_separator", "os")
-    return config
-
-
-def _migrate(catalog: Catalog) -> None:
-    config = _alembic_config()
     script = ScriptDirectory.from_config(config)
     with catalog.engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_revision()

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ SEPARATOR = b"\0"
 META_PREFIX = b"\0"
 WRITE_BUFFER_BYTES = 64 * 1024**2
 _HASH_MODULUS = 1 << 256
+_LENGTH = struct.Struct(">Q")
 _TABLE_BYTES = 16 * 1024**2  # fewer and larger tables than by default, so that all fit among the open files
 _OPEN_TABLES = 500
 _CACHE_BYTES = 32 * 1024**2
@@ -95,7 +97,7 @@ def hash_sum(records: Iterable[tuple[bytes, bytes]]) -> int:
 
 
 def _record_hash(record_key: bytes, value: bytes) -> int:
-    sized = b"%b%b%b%b" % (len(record_key).to_bytes(8, "big"), record_key, len(value).to_bytes(8, "big"), value)
+    sized = _LENGTH.pack(len(record_key)) + record_key + _LENGTH.pack(len(value)) + value
     return int.from_bytes(hashlib.sha256(sized).digest(), "big")
 
 

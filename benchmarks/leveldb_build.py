@@ -1,0 +1,163 @@
+"""How fast are both LevelDBs built from nothing, in how much memory, and how many bytes are written for it?
+
+    python -m benchmarks.leveldb_build [FOLDER] [--rows 200000 1000000 2000000] [--repeats 3]
+
+Takes full dumps below FOLDER/ROWS, which are generated where they are missing (see generated.py), and builds and
+publishes a version of each dataset from them, each in a new process that is measured from outside: the time from
+before the build to the published version, the greatest memory of all processes together (resident, what they share
+counted again and again), and the bytes that they wrote. The baseline decodes the same gzipped files row by row with
+orjson, in one process on one core; the ratio is to its rows a second of processor time. Of some repeats the median is
+shown. Beside the rate by the clock is the one of each second of processor time of all processes, interpreters
+included, which other work on the same machine changes less.
+
+Bytes written are those that reached the file system less those of files that were removed before they reached the
+disk, as the kernel counts them; the first is shown too. LevelDB's log makes the difference: it holds all records
+uncompressed until their table is written.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks.generated import generate_projects, write_full_dump
+from pypi_assets.catalog.crawls import open_crawl
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.projects import Selection
+from pypi_assets.dumps.manifest import committed_directories
+from pypi_assets.dumps.reader import iter_dump
+from pypi_assets.dumps.restore import restore_index
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.loading import MEMORY_BYTES
+from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.storage.store import Storage, open_storage
+
+MIB = 1024**2
+SAMPLED_S = 0.02
+PYPI_ROWS = 20_000_000
+
+
+class Measured(NamedTuple):
+    """Seconds, by the clock and of processor time, and bytes."""
+
+    seconds: float
+    processor: float
+    memory: int
+    to_files: int
+    to_disk: int
+    kept: int
+
+
+def build(dataset: str, storage: Storage, memory_bytes: int) -> dict[str, float]:
+    """Builds one version in this process, and says what came of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        catalog = open_catalog(f"sqlite:///{Path(folder) / 'catalog.sqlite'}")
+        open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
+        restore_index(catalog, storage)
+        before = int(_read_io("cancelled_write_bytes"))
+        started = time.monotonic()
+        result = build_version(dataset, storage=storage, catalog=catalog, from_scratch=True, memory_bytes=memory_bytes)
+        seconds = time.monotonic() - started
+        catalog.close()
+    kept = sum(file.size for file in read_published(storage, dataset, result.version).manifest.files)
+    return {"seconds": seconds, "cancelled": int(_read_io("cancelled_write_bytes")) - before, "kept": kept}
+
+
+def measure(dataset: str, folder: Path, memory_bytes: int) -> Measured:
+    """Builds one version in a new process, and removes it again."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "benchmarks.leveldb_build", str(folder), "--build", dataset]
+    with subprocess.Popen([*command, "--memory", str(memory_bytes)], stdout=subprocess.PIPE) as process:
+        memory = 0
+        while process.poll() is None:
+            memory = max(memory, resident(process.pid))
+            time.sleep(SAMPLED_S)
+        assert process.stdout is not None
+        told = json.loads(process.stdout.read())
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    to_files = (used.ru_oublock - before.ru_oublock) * 512
+    for path in (folder / dataset).glob("*/*"):
+        subprocess.run(["rm", "-r", str(path)], check=True)
+    return Measured(told["seconds"], processor, memory, to_files, int(to_files - told["cancelled"]), int(told["kept"]))
+
+
+def resident(process: int) -> int:
+    """Bytes that a process and all below it have in memory."""
+    try:
+        total = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:  # it has just ended
+        return 0
+    return total + sum(resident(int(child)) for child in children)
+
+
+def decode(storage: Storage) -> float:
+    """Seconds of processor time."""
+    started = time.process_time()
+    for directory in committed_directories(storage):
+        for _ in iter_dump(storage, directory):
+            pass
+    return time.process_time() - started
+
+
+def dumped(folder: Path, rows: int) -> Storage:
+    (folder / str(rows)).mkdir(parents=True, exist_ok=True)
+    storage = open_storage((folder / str(rows)).resolve().as_uri())
+    if not committed_directories(storage):
+        write_full_dump(storage, generate_projects(rows))
+    return storage
+
+
+def _read_io(name: str) -> str:
+    return dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())[name]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path(tempfile.gettempdir()) / "pypi-assets-dumps")
+    parser.add_argument("--rows", type=int, nargs="+", default=[200_000, 1_000_000, 2_000_000])
+    parser.add_argument("--repeats", type=int, default=3, help="of the smallest; the others take as many rows")
+    parser.add_argument("--memory", type=int, default=MEMORY_BYTES, help="bytes that a build may take")
+    parser.add_argument("--build", choices=DATASETS, help="only build this one from the dumps in FOLDER, measured")
+    options = parser.parse_args()
+    if options.build:
+        storage = open_storage(options.folder.resolve().as_uri())
+        print(json.dumps(build(options.build, storage, options.memory)))
+        return
+    storages = {rows: dumped(options.folder, rows) for rows in options.rows}
+    least = min(options.rows)
+    decoded = median(least / decode(storages[least]) for _ in range(options.repeats))
+    print(f"decoding alone, one core: {decoded:.0f} rows/s of processor time; {os.cpu_count()} cores")
+    print(f"{'':10}{'rows':>10}{'seconds':>9}{'rows/s':>9}{'a core':>8}{'ratio':>7}{'MiB':>6}{'kept MB':>9}", end="")
+    print(f"{'written':>9}{'to files':>10}")
+    estimate = 0.0
+    for dataset in DATASETS:
+        slowest = 0.0
+        for rows in options.rows:
+            repeats = max(1, options.repeats * least // rows)
+            found = [measure(dataset, options.folder / str(rows), options.memory) for _ in range(repeats)]
+            seconds = median(one.seconds for one in found)
+            a_core = median(rows / one.processor for one in found)
+            last = max(found, key=lambda one: one.memory)
+            slowest = max(slowest, seconds / rows)
+            print(
+                f"{dataset:10}{rows:10}{seconds:9.1f}{rows / seconds:9.0f}{a_core:8.0f}{rows / seconds / decoded:7.2f}"
+                f"{last.memory / MIB:6.0f}{last.kept / 1e6:9.0f}{last.to_disk / last.kept:9.2f}"
+                f"{last.to_files / last.kept:10.2f}",
+                flush=True,
+            )
+        estimate += slowest * PYPI_ROWS
+    print(f"{PYPI_ROWS} rows at the lowest of these rates, both: {estimate / 60:.1f} minutes")
+
+
+if __name__ == "__main__":
+    main()
