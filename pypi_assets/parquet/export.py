@@ -6,8 +6,10 @@ at a time exports.
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import DumpFile
@@ -16,6 +18,7 @@ from pypi_assets.catalog.parquet_exports import hand_out_export
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.manifest import Manifest, read_manifest
 from pypi_assets.dumps.reader import iter_dump, iter_rows
+from pypi_assets.dumps.rows import Row
 from pypi_assets.parquet.layout import FILE_NAME, export_path, file_path, manifest_path
 from pypi_assets.parquet.live_rows import later_rows
 from pypi_assets.parquet.manifest import Export, ParquetError, newest_export
@@ -24,6 +27,7 @@ from pypi_assets.storage.store import Storage
 LEASE_TTL_S = 600.0
 
 Progress = Callable[[int], None]
+_WriteRows = Callable[[BinaryIO, Iterable[Row], Progress], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,10 @@ def export_parquet(
         newest = newest_export(storage)
         if newest is not None and newest.cover == dumps.directories and not force:
             return ExportResult(newest, published=False)
+        write_rows = _writer()
         full, *ranges = (read_manifest(storage, directory) for directory in dumps.directories)
         directory = _new_directory(catalog, storage, dumps.serial)
-        files = tuple(_write_files(storage, directory, full, ranges, renewing(held, progress)))
+        files = tuple(_write_files(storage, directory, full, ranges, write_rows, renewing(held, progress)))
         export = Export(dumps.serial, directory, dumps.directories, files)
         held.renew()  # whoever has lost the lease publishes nothing
         storage.put(manifest_path(directory), export.encode())
@@ -68,9 +73,8 @@ def _new_directory(catalog: Catalog, storage: Storage, serial: int) -> str:
 
 
 def _write_files(
-    storage: Storage, directory: str, full: Manifest, ranges: list[Manifest], told: Progress
+    storage: Storage, directory: str, full: Manifest, ranges: list[Manifest], write_rows: _WriteRows, told: Progress
 ) -> Iterator[DumpFile]:
-    write_rows = _writer()
     written = 0
     with later_rows(full.shards) as later:
         for manifest in ranges:
@@ -80,7 +84,7 @@ def _write_files(
             rows = later.applied_to(source.shard, iter_rows(storage, full.directory, source))
             name = FILE_NAME.format(shard=source.shard)
             with tempfile.TemporaryFile() as local:  # it has no name, so that a kill leaves nothing behind
-                count = write_rows(local, rows, lambda shard_rows, before=written: told(before + shard_rows))
+                count = write_rows(local, rows, partial(_tell_all, told, written))
                 size = local.tell()
                 local.seek(0)
                 file = DumpFile(source.shard, name, count, size, hashlib.file_digest(local, "sha256").hexdigest())
@@ -91,9 +95,13 @@ def _write_files(
             told(written)
 
 
-def _writer() -> Callable[..., int]:
+def _tell_all(told: Progress, before: int, rows: int) -> None:
+    told(before + rows)
+
+
+def _writer() -> _WriteRows:
     try:
         from pypi_assets.parquet.writer import write_rows  # what it needs is an extra
     except ImportError as error:
-        raise ParquetError(f"Parquet is written by pyarrow: pip install 'pypi-assets[parquet]' ({error})") from error
+        raise ParquetError(f"Parquet needs pyarrow, as with pip install 'pypi-assets[parquet]': {error}") from error
     return write_rows
