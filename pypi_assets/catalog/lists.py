@@ -95,13 +95,12 @@ class StoredLists:
     def load_json(self, ids: Iterable[int | None]) -> Mapping[int, bytes]:
         """The lists with these ids, each as `to_json` writes it; None is left out."""
         wanted = {list_id for list_id in ids if list_id is not None}
-        loaded = {list_id: self._last[list_id] for list_id in wanted & self._last.keys()}
+        loaded = self._last = {list_id: self._last[list_id] for list_id in wanted & self._last.keys()}
         if missing := sorted(wanted - loaded.keys()):
             sent = sent_values(self._connection, name_lists.c.id, missing)
             query = select(name_lists.c.id, name_lists.c.content).where(name_lists.c.id.in_(select(sent.c.value)))
             for list_id, content in self._connection.execute(query):
                 loaded[list_id] = isal_zlib.decompress(content)
-        self._last = loaded
         return loaded
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 READ_BUFFER_BYTES = 1024**2
 RANGE_BYTES = 8 * 1024**2
+PARTS_AT_ONCE = 2  # of a large file that is put; each is in memory, with 5 MiB
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
 
@@ -77,7 +78,7 @@ class Storage:
         """Writes bytes, a local file's content, or what an open file holds from where it stands, under `path`."""
         try:
             with self._translated(path):
-                obstore.put(self.objects, path, content)
+                obstore.put(self.objects, path, content, max_concurrency=PARTS_AT_ONCE)
         except NotFoundError as error:  # what is missing is the bucket or the local file, not the object
             raise StorageError(f"cannot write {error}") from error
 
