@@ -6,14 +6,13 @@ says why. One process at a time publishes a dataset.
 
 import hashlib
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import Dump, DumpKind, committed_dumps
-from pypi_assets.catalog.leases import Lease, lease
+from pypi_assets.catalog.leases import Lease, lease, renewing
 from pypi_assets.catalog.leveldbs import Build, ask_version, begin_build, mark_published
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.layout import file_path
@@ -46,7 +45,6 @@ from pypi_assets.leveldbs.row_decoder import RowDecoder
 from pypi_assets.storage.store import Storage
 
 LEASE_TTL_S = 600.0
-_RENEW_AFTER_S = LEASE_TTL_S / 10
 _NOT_PUBLISHED = frozenset({"LOG", "LOG.old", "LOCK"})
 
 Progress = Callable[[int], None]
@@ -140,7 +138,7 @@ def build_version(
         with private_folder(private_parent(storage, work_dir)) as folder:
             path = folder / "leveldb"
             plan = _copy_base(storage, plan, path, held)
-            flushed = _flushed(held, progress)
+            flushed = renewing(held, progress)
             builder, meta = _build(dataset, storage, plan, path, build, write_buffer_bytes, memory_bytes, flushed)
             manifest = _publish(storage, plan, path, build, meta, held)
         mark_published(catalog, build, meta.serial, manifest.base_version)
@@ -201,25 +199,11 @@ def _held(dumps: Sequence[Dump], committed: Mapping[str, Dump]) -> tuple[str, ..
     return tuple(held)
 
 
-def _flushed(held: Lease, progress: Progress | None) -> Progress:
-    renewed = time.monotonic()
-
-    def flushed(rows: int) -> None:
-        nonlocal renewed
-        if time.monotonic() - renewed > _RENEW_AFTER_S:
-            held.renew()
-            renewed = time.monotonic()
-        if progress:
-            progress(rows)
-
-    return flushed
-
-
 def _copy_base(storage: Storage, plan: _Plan, path: Path, held: Lease) -> _Plan:
     """Copies the version to build on into the new folder `path`; plans to build anew where that one is damaged."""
     if plan.base is None:
         return plan
-    flushed = _flushed(held, None)
+    flushed = renewing(held)
     try:
         copy_published(storage, plan.base, path, copied=lambda _name: flushed(0))
     except LeveldbDamagedError as error:
@@ -296,7 +280,7 @@ def _put_files(
     storage: Storage, path: Path, target: str, base: PublishedVersion | None, held: Lease
 ) -> tuple[LeveldbFile, ...]:
     """Puts LevelDB's files below `target`. A remote store copies the tables that the base has itself."""
-    flushed = _flushed(held, None)
+    flushed = renewing(held)
     stored = set(base.manifest.files) if base and storage.root is None else set()
     files = []
     for local in sorted(path.iterdir()):
