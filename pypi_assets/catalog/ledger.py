@@ -3,12 +3,13 @@
 A range is born here with a unique start, at the end of the greatest one, so ranges never overlap and leave no gap.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import CatalogError, storable
 from pypi_assets.catalog.ranges import RangeError, SerialRange
@@ -125,6 +126,15 @@ def require_range(connection: Connection, key: str) -> LedgerRange:
 def ledger(connection: Connection) -> list[LedgerRange]:
     """All ranges, in order of their start."""
     rows = connection.execute(select(serial_ranges).order_by(serial_ranges.c.start))
+    return [_ledger_range(row._mapping) for row in rows]
+
+
+def recent_ranges(connection: Connection, *, beyond: int, since: float = math.inf) -> list[LedgerRange]:
+    """The ranges that end beyond the serial `beyond`, and those not complete at `since` (unix seconds), in order."""
+    recent = or_(serial_ranges.c.end > beyond, serial_ranges.c.state != RangeState.COMPLETE)
+    if since < math.inf:
+        recent = or_(recent, serial_ranges.c.completed_at > since)
+    rows = connection.execute(select(serial_ranges).where(recent).order_by(serial_ranges.c.start))
     return [_ledger_range(row._mapping) for row in rows]
 
 

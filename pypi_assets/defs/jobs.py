@@ -25,6 +25,7 @@ from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.marking import progress_log
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.pruning import prune_partitions
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.dumps.clean_up import Reason
 from pypi_assets.leveldbs.clean_up import clean_up
@@ -80,7 +81,7 @@ export_parquet_job = dg.define_asset_job(
 
 @dg.op
 def clean_up_storage(context: dg.OpExecutionContext, parts: ResourceParam[Parts]) -> None:
-    """Deletes what was superseded and what stopped attempts have left, once nobody reads it."""
+    """Deletes what was superseded and what stopped attempts have left, once nobody reads it; prunes old partitions."""
     with told_plainly():
         catalog, storage, settings = parts.catalog, parts.storage, parts.settings
         grace_s = settings.superseded_kept_hours * 3600
@@ -88,16 +89,18 @@ def clean_up_storage(context: dg.OpExecutionContext, parts: ResourceParam[Parts]
             *clean_up(catalog, storage, grace_s=grace_s, versions_kept=settings.leveldb_versions_kept),
             *clean_exports(catalog, storage, grace_s=grace_s, kept=settings.parquet_exports_kept),
         ]
-    by_reason = {reason.value: sum(one.reason == reason for one in removed) for reason in Reason}
+        pruned = prune_partitions(context.instance, parts.catalog, parts.settings.partitions_kept_days)
     context.add_output_metadata(
-        {**by_reason, "files": sum(one.files for one in removed), "bytes": sum(one.size for one in removed)}
+        {reason.value: sum(one.reason == reason for one in removed) for reason in Reason}
+        | {"files": sum(one.files for one in removed), "bytes": sum(one.size for one in removed)}
+        | {"partitions": pruned}
     )
 
 
 @dg.job(
     name="clean_up",
     tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "clean_up"},
-    description="Deletes superseded dumps, LevelDB versions and exports, and what stopped attempts have left.",
+    description="Deletes what was superseded and what stopped attempts have left; prunes old partitions.",
 )
 def clean_up_job() -> None:
     clean_up_storage()

@@ -11,7 +11,7 @@ from dagster import ResourceParam
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.dumps import require_exact
-from pypi_assets.catalog.ledger import RangeState, last_asked_serial, ledger
+from pypi_assets.catalog.ledger import last_asked_serial
 from pypi_assets.catalog.leveldbs import ask_version, asked_versions
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.incremental import ask_next_ranges, open_ranges
@@ -20,6 +20,7 @@ from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.jobs import full_dump_job, incremental_crawl_job, update_leveldbs_job
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, serial_ranges
 from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.pruning import shown_ranges, shown_versions
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.dumps.layout import dump_path
 from pypi_assets.dumps.writer import missing_ranges
@@ -53,7 +54,7 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
             crawler = parts.crawler(tell=context.log.warning)
             ask_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S)
             unfinished = _unfinished(parts.catalog, open_ranges(crawler))
-            followed = _followed(parts.catalog)
+            shown = shown_ranges(parts.catalog, parts.settings.partitions_kept_days)
             requests, waiting = _requests(
                 context.instance,
                 incremental_crawl_job.name,
@@ -65,9 +66,7 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
             run_requests=requests,
             skip_reason=None if requests else "; ".join(waiting) or f"nothing is new beyond serial {reached}",
             cursor=str(reached),
-            dynamic_partitions_requests=_missing_keys(
-                context.instance, serial_ranges, [serials.key for serials in followed]
-            ),
+            dynamic_partitions_requests=_missing_keys(context.instance, serial_ranges, shown),
         )
 
     return new_serial_range
@@ -128,7 +127,7 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
             done = min(newest.version if newest else 0 for newest in published)
             if not asked or asked[-1].serial < reached.serial or asked[-1].version <= done:
                 ask_version(catalog, reached.serial)
-            known = [version_name(one.version) for one in asked_versions(catalog)]
+            known = shown_versions(catalog, parts.settings.partitions_kept_days)
             requests, waiting = _requests(context.instance, update_leveldbs_job.name, known[-1:], catalog.clock())
         return dg.SensorResult(
             run_requests=requests,
@@ -153,13 +152,6 @@ def _not_followable(catalog: Catalog) -> str | None:
 def _last_serial(catalog: Catalog) -> int:
     with catalog.read() as connection:
         return last_asked_serial(connection)
-
-
-def _followed(catalog: Catalog) -> list[SerialRange]:
-    """The ranges that follow a full crawl, in order, wherever they were asked for."""
-    with catalog.read() as connection:
-        entries = ledger(connection)
-    return [entry.serials for entry in entries if entry.serials.start > 0 or entry.state != RangeState.COMPLETE]
 
 
 def _unfinished(catalog: Catalog, uncrawled: list[SerialRange]) -> list[SerialRange]:

@@ -29,7 +29,7 @@ from pypi_assets.catalog.dumps import (
     record_file,
     recorded_files,
 )
-from pypi_assets.catalog.ledger import RangeState, ledger
+from pypi_assets.catalog.ledger import RangeState, recent_ranges
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.dumps.cover import cover_of, still_covered
 from pypi_assets.dumps.layout import dump_path, file_path, manifest_path
@@ -104,7 +104,8 @@ def missing_ranges(catalog: Catalog) -> list[SerialRange]:
     if not cover.dumps:
         raise DumpError("there is no full dump for ranges to follow: run `pypi-assets dump full` first")
     with catalog.read() as connection:
-        complete = [entry.serials for entry in ledger(connection) if entry.state == RangeState.COMPLETE]
+        recent = recent_ranges(connection, beyond=cover.serial)
+    complete = [entry.serials for entry in recent if entry.state == RangeState.COMPLETE]
     dumped = [dump.serials for dump in committed if dump.kind != DumpKind.FULL]
     return [
         serials

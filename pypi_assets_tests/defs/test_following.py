@@ -146,6 +146,32 @@ def test_dumps_of_ranges_are_compacted(index: ServedIndex, pipeline: Pipeline) -
     assert committed_directories(pipeline.parts.storage) == before  # the newest version names them all
 
 
+def test_old_partitions_are_pruned_and_do_not_come_back(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    keys = []
+    for number in range(2):
+        index.wheel(f"newcomer{number}", "1.0")
+        keys += pipeline.requested("new_serial_range")
+        assert pipeline.run("incremental_crawl", keys[-1]).success
+        versions = pipeline.requested("new_leveldb_version")
+        assert pipeline.run("update_leveldbs", versions[-1]).success
+        pipeline.ahead_s += 300 * 24 * 3600.0
+    index.wheel("undumped", "1.0")
+    (late,) = crawl_incremental(pipeline.crawler)
+    assert pipeline.requested("new_serial_range") == [late.serials.key]
+    pipeline.instance.add_dynamic_partitions("serial_ranges", ["1-2"])  # by hand, and not of the ledger
+    for _ in range(2):
+        assert pipeline.run("clean_up").success
+        assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [keys[1], late.serials.key, "1-2"]
+        assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == ["00002"]
+        pipeline.tick("new_serial_range")
+        pipeline.tick("new_leveldb_version")
+    pipeline.ahead_s += 400 * 24 * 3600.0
+    assert pipeline.run("clean_up").success
+    assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [late.serials.key, "1-2"]
+    assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == ["00002"]
+
+
 def test_unknown_ranges_and_versions_are_refused(pipeline: Pipeline) -> None:
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("serial_ranges", ["7-9", "nonsense"])
