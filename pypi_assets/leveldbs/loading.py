@@ -23,6 +23,7 @@ from pypi_assets.storage.store import Storage
 
 MEMORY_BYTES = 1024**3
 _PROCESS_BYTES = 256 * 1024**2  # what a reducer may take, interpreter and run together
+_PARTS = 32  # of the memory is what a reducer holds before it is written, or what is read at once
 _SAMPLE_ROWS = 4_000
 _BATCH_BYTES = 4 * 1024**2
 _BATCHES_AHEAD = 2
@@ -52,7 +53,7 @@ def load_dump(
     """
     count = max(1, min(len(os.sched_getaffinity(0)), memory_bytes // _PROCESS_BYTES))
     with Reducers(count) as reducers:
-        bounds = [bound.decode() for bound in sampled_bounds(dataset, storage, dump, memory_bytes // 64)]
+        bounds = [bound.decode() for bound in sampled_bounds(dataset, storage, dump, memory_bytes // _PARTS // 4)]
         runs = reducers.reduce(
             dump.files,
             lambda number: Setup(
@@ -61,11 +62,11 @@ def load_dump(
                 directory=dump.directory,
                 path=str(folder / f"{number}.runs"),
                 bounds=bounds,
-                run_bytes=memory_bytes // 16,
+                run_bytes=memory_bytes // _PARTS,
             ),
             told,
         )
-    return load_runs(db, runs, dump.rows, memory_bytes // 16, told)
+    return load_runs(db, runs, dump.rows, memory_bytes // _PARTS, told)
 
 
 def sampled_bounds(dataset: Dataset, storage: Storage, dump: Manifest, range_bytes: int) -> list[bytes]:
