@@ -61,7 +61,7 @@ def insert_twice(catalog: Catalog, row: dict[str, object]) -> None:
 
 
 def test_a_transaction_is_all_or_nothing_and_readers_see_one_state(catalog: Catalog):
-    row = {"name": "a", "holder": "h", "expires_at": 1.0}
+    row = {"name": "a", "holder": "h", "taken_at": 0.0, "expires_at": 1.0}
     with pytest.raises(DBAPIError):
         insert_twice(catalog, row)
     with catalog.read() as reader:
@@ -74,7 +74,7 @@ def test_a_transaction_is_all_or_nothing_and_readers_see_one_state(catalog: Cata
 
 
 def test_inserts_say_how_many_were_new_and_upserts_replace(catalog: Catalog):
-    rows = [{"name": f"n{number}", "holder": "a", "expires_at": 0.0} for number in range(20_000)]
+    rows = [{"name": f"n{number}", "holder": "a", "taken_at": 0.0, "expires_at": 0.0} for number in range(20_000)]
     with catalog.write() as connection:
         assert insert_missing(connection, leases, rows[:5]) == 5
         assert insert_missing(connection, leases, rows) == len(rows) - 5
@@ -108,7 +108,7 @@ def test_a_server_refuses_a_text_that_is_too_long_and_cuts_none(postgres_databas
 
 
 def test_a_transaction_that_loses_a_deadlock_is_done_again(catalog: Catalog):
-    rows = [{"name": name, "holder": "nobody", "expires_at": 0.0} for name in ("a", "b")]
+    rows = [{"name": name, "holder": "nobody", "taken_at": 0.0, "expires_at": 0.0} for name in ("a", "b")]
     with catalog.write() as connection:
         insert_missing(connection, leases, rows)
     both_hold_one = threading.Barrier(2, timeout=20)
