@@ -55,6 +55,8 @@ class Upkeep:
     """A catalog and a storage whose time passes as tests say, and files that come and go."""
 
     folder: Path
+    database_url: str | None = None
+    storage_url: str = ""
     small: SmallCatalog = field(init=False)
     storage: Storage = field(init=False)
     ahead_s: float = 0.0
@@ -63,9 +65,9 @@ class Upkeep:
     _stamped: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        made = small_catalog(self.folder)
+        made = small_catalog(self.folder, self.database_url)
         self.small = SmallCatalog(Catalog(made.catalog.engine, lambda: time.time() + self.ahead_s))
-        self.storage = open_storage((self.folder / "storage").as_uri())
+        self.storage = open_storage(self.storage_url or (self.folder / "storage").as_uri())
 
     @property
     def catalog(self) -> Catalog:
@@ -183,6 +185,29 @@ def test_superseded_dumps_go_a_day_after_they_left_the_cover(upkeep: Upkeep) -> 
     assert upkeep.clean() == []
     # no name is handed out twice
     assert write_range(upkeep.catalog, upkeep.storage, SerialRange(3, 6), again=True).directory == "3-6.2"
+
+
+def test_postgresql_and_a_store_without_folders_do_as_well(tmp_path: Path, postgres_database_url: str) -> None:
+    upkeep = Upkeep(tmp_path, postgres_database_url, "memory:///")
+    catalog, storage = upkeep.catalog, upkeep.storage
+    upkeep.change()
+    full_dump(catalog, storage, 1)
+    for _ in range(4):
+        upkeep.dump_range()
+    ranges = cover(catalog).dumps[1:]
+    dump = open_compaction(catalog, SerialRange(3, 9), ranges[0].sequence, inputs_of(ranges[:2]))
+    write_file(catalog, storage, dump, 0, joined_rows(storage, ranges[:2]))
+    [manifest] = compact(catalog, storage)
+    upkeep.wait(25)
+    left = {one.directory: Reason.SUPERSEDED for one in ranges} | {dump.directory: Reason.ABANDONED}
+    assert directories(upkeep.clean(dry_run=True)) == directories(upkeep.clean()) == left
+    assert committed_directories(storage) == ["0-3", manifest.directory]
+    upkeep.assert_whole()
+    assert full_dump(catalog, storage, 16, since=catalog.clock()).sequence > manifest.sequence
+    upkeep.wait(25)
+    upkeep.clean()
+    upkeep.assert_nothing_left_over()
+    catalog.close()
 
 
 def test_what_a_lease_holder_may_be_reading_stays(upkeep: Upkeep) -> None:
