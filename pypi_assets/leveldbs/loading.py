@@ -72,14 +72,16 @@ def load_dump(
 def sampled_bounds(dataset: Dataset, storage: Storage, dump: Manifest, range_bytes: int) -> list[bytes]:
     """Bounds of ranges of keys in each of which all records of the dump take about `range_bytes` of memory.
 
-    They are taken from whole files, as many as it takes: a file's projects are spread over all keys, but sorted.
+    They are taken from whole files, since a file's projects are spread over all keys, but sorted: from as many files as
+    it takes, and not from all projects where a file alone has many more.
     """
     sample: Records = {}
     sampled = 0
     for file in dump.files:
         if sampled >= _SAMPLE_ROWS:
             break
-        for rows, records in new_records(dataset, storage, dump.directory, file):
+        every = 1 + file.rows // (4 * _SAMPLE_ROWS)
+        for rows, records in new_records(dataset, storage, dump.directory, file, every=every):
             sample |= records
             sampled += rows
     return cut(sample, 1 + memory_of(sample) * dump.rows // max(1, sampled) // range_bytes)

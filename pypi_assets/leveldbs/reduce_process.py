@@ -64,11 +64,18 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 FromReducer = Rows | Written | Failed
 
 
-def new_records(dataset: Dataset, storage: Storage, directory: str, file: DumpFile) -> Iterator[tuple[int, Records]]:
-    """The records that a file of a full dump leads to, project by project, each time with the number of its rows."""
+def new_records(
+    dataset: Dataset, storage: Storage, directory: str, file: DumpFile, *, every: int = 1
+) -> Iterator[tuple[int, Records]]:
+    """The records that a file of a full dump leads to, project by project, each time with the number of its rows.
+
+    With `every` above 1 only those of the first of so many projects come.
+    """
     name = storage.uri(file_path(directory, file.name))
-    for project, rows in by_project(iter_rows(storage, directory, file, RowDecoder(dataset.columns).decode), name):
-        yield len(rows), dataset.change(None, project, rows)[1]
+    decode = RowDecoder(dataset.columns).decode
+    for number, (project, rows) in enumerate(by_project(iter_rows(storage, directory, file, decode), name)):
+        if number % every == 0:
+            yield len(rows), dataset.change(None, project, rows)[1]
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from pypi_assets.dumps.rows import DumpDamagedError, Row, as_dumped
 from pypi_assets.leveldbs import loading
 from pypi_assets.leveldbs.builder import Builder, by_project
 from pypi_assets.leveldbs.datasets import DATASETS, Dataset
-from pypi_assets.leveldbs.loading import is_worth_loading, load_dump, load_runs
+from pypi_assets.leveldbs.loading import is_worth_loading, load_dump, load_runs, sampled_bounds
 from pypi_assets.leveldbs.publish import apply_dumps, build_version
 from pypi_assets.leveldbs.records import LeveldbError, open_leveldb
 from pypi_assets.leveldbs.reduce_process import Setup
@@ -163,6 +163,18 @@ def test_a_version_is_built_by_processes_and_leaves_nothing_behind(
     assert verify(dataset, result.version, storage=storage, deep=True).problems == ()
     assert list((storage.root or Path()).glob(".private/*")) == []
     small.catalog.close()
+
+
+def test_bounds_are_sampled_also_from_one_great_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
+) -> None:
+    dump = write_full_dump(storage, generate_projects(1_500), shards=1)
+    dataset = DATASETS["modules"]
+    whole = sampled_bounds(dataset, storage, dump, 100_000)
+    monkeypatch.setattr(loading, "_SAMPLE_ROWS", 100)
+    sampled = sampled_bounds(dataset, storage, dump, 100_000)
+    assert sampled == sorted(sampled) != whole
+    assert len(whole) / 4 < len(sampled) < len(whole) * 4
 
 
 def test_few_rows_and_a_store_in_memory_are_not_worth_processes(storage: Storage, dump: Manifest) -> None:
