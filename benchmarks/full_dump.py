@@ -38,7 +38,7 @@ from pypi_assets.dumps.writer import commit, write_shard
 from pypi_assets.storage.store import open_storage
 
 SIZES = (100_000, 1_000_000)
-CONCURRENCIES = (1, 2, 4)
+CONCURRENCIES = (1, 2)
 SHARDS = 256
 PIECE = 1024**2
 STEPS = ("read", "dump", "compress")

@@ -23,7 +23,6 @@ from pypi_assets.catalog.tables import (
 )
 
 _ROWS_AT_A_TIME = 1_000
-_LISTS_AT_A_TIME = 250  # rows whose lists are in memory at once: those of a large project have some 100 KB each
 
 
 def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
@@ -120,16 +119,11 @@ def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator
         result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
         partitions: Iterator[Sequence[Sequence[Any]]] = result.partitions()
         for rows in partitions:
-            for start in range(0, len(rows), _LISTS_AT_A_TIME):
-                yield from _with_lists(rows[start : start + _LISTS_AT_A_TIME], stored)
-
-
-def _with_lists(rows: Sequence[Sequence[Any]], stored: StoredLists) -> Iterator[dict[str, object]]:
-    contents = stored.load_json(list_id for row in rows for list_id in row[:2])
-    lists: dict[object, object] = {list_id: _spliced(content) for list_id, content in contents.items()}
-    lists[None] = None
-    for row in rows:
-        yield _row(row, lists)
+            contents = stored.load_json(list_id for row in rows for list_id in row[:2])
+            lists: dict[object, object] = {list_id: _spliced(content) for list_id, content in contents.items()}
+            lists[None] = None
+            for row in rows:
+                yield _row(row, lists)
 
 
 def _spliced(content: bytes) -> object:
