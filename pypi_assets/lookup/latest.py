@@ -13,6 +13,8 @@ from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError, Unkn
 from pypi_assets.lookup.readers import DepgraphReader, ModulesReader, OpenVersion
 from pypi_assets.storage.store import Storage, open_storage
 
+CACHE_BYTES = 256 * 1024**2
+
 
 class NoVersionError(LeveldbError):
     """There is no version that can be read."""
@@ -26,6 +28,7 @@ def open_latest(
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
+    cache_bytes: int = CACHE_BYTES,
 ) -> ModulesReader: ...
 @overload
 def open_latest(
@@ -35,6 +38,7 @@ def open_latest(
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
+    cache_bytes: int = CACHE_BYTES,
 ) -> DepgraphReader: ...
 def open_latest(
     dataset_name: str,
@@ -43,6 +47,7 @@ def open_latest(
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
+    cache_bytes: int = CACHE_BYTES,
 ) -> ModulesReader | DepgraphReader:
     """Opens the newest version of a dataset in a private copy, or if it is damaged the newest that is not.
 
@@ -52,7 +57,8 @@ def open_latest(
     `check_hashes` False saves reading the files of a local version, or of the cache, through before the first answer:
     only their sizes are checked then. Each block has a checksum besides, which is checked whenever the block is read;
     damage that it shows leads to a check of all files, and on to a good version. With `refresh_every_s` the reader
-    looks for a newer version at most that often, while it is asked.
+    looks for a newer version at most that often, while it is asked. `cache_bytes` is how much memory blocks may take
+    that were read before, which makes asking for them again several times as fast.
 
     Raises NoVersionError, StorageError, and SettingsError where the settings are asked and wrong.
     """
@@ -64,17 +70,17 @@ def open_latest(
         storage, cache_dir = settings.resolved_storage_url, cache_dir or settings.leveldbs_dir
     opened = open_storage(storage, read_only=True) if isinstance(storage, str) else storage
     reader = ModulesReader if dataset.name == "modules" else DepgraphReader
-    versions = _Versions(dataset, opened, cache_dir)
+    versions = _Versions(dataset, opened, cache_dir, cache_bytes)
     return reader(versions, check_hashes=check_hashes, refresh_every_s=refresh_every_s)
 
 
 class _Versions:
     """The published versions of a dataset in a storage; those that could not be opened are not tried again."""
 
-    def __init__(self, dataset: Dataset, storage: Storage, cache_dir: Path | None) -> None:
+    def __init__(self, dataset: Dataset, storage: Storage, cache_dir: Path | None, cache_bytes: int) -> None:
         self.dataset = dataset.name
         self.skipped: dict[int, str] = {}
-        self._known, self._storage, self._cache_dir = dataset, storage, cache_dir
+        self._known, self._storage, self._cache_dir, self._cache_bytes = dataset, storage, cache_dir, cache_bytes
 
     def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:
         for version in reversed(published_versions(self._storage, self.dataset)):
@@ -98,7 +104,7 @@ class _Versions:
         with ExitStack() as stack:
             folder = stack.enter_context(private_folder(private_parent(self._storage, self._cache_dir)))
             copy_published(self._storage, published, folder / "leveldb", self._cache_dir, hashes=check_hashes)
-            db = stack.enter_context(open_leveldb(folder / "leveldb", published.name))
+            db = stack.enter_context(open_leveldb(folder / "leveldb", published.name, cache_bytes=self._cache_bytes))
             meta = read_meta(db, published.name, dataset=self.dataset, known_format=self._known.format)
             opened = OpenVersion(db, published.name, version, meta.serial, check_hashes, os.getpid())
             opened.close_with(stack.pop_all())

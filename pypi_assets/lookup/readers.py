@@ -14,7 +14,7 @@ import plyvel
 from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs import depgraph, modules
-from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError, damage_told, key, scan
+from pypi_assets.leveldbs.records import LeveldbError, damage_told, key, records_of, scan
 from pypi_assets.lookup.answers import (
     Answer,
     Dependent,
@@ -158,11 +158,11 @@ class Reader:
     def _found(self, ask: Callable[[plyvel.DB], Found]) -> tuple[OpenVersion, Found]:
         opened = self._current()
         try:
-            with damage_told(opened.name):
-                return opened, ask(opened.db)
-        except LeveldbDamagedError:
+            return opened, ask(opened.db)
+        except plyvel.Error:
             if opened.checked:
-                raise
+                with damage_told(opened.name):
+                    raise
         with self._opening:
             if self._opened is opened:  # its files were not compared with their hashes: find out who is damaged
                 self._move(beyond=0, check_hashes=True)
@@ -186,9 +186,12 @@ class ModulesReader(Reader):
     def module(self, name: str) -> Answer[ModuleResult]:
         """The projects that provide the module, by normalized name."""
         start = modules.module_prefix(name)
-        opened, found = self._found(lambda db: [modules.decode_module(value) for _, value in scan(db, start)])
-        results = tuple(ModuleResult(module=name, project=project, versions=known) for project, known in found)
-        return Answer(opened.version, opened.serial, results, ModuleResult)
+        opened, found = self._found(lambda db: records_of(db, start))
+        results = []
+        for _, value in found:
+            project, versions = modules.decode_module(value)
+            results.append(ModuleResult(module=name, project=project, versions=versions))
+        return Answer(opened.version, opened.serial, tuple(results), ModuleResult)
 
     def modules(self, prefix: str = "") -> Stream[ModuleResult]:
         """All modules whose name begins with `prefix`, by name, and of each the projects that provide it."""
@@ -211,7 +214,7 @@ class DepgraphReader(Reader):
         def distributions(db: plyvel.DB) -> list[Distribution]:
             return [
                 distribution(record_key, value)
-                for record_key, value in scan(db, start)
+                for record_key, value in records_of(db, start)
                 if version is None or is_wanted(depgraph.version_of(record_key), version)
             ]
 
@@ -232,7 +235,7 @@ class DepgraphReader(Reader):
         """The projects that require a project, by normalized name."""
         required = canonicalize_name(name)
         start = depgraph.dependents_prefix(required)
-        opened, found = self._found(lambda db: list(scan(db, start)))
+        opened, found = self._found(lambda db: records_of(db, start))
         results = tuple(_dependent(required, record_key[len(start) :].decode(), value) for record_key, value in found)
         return Answer(opened.version, opened.serial, results, Dependent)
 

@@ -1,0 +1,164 @@
+"""How fast are lookups in a version of a million rows, beside the bare reading of the same records?
+
+    python -m benchmarks.lookups FOLDER [--rows 1000000] [--asked 10000]
+
+FOLDER is a storage with published versions of both datasets; where it has none, a dump of so many rows is generated
+there, and they are built. Names are drawn evenly from all that have an answer of at most 100 results, and are asked one
+after the other, first once to warm up, in one process and one thread. Answers are whole, with all results decoded. The
+bare loop reads the same records from a LevelDB with the same memory, with their checksums, and decodes nothing. All but
+the first answer's seconds is of processor time.
+"""
+
+import argparse
+import gc
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Any
+
+import plyvel
+
+from benchmarks.generated import generate_projects, write_full_dump
+from pypi_assets.catalog.crawls import open_crawl
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.projects import Selection
+from pypi_assets.dumps.manifest import committed_directories
+from pypi_assets.dumps.restore import restore_index
+from pypi_assets.leveldbs import depgraph, modules
+from pypi_assets.leveldbs.input_lists import published_versions
+from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.private_copy import copy_published, private_folder, private_parent
+from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.records import open_leveldb, records_of
+from pypi_assets.lookup import Answer, ModulesReader, open_latest
+from pypi_assets.lookup.latest import CACHE_BYTES
+from pypi_assets.storage.store import Storage, open_storage
+
+MOST_RESULTS, FEW_RESULTS = 100, 5
+OPENINGS, TURNS = 5, 3
+
+
+def publish(storage: Storage, rows: int) -> None:
+    """Publishes a version of both datasets with so many rows."""
+    if not committed_directories(storage):
+        write_full_dump(storage, generate_projects(rows))
+    with tempfile.TemporaryDirectory() as folder:
+        catalog = open_catalog(f"sqlite:///{Path(folder) / 'catalog.sqlite'}")
+        open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
+        restore_index(catalog, storage)
+        for dataset in ("modules", "depgraph"):
+            build_version(dataset, storage=storage, catalog=catalog)
+        catalog.close()
+
+
+def time_opening(storage: Storage) -> None:
+    print("| opened | MB | hashes | seconds to the first answer | processor s |\n|---|---|---|---|---|")
+    for dataset in ("modules", "depgraph"):
+        files = read_published(storage, dataset, published_versions(storage, dataset)[-1]).manifest.files
+        for check_hashes in (True, False):
+            times = []
+            for _ in range(OPENINGS):
+                begun, used = time.perf_counter(), time.process_time()
+                with open_latest(dataset, storage, check_hashes=check_hashes) as reader:
+                    (reader.module if isinstance(reader, ModulesReader) else reader.project)("unknown")
+                    times.append((time.perf_counter() - begun, time.process_time() - used))
+            clock, processor = (median(column) for column in zip(*times, strict=True))
+            checked = "checked" if check_hashes else "not checked"
+            megabytes = sum(file.size for file in files) / 1e6
+            print(f"| `{dataset}` | {megabytes:.0f} | {checked} | {clock:.3f} | {processor:.3f} |")
+
+
+def time_answers(storage: Storage, asked: int) -> None:
+    print("\n| asked | results | answers/s | bare reads/s | ratio | median µs | p99 µs | p99.9 µs |")
+    print("|---|---|---|---|---|---|---|---|")
+    with open_latest("modules", storage) as reader, bare_leveldb("modules", storage) as db:
+        counts = counted(one["module"] for one in reader.modules())
+        tell("`module`", reader.module, db, modules.module_prefix, drawn(counts, asked))
+    with open_latest("depgraph", storage) as reader, bare_leveldb("depgraph", storage) as db:
+        counts = counted(one["normalized"] for one in reader.projects())
+        few = [one for one in counts if one[1] <= FEW_RESULTS]
+        most = most_results(counts)
+        for what, known in (("any", counts), (f"of at most {FEW_RESULTS} files", few), ("with the most files", most)):
+            names = drawn(known, asked)
+            tell(f"`project`, {what}", reader.project, db, depgraph.project_prefix, names)
+        counts = counted(one["required"] for one in reader.all_dependents())
+        for what, known in (("any", counts), ("with the most", most_results(counts))):
+            names = drawn(known, asked)
+            tell(f"`dependents`, {what}", reader.dependents, db, depgraph.dependents_prefix, names)
+
+
+def counted(names: Iterable[str]) -> list[tuple[str, int]]:
+    """Each name among those that come sorted, and how often it comes, if that is not too often."""
+    found = ((name, sum(1 for _ in same)) for name, same in groupby(names))
+    return [(name, count) for name, count in found if count <= MOST_RESULTS]
+
+
+def most_results(counts: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(counts, key=lambda one: one[1])[-100:]
+
+
+def drawn(counts: Sequence[tuple[str, int]], asked: int) -> list[str]:
+    return [name for name, _ in Random(0).choices(counts, k=asked)]
+
+
+def tell(
+    what: str, ask: Callable[[str], Answer[Any]], db: plyvel.DB, start_of: Callable[[str], bytes], names: Sequence[str]
+) -> None:
+    def bare(name: str) -> object:
+        return records_of(db, start_of(name))
+
+    gc.collect()
+    gc.freeze()  # the names of the benchmark are none of the reader's
+    rates: dict[Callable[[str], object], list[float]] = {ask: [], bare: []}
+    for turn in range(1 + TURNS):
+        for one in rates:
+            used = time.process_time()
+            for name in names:
+                one(name)
+            if turn:
+                rates[one].append(len(names) / (time.process_time() - used))
+    times = []
+    results = 0
+    for name in names:
+        begun = time.thread_time()
+        answer = ask(name)
+        times.append(time.thread_time() - begun)
+        results += len(answer.results)
+    times.sort()
+    rate, bare_rate = median(rates[ask]), median(rates[bare])
+    shown = " | ".join(f"{1e6 * times[int(len(times) * share)]:,.0f}" for share in (0.5, 0.99, 0.999))
+    print(
+        f"| {what} | {results / len(names):.1f} | {rate:,.0f} | {bare_rate:,.0f} | {rate / bare_rate:.2f} | {shown} |",
+        flush=True,
+    )
+
+
+@contextmanager
+def bare_leveldb(dataset: str, storage: Storage) -> Iterator[plyvel.DB]:
+    published = read_published(storage, dataset, published_versions(storage, dataset)[-1])
+    with private_folder(private_parent(storage, None)) as folder:
+        copy_published(storage, published, folder / "leveldb", hashes=False)
+        with open_leveldb(folder / "leveldb", published.name, cache_bytes=CACHE_BYTES) as db:
+            yield db
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--asked", type=int, default=10_000)
+    arguments = parser.parse_args()
+    storage = open_storage(arguments.folder.resolve().as_uri())
+    if not published_versions(storage, "depgraph"):
+        publish(storage, arguments.rows)
+    time_opening(storage)
+    time_answers(storage, arguments.asked)
+
+
+if __name__ == "__main__":
+    main()
