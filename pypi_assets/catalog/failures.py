@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, and_, func, select, update
 
 from pypi_assets.catalog.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time
-from pypi_assets.catalog.queue import TaskState
+from pypi_assets.catalog.queue import AFRESH, TaskState
 from pypi_assets.catalog.read_queue import queue_reads
 from pypi_assets.catalog.reads import Outcome
 from pypi_assets.catalog.tables import (
@@ -105,9 +105,7 @@ def retry_failed_visits(connection: Connection, normalized: str | None = None) -
         named = select(projects.c.id).where(projects.c.normalized == normalized)
         given_up = and_(given_up, visit_queue.c.project_id.in_(named))
     scopes = list(connection.scalars(select(visit_queue.c.scope).where(given_up).distinct().order_by("scope")))
-    connection.execute(
-        update(visit_queue).where(given_up).values(state=TaskState.TODO, attempts=0, first_failed_at=None, due_at=0)
-    )
+    connection.execute(update(visit_queue).where(given_up).values(AFRESH))
     return scopes
 
 

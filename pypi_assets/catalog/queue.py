@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, func, select, update
 
@@ -31,12 +32,22 @@ class TaskState(StrEnum):
     GAVE_UP = "gave up"
 
 
+AFRESH: dict[str, Any] = {
+    "state": TaskState.TODO,
+    "attempts": 0,
+    "first_failed_at": None,
+    "due_at": 0,
+    "was_gone": False,
+}
+"""A visit that is due, as if it had never been tried."""
+
+
 @dataclass(frozen=True, slots=True)
 class VisitTask:
     """One project that `worker` has claimed to visit; a page older than `min_serial` is stale.
 
     The list of projects of the serial `listed_at` has it, and says that `min_serial` is the project's last serial; that
-    of `unlisted_at` does not have it. Both are None where no list led here.
+    of `unlisted_at` does not have it. Both are None where no list led here. `was_gone` where the last answer was a 404.
     """
 
     scope: str
@@ -48,6 +59,7 @@ class VisitTask:
     worker: str
     listed_at: int | None = None
     unlisted_at: int | None = None
+    was_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +180,7 @@ def requeue_visits(connection: Connection, scope: str, shards: Sequence[int] | N
     connection.execute(
         update(visit_queue)
         .where(_in_scope(scope, shards), visit_queue.c.state != TaskState.TODO)
-        .values(state=TaskState.TODO, attempts=0, first_failed_at=None, due_at=0, error_text=None)
+        .values(error_text=None, **AFRESH)
     )
 
 
@@ -211,6 +223,7 @@ def claim_visits(
             worker=worker,
             listed_at=row.listed_at,
             unlisted_at=row.unlisted_at,
+            was_gone=row.was_gone,
         )
         tasks.append(task)
     return tasks
@@ -253,14 +266,31 @@ def finish_visits(connection: Connection, finished: Iterable[tuple[VisitTask, Ta
     _update(connection, rows, state=bindparam("new_state"), error_text=bindparam("text"))
 
 
-def postpone_visits(connection: Connection, now: float, postponed: Iterable[tuple[VisitTask, float, str]]) -> None:
-    """Leaves each visit for later (unix seconds), and says why; `first_failed_at` is that of the first failure."""
+def postpone_visits(
+    connection: Connection, now: float, postponed: Iterable[tuple[VisitTask, float, str, bool]]
+) -> None:
+    """Leaves each visit for later (unix seconds), and says why, and whether that is a 404.
+
+    `first_failed_at` is that of the first failure.
+    """
     rows = [
-        {"of_scope": task.scope, "of_project": task.project.id, "later": due_at, "text": storable(text)}
-        for task, due_at, text in postponed
+        {
+            "of_scope": task.scope,
+            "of_project": task.project.id,
+            "later": due_at,
+            "text": storable(text),
+            "is_gone": is_gone,
+        }
+        for task, due_at, text, is_gone in postponed
     ]
-    first_failed_at = func.coalesce(visit_queue.c.first_failed_at, now)
-    _update(connection, rows, first_failed_at=first_failed_at, due_at=bindparam("later"), error_text=bindparam("text"))
+    _update(
+        connection,
+        rows,
+        first_failed_at=func.coalesce(visit_queue.c.first_failed_at, now),
+        due_at=bindparam("later"),
+        error_text=bindparam("text"),
+        was_gone=bindparam("is_gone"),
+    )
 
 
 def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> ScopeProgress:

@@ -371,6 +371,7 @@ visit_queue = Table(
     Column("min_serial", Serial, nullable=False, comment="a page older than this is stale"),
     Column("state", Short, nullable=False, comment="todo, done or gave up"),
     Column("error_text", Text),
+    Column("was_gone", Boolean, nullable=False, server_default=false(), comment="whether the last answer was a 404"),
     Column("listed_at", Serial, comment="the list of projects of this serial has it, with min_serial as its own"),
     Column("unlisted_at", Serial, comment="the list of projects of this serial does not have it"),
     *_claims(),

@@ -42,6 +42,7 @@ class _Judged:
 
     task: VisitTask
     verdict: Verdict
+    is_gone: bool = False
 
 
 def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
@@ -136,12 +137,13 @@ def _explanation(task: VisitTask, explained: Mapping[int, int]) -> int | None:
 
 
 def _may_come_back(crawler: Crawler, task: VisitTask, gone: GoneError) -> bool:
-    """Whether a 404 that nothing explains is asked for again. A list that has the project is soon followed by one that
-    has not, so it is not waited for as long as where an event is to explain it."""
+    """Whether a 404 that nothing explains is not believed yet: at the deadline it is, but not where the last answer was
+    another one. A list that has the project is soon followed by one that has not, so it is not waited for as long as
+    where an event is to explain it."""
     is_late = task.listed_at is not None and task.first_failed_at is not None
     if is_late and crawler.catalog.clock() >= (task.first_failed_at or 0) + _LATE_404_S:
         return False
-    return crawler.next_try(gone, task.attempts, task.first_failed_at) is not None
+    return not task.was_gone or crawler.next_try(gone, task.attempts, task.first_failed_at) is not None
 
 
 def _put_off_or_give_up(
@@ -155,6 +157,7 @@ def _put_off_or_give_up(
         return _Judged(
             task,
             Verdict(fetched.visit_id, project, VisitStatus.FAILED, text=str(error), tells=False, due_at=due_at),
+            isinstance(error, GoneError),
         )
     status = VisitStatus.FAILED if page is None else VisitStatus.PARTIAL
     return _Judged(task, Verdict(fetched.visit_id, project, status, page, text=str(error)))
@@ -182,14 +185,18 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> in
         (one for one in judged if one.task.project.id in held), key=lambda one: one.task.project.id
     )
     record_verdicts(connection, [one.verdict for one in ordered], now)
-    verdicts = [(one.task, one.verdict) for one in ordered]
     finish_visits(
-        connection, [(task, _state(verdict), verdict.text) for task, verdict in verdicts if verdict.due_at is None]
+        connection,
+        [(one.task, _state(one.verdict), one.verdict.text) for one in ordered if one.verdict.due_at is None],
     )
     postpone_visits(
         connection,
         now,
-        [(task, verdict.due_at, verdict.text or "") for task, verdict in verdicts if verdict.due_at is not None],
+        [
+            (one.task, one.verdict.due_at, one.verdict.text or "", one.is_gone)
+            for one in ordered
+            if one.verdict.due_at is not None
+        ],
     )
     return len(judged) - len(ordered)
 

@@ -103,7 +103,7 @@ class Visits:
             if later is None:
                 finish_visits(connection, [(task, TaskState.DONE, None) for task in mine])
             else:
-                postpone_visits(connection, now, [(task, later, "not yet") for task in mine])
+                postpone_visits(connection, now, [(task, later, "not yet", False) for task in mine])
         return held
 
     def left(self) -> int:

@@ -19,6 +19,7 @@ from pypi_assets.crawl.changelog import catch_up
 from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.crawl.incremental import crawl_incremental, crawl_range
 from pypi_assets.crawl.reading import read_scope
+from pypi_assets.crawl.retry import retry
 from pypi_assets.crawl.visiting import visit_scope
 from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.served_index import JSON, ServedIndex, live, logged_changes, served_index
@@ -201,6 +202,31 @@ def test_a_404_that_an_event_explains_is_true_at_once(index: ServedIndex, catalo
     crawl_full(crawler)
     index.history.remove_project("one")
     crawl_incremental(crawler)
+    assert live(catalog) == index.shown()
+
+
+def test_a_404_after_other_failures_is_not_believed_at_the_deadline(index: ServedIndex, catalog: Catalog):
+    """It may be a cache's, and one answer is no proof: the visit is given up, and tried again later."""
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.wheel("one", "2.0")
+    statuses = [503]
+    index.faults = lambda request: (
+        PlainTextResponse("", statuses.pop() if statuses else 404) if "/simple/one/" in request.url.path else None
+    )
+    passed = []
+
+    def pass_time(_: float) -> None:
+        passed.append(3600.0)
+
+    later = replace(catalog, clock=lambda: catalog.clock() + sum(passed))
+    [result] = crawl_incremental(index.crawler(later, sleep=pass_time, retry_deadline_s=1800))
+    assert result.visits.gave_up == 1
+    assert live(catalog) == index.shown()  # the events told
+    index.faults = None
+    retry(crawler)
+    assert catalog_status(catalog).failed_visits == 0
     assert live(catalog) == index.shown()
 
 

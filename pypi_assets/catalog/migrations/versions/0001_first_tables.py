@@ -336,6 +336,13 @@ def upgrade() -> None:
         sa.Column("state", Short, nullable=False, comment="todo, done or gave up"),
         sa.Column("error_text", Text, nullable=True),
         sa.Column(
+            "was_gone",
+            sa.Boolean(),
+            server_default=sa.false(),
+            nullable=False,
+            comment="whether the last answer was a 404",
+        ),
+        sa.Column(
             "listed_at",
             sa.BigInteger(),
             nullable=True,
