@@ -11,19 +11,15 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.dumps import (
-    full_dump_rows,
-    mark_committed,
-    open_full_dump,
-    open_range_dump,
-    range_dump_rows,
-)
+from pypi_assets.catalog.dumps import open_range_dump, range_dump_rows
 from pypi_assets.catalog.ledger import RangeState, ledger
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import ask_next_ranges, crawl_range, open_ranges
 from pypi_assets.crawl.retry import retry
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.reader import iter_dump
 from pypi_assets.dumps.rows import as_dumped
 from pypi_assets_tests.crawl.test_exactness import changes, do
 from pypi_assets_tests.served_index import JSON, ServedIndex, live, served_index
@@ -50,10 +46,8 @@ class Following:
         return self.index.crawler(self.catalog, retry_deadline_s=0.0)
 
     def full_dump(self) -> Rows:
-        dump = open_full_dump(self.catalog, 1)
-        rows = {str(row["filename"]): row for row in map(as_dumped, full_dump_rows(self.catalog, dump, 0))}
-        mark_committed(self.catalog, dump)
-        return rows
+        directory = full_dump(self.catalog, self.index.storage, 1).directory
+        return {str(row["filename"]): row for row in iter_dump(self.index.storage, directory)}
 
     def undumped(self) -> list[SerialRange]:
         with self.catalog.read() as connection:
