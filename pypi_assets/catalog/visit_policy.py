@@ -31,7 +31,7 @@ class VisitWeights:
     """How much sooner a project is visited, in nice values: if no visit of it has succeeded yet; if it has changed, and
     each time that its lag doubles; and how much later for each failure in a row, up to `most_failures`."""
 
-    unknown: int = 10_000
+    unknown: int = 12_000
     changed: int = 5_000
     lag: int = 100
     failure: int = 200

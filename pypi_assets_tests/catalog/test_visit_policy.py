@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.visit_policy import WEIGHTS, Prospect, due_at, nice_of, revisits_for
@@ -21,6 +21,7 @@ def test_every_nice_value_fits_into_its_column(prospect: Prospect):
 
 
 @given(lags, lags, failures)
+@example(0, 2**63 - 1, 0)
 def test_unknown_comes_before_changed_and_changed_before_the_rest(lag: int, other_lag: int, failed: int):
     unknown = Prospect(is_known=False, lag=lag, failures=failed)
     changed = Prospect(is_known=True, lag=other_lag, failures=failed)

@@ -108,7 +108,7 @@ def test_an_upload_is_answered_by_itself_and_a_range_is_backfilled_by_graphql(tm
 
             index.wheel("two", "1.0")
             found = until(lambda: providers(settings, "two_module"), 120, log)
-            assert found == [{"project": "two", "versions": ["1.0"]}]
+            assert found == [{"module": "two_module", "project": "two", "versions": ["1.0"]}]
 
             keys_of = '{assetNodeOrError(assetKey: {path: ["changelog"]}) {... on AssetNode {partitionKeys}}}'
             answer = ask(url, keys_of)
