@@ -23,6 +23,7 @@ OwnAnswer = Callable[[AsOf], Response]
 
 _ABORTING = struct.pack("ii", 1, 0)
 _PIECES_PER_S = 10
+_GZIP_TRAILER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +131,12 @@ def changed(
 
 
 def compressed(answer: Answer, *, broken: bool) -> Answer:
-    """The body in gzip; a broken one ends too early, and not where gzip says so."""
+    """The body in gzip; a broken one has another checksum than its content."""
     if not answer.body:
         return answer
     body = gzip.compress(answer.body, mtime=0)
     if broken:
-        middle = len(body) // 2
-        body = body[:middle] + bytes(byte ^ 0xFF for byte in body[middle:-1])
+        body = body[:-_GZIP_TRAILER_BYTES] + bytes(byte ^ 0xFF for byte in body[-_GZIP_TRAILER_BYTES:])
     return answer.with_header("content-encoding", "gzip").with_body(body)
 
 
