@@ -41,8 +41,13 @@ _TOGETHER = 8
 
 def in_bundles(crawler: Crawler, reads: Sequence[PendingRead]) -> list[list[PendingRead]]:
     """`reads` as threads are to do them: some small files together, within a connection's share, all others alone."""
-    small = [read for read in reads if _is_small(crawler, read)]
-    alone = [[read] for read in reads if not _is_small(crawler, read)]
+    small: list[PendingRead] = []
+    alone: list[list[PendingRead]] = []
+    for read in reads:
+        if _is_small(crawler, read):
+            small.append(read)
+        else:
+            alone.append([read])
     most = max(1, min(_TOGETHER, -(-len(small) // crawler.connections)))
     return alone + [small[start : start + most] for start in range(0, len(small), most)]
 

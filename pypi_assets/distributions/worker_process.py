@@ -345,14 +345,15 @@ def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Non
 
 
 def _serve_each(
+    channel: Channel[ToReader],
     items: Sequence[Item],
     work: Callable[[Item], Result],
-    send: Callable[[list[Result | Failed]], None],
+    answer: Callable[[list[Result | Failed]], Message],
     *,
     together_s: float,
     processor_seconds: float,
 ) -> None:
-    """Sends what comes of each of `items`, of some at a time, which may take `processor_seconds` more together."""
+    """Sends the answer of what comes of each of `items`, of some at a time: these may take `processor_seconds` more."""
     results: list[Result | Failed] = []
     for number, item in enumerate(items, 1):
         if not results:
@@ -362,7 +363,7 @@ def _serve_each(
         results.append(result)
         is_last = isinstance(result, Failed) and result.is_last
         if is_last or number == len(items) or time.monotonic() - sent_at >= together_s:
-            send(results)
+            channel.send(answer(results))
             results = []
         if is_last:
             raise SystemExit
@@ -416,27 +417,17 @@ def _serve(channel: Channel[ToReader]) -> None:
     _limit_resources(setup)
     channel.send(Ready())
 
+    limits, processor_seconds = setup.limits, setup.processor_seconds
+    serve_each = partial(_serve_each, channel, processor_seconds=processor_seconds)
     while True:
         match channel.receive():
             case ReadJob() as job:
-                _limit_processor_time(setup.processor_seconds)
-                _serve_read(channel, job, setup.limits)
+                _limit_processor_time(processor_seconds)
+                _serve_read(channel, job, limits)
             case ReadAllJob(files=files, together_s=together_s):
-                _serve_each(
-                    files,
-                    partial(_read_whole, setup.limits),
-                    lambda results: channel.send(AllRead(results)),
-                    together_s=together_s,
-                    processor_seconds=setup.processor_seconds,
-                )
+                serve_each(files, partial(_read_whole, limits), AllRead, together_s=together_s)
             case JudgeJob(extracts=extracts, together_s=together_s):
-                _serve_each(
-                    extracts,
-                    _judge,
-                    lambda results: channel.send(Judged(results)),
-                    together_s=together_s,
-                    processor_seconds=setup.processor_seconds,
-                )
+                serve_each(extracts, _judge, Judged, together_s=together_s)
             case message:
                 raise TypeError(f"{message!r:.100} instead of a job")
 

@@ -1,6 +1,8 @@
 """The manifest of a dump: written last, it makes the dump exist, and says what its files must be."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import orjson
 
@@ -13,16 +15,10 @@ from pypi_assets.storage.store import NotFoundError, Storage
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What one committed dump consists of. `inputs` are the directories that a compaction joined."""
+class ManifestOfFiles:
+    """What all manifests of shard files share."""
 
-    kind: DumpKind
-    serials: SerialRange
-    directory: str
-    sequence: int
-    shards: int
-    inputs: tuple[str, ...]
+    __slots__ = ()
     files: tuple[DumpFile, ...]
 
     @property
@@ -33,6 +29,38 @@ class Manifest:
     def size(self) -> int:
         """In bytes, compressed, of all files."""
         return sum(file.size for file in self.files)
+
+    def encode_with_files(self, fields: Mapping[str, object]) -> bytes:
+        """The JSON of `fields`, and of the files after them."""
+        of_files = {
+            "rows": self.rows,
+            "bytes": self.size,
+            "files": [
+                {"shard": file.shard, "name": file.name, "rows": file.rows, "bytes": file.size, "sha256": file.sha256}
+                for file in self.files
+            ],
+        }
+        return orjson.dumps({**fields, **of_files}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_files(fields: Mapping[str, Any]) -> tuple[DumpFile, ...]:
+    """The files that the JSON of a manifest names."""
+    return tuple(
+        DumpFile(file["shard"], file["name"], file["rows"], file["bytes"], file["sha256"]) for file in fields["files"]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest(ManifestOfFiles):
+    """What one committed dump consists of. `inputs` are the directories that a compaction joined."""
+
+    kind: DumpKind
+    serials: SerialRange
+    directory: str
+    sequence: int
+    shards: int
+    inputs: tuple[str, ...]
+    files: tuple[DumpFile, ...]
 
     def encode(self) -> bytes:
         """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
@@ -46,14 +74,8 @@ class Manifest:
             "inputs": self.inputs,
             "columns_version": COLUMNS_VERSION,
             "columns": {name: asdict(column) for name, column in COLUMNS.items()},
-            "rows": self.rows,
-            "bytes": self.size,
-            "files": [
-                {"shard": file.shard, "name": file.name, "rows": file.rows, "bytes": file.size, "sha256": file.sha256}
-                for file in self.files
-            ],
         }
-        return orjson.dumps(fields, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        return self.encode_with_files(fields)
 
 
 def write_manifest(storage: Storage, manifest: Manifest) -> None:
@@ -78,8 +100,15 @@ def read_manifest(storage: Storage, directory: str) -> Manifest:
 
 def committed_directories(storage: Storage) -> list[str]:
     """The directories of all dumps that have a manifest, found by listing the storage."""
-    found = (stored.path.removeprefix(f"{DUMPS}/").split("/") for stored in storage.list(DUMPS))
-    return sorted(parts[0] for parts in found if parts[1:] == [MANIFEST_NAME])
+    return sorted(directories_with_manifest(storage, DUMPS))
+
+
+def directories_with_manifest(storage: Storage, path: str) -> Iterator[str]:
+    """The directories of the folder `path` that have a manifest, in no promised order."""
+    for stored in storage.list(path):
+        directory, _, rest = stored.path.removeprefix(f"{path}/").partition("/")
+        if rest == MANIFEST_NAME:
+            yield directory
 
 
 def _decode(content: bytes) -> Manifest:
@@ -93,8 +122,5 @@ def _decode(content: bytes) -> Manifest:
         sequence=int(fields["sequence"]),
         shards=int(fields["shards"]),
         inputs=tuple(fields["inputs"]),
-        files=tuple(
-            DumpFile(file["shard"], file["name"], file["rows"], file["bytes"], file["sha256"])
-            for file in fields["files"]
-        ),
+        files=decode_files(fields),
     )

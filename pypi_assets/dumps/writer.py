@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from typing import BinaryIO
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import (
@@ -59,15 +60,21 @@ def write_file(
 ) -> DumpFile:
     """Writes `rows` as one shard of an open dump, under a new name, and records it."""
     name = hand_out_file_name(catalog, dump, shard)
-    with tempfile.TemporaryFile() as local:  # it has no name, so that a kill leaves nothing behind
-        count = write_rows(local, rows, progress)
-        size = local.tell()
-        local.seek(0)
-        file = DumpFile(shard, name, count, size, hashlib.file_digest(local, "sha256").hexdigest())
-        local.seek(0)
-        storage.put(file_path(dump.directory, name), local)
+    file = put_file(storage, file_path(dump.directory, name), shard, lambda target: write_rows(target, rows, progress))
     record_file(catalog, dump, file)
     return file
+
+
+def put_file(storage: Storage, path: str, shard: int, write: Callable[[BinaryIO], int]) -> DumpFile:
+    """Puts under `path` what `write` writes, which returns the number of rows."""
+    with tempfile.TemporaryFile() as local:  # it has no name, so that a kill leaves nothing behind
+        rows = write(local)
+        size = local.tell()
+        local.seek(0)
+        sha256 = hashlib.file_digest(local, "sha256").hexdigest()
+        local.seek(0)
+        storage.put(path, local)
+    return DumpFile(shard, path.rpartition("/")[2], rows, size, sha256)
 
 
 def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:

@@ -14,7 +14,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import Dump, DumpKind, committed_dumps
 from pypi_assets.catalog.leases import Lease, lease, renewing
 from pypi_assets.catalog.leveldbs import Build, ask_version, begin_build, mark_published
-from pypi_assets.dumps.cover import Cover, cover_of
+from pypi_assets.dumps.cover import Cover, cover_of, inputs_of
 from pypi_assets.dumps.layout import file_path
 from pypi_assets.dumps.manifest import Manifest, read_manifest
 from pypi_assets.dumps.reader import iter_rows
@@ -113,8 +113,7 @@ def build_version(
     """
     dataset = require_dataset(dataset_name)
     with lease(catalog, f"publish {dataset.name}", LEASE_TTL_S) as held:
-        committed = {dump.directory: dump for dump in committed_dumps(catalog)}
-        cover = cover_of(committed.values())
+        cover = cover_of(committed_dumps(catalog))
         if not cover.dumps:
             raise NoCoverError("there is no full dump to build from: run `pypi-assets dump full` first")
         published = published_versions(storage, dataset.name)
@@ -128,9 +127,9 @@ def build_version(
             standing = newest.manifest
             if version is not None and version < standing.version:
                 return _result(standing, None, f"version {standing.version} has overtaken version {version}")
-            if standing.held == _held(cover.dumps, committed):
+            if standing.held == inputs_of(cover.dumps):
                 return _result(standing, None, f"nothing is new since version {standing.version}")
-        plan = _plan(newest, problems, cover, committed)
+        plan = _plan(newest, problems, cover)
         if from_scratch:
             plan = plan.anew("it was asked for")
         number = ask_version(catalog, cover.serial) if version is None else version
@@ -172,31 +171,19 @@ def _newest_whole(
     return None, problems
 
 
-def _plan(newest: PublishedVersion | None, problems: list[str], cover: Cover, committed: Mapping[str, Dump]) -> _Plan:
-    plan = _Plan(cover, _held(cover.dumps, committed), newest, None, ())
+def _plan(newest: PublishedVersion | None, problems: list[str], cover: Cover) -> _Plan:
+    plan = _Plan(cover, inputs_of(cover.dumps), newest, None, ())
     if newest is None:
         return plan.anew("; ".join(problems) or "there is no version yet")
     rest = newest.manifest.held
     for position, dump in enumerate(cover.dumps):
         if not rest:
             return replace(plan, dumps=cover.dumps[position:])
-        leaves = _held([dump], committed)
+        leaves = inputs_of([dump])
         if rest[: len(leaves)] != leaves:
             break
         rest = rest[len(leaves) :]
     return plan.anew(f"the cover does not begin with what {newest.name} holds") if rest else plan
-
-
-def _held(dumps: Sequence[Dump], committed: Mapping[str, Dump]) -> tuple[str, ...]:
-    """The directories of `dumps`, with the inputs of compactions in their place."""
-    held: list[str] = []
-    for dump in dumps:
-        if dump.kind != DumpKind.COMPACTED:
-            held.append(dump.directory)
-            continue
-        for directory in dump.inputs:
-            held += _held([committed[directory]], committed) if directory in committed else [directory]
-    return tuple(held)
 
 
 def _copy_base(storage: Storage, plan: _Plan, path: Path, held: Lease) -> _Plan:

@@ -4,12 +4,10 @@ An export that is stopped leaves files that no manifest names, and the next one 
 at a time exports.
 """
 
-import hashlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import DumpFile
@@ -19,6 +17,7 @@ from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.manifest import Manifest, read_manifest
 from pypi_assets.dumps.reader import iter_dump, iter_rows
 from pypi_assets.dumps.rows import Row
+from pypi_assets.dumps.writer import put_file
 from pypi_assets.parquet.layout import FILE_NAME, export_path, file_path, manifest_path
 from pypi_assets.parquet.live_rows import later_rows
 from pypi_assets.parquet.manifest import Export, ParquetError, newest_export
@@ -27,7 +26,10 @@ from pypi_assets.storage.store import Storage
 LEASE_TTL_S = 600.0
 
 Progress = Callable[[int], None]
-_WriteRows = Callable[[BinaryIO, Iterable[Row], Progress], int]
+
+
+class _WriteRows(Protocol):
+    def __call__(self, target: BinaryIO, rows: Iterable[Row], progress: Progress) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +84,10 @@ def _write_files(
             told(0)
         for source in full.files:
             rows = later.applied_to(source.shard, iter_rows(storage, full.directory, source))
-            name = FILE_NAME.format(shard=source.shard)
-            with tempfile.TemporaryFile() as local:  # it has no name, so that a kill leaves nothing behind
-                count = write_rows(local, rows, partial(_tell_all, told, written))
-                size = local.tell()
-                local.seek(0)
-                file = DumpFile(source.shard, name, count, size, hashlib.file_digest(local, "sha256").hexdigest())
-                local.seek(0)
-                storage.put(file_path(directory, name), local)
-            written += count
+            path = file_path(directory, FILE_NAME.format(shard=source.shard))
+            write = partial(write_rows, rows=rows, progress=partial(_tell_all, told, written))
+            file = put_file(storage, path, source.shard, write)
+            written += file.rows
             yield file
             told(written)
 

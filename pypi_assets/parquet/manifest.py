@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import orjson
 
 from pypi_assets.catalog.dumps import DumpFile
-from pypi_assets.dumps.layout import MANIFEST_NAME
+from pypi_assets.dumps.manifest import ManifestOfFiles, decode_files, directories_with_manifest
 from pypi_assets.dumps.rows import COLUMNS_VERSION
 from pypi_assets.parquet.columns import PARQUET_COLUMNS
 from pypi_assets.parquet.layout import EXPORTS, export_path, file_path, manifest_path
@@ -22,7 +22,7 @@ class ParquetError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class Export(ManifestOfFiles):
     """What one committed export consists of: all that is live at `serial`, as the dumps of `cover` tell it.
 
     Its files go by the shards of the full dump.
@@ -33,15 +33,6 @@ class Export:
     cover: tuple[str, ...]
     files: tuple[DumpFile, ...]
 
-    @property
-    def rows(self) -> int:
-        return sum(file.rows for file in self.files)
-
-    @property
-    def size(self) -> int:
-        """In bytes, compressed, of all files."""
-        return sum(file.size for file in self.files)
-
     def encode(self) -> bytes:
         """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
         fields = {
@@ -51,14 +42,8 @@ class Export:
             "cover": self.cover,
             "columns_version": COLUMNS_VERSION,
             "columns": {name: asdict(column) for name, column in PARQUET_COLUMNS.items()},
-            "rows": self.rows,
-            "bytes": self.size,
-            "files": [
-                {"shard": file.shard, "name": file.name, "rows": file.rows, "bytes": file.size, "sha256": file.sha256}
-                for file in self.files
-            ],
         }
-        return orjson.dumps(fields, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        return self.encode_with_files(fields)
 
 
 def read_export(storage: Storage, directory: str) -> Export:
@@ -79,8 +64,7 @@ def read_export(storage: Storage, directory: str) -> Export:
 
 def committed_exports(storage: Storage) -> list[str]:
     """The directories of all exports that have a manifest, the newest last."""
-    found = (stored.path.removeprefix(f"{EXPORTS}/").split("/") for stored in storage.list(EXPORTS))
-    return in_order(parts[0] for parts in found if parts[1:] == [MANIFEST_NAME])
+    return in_order(directories_with_manifest(storage, EXPORTS))
 
 
 def in_order(directories: Iterable[str]) -> list[str]:
@@ -110,8 +94,5 @@ def _decode(content: bytes) -> Export:
         serial=int(fields["serial"]),
         directory=str(fields["directory"]),
         cover=tuple(fields["cover"]),
-        files=tuple(
-            DumpFile(file["shard"], file["name"], file["rows"], file["bytes"], file["sha256"])
-            for file in fields["files"]
-        ),
+        files=decode_files(fields),
     )
