@@ -1,13 +1,17 @@
 """Rows of dumps, and dumps of them, as tests make them."""
 
-import hashlib
-import io
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import itemgetter
 
-from pypi_assets.catalog.dumps import DumpFile, DumpKind
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.dumps import DumpKind
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.dumps.layout import file_path, shard_of
 from pypi_assets.dumps.manifest import Manifest, write_manifest
 from pypi_assets.dumps.rows import COLUMNS, Row, write_rows
+from pypi_assets.dumps.writer import put_file
 from pypi_assets.storage.store import Storage
 
 
@@ -45,22 +49,40 @@ def in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (str(row["normalized"]), str(row["version"]), str(row["filename"])))
 
 
+@st.composite
+def histories(
+    draw: st.DrawFn,
+    files: Sequence[tuple[str, str, str]],
+    row_of: Callable[[tuple[str, str, str], int], st.SearchStrategy[Row]],
+    most: int,
+) -> tuple[list[list[Row]], list[Row]]:
+    """A full dump and ranges after it, of up to `most` rows each, and the rows that are live at their end.
+
+    They are of `files`: (normalized name, version, filename). `row_of` draws the row of one at a serial.
+    """
+    live: dict[str, Row] = {}
+    dumps: list[list[Row]] = []
+    for serial in range(draw(st.integers(1, 5))):
+        dump = []
+        for file in draw(st.lists(st.sampled_from(files), unique_by=itemgetter(2), max_size=most)):
+            row = draw(row_of(file, serial))
+            if serial == 0 or draw(st.booleans()):
+                live[file[2]] = row
+                dump.append(row)
+            else:  # also of what was not live before
+                live.pop(file[2], None)
+                dump.append(tombstone_of(row))
+        dumps.append(dump)
+    return dumps, list(live.values())
+
+
 def write_dump(storage: Storage, serials: SerialRange, rows: list[Row], *, shards: int = 1) -> Manifest:
     """Commits a dump of `rows`, a full one where the range begins at 0. `restore_index` enters it into a catalog."""
     files = []
     for shard in range(shards):
-        buffer = io.BytesIO()
-        count = write_rows(buffer, in_order([row for row in rows if shard_of(str(row["normalized"]), shards) == shard]))
-        content = buffer.getvalue()
-        file = DumpFile(
-            shard,
-            f"python_distribution_data{shard:04}.json.gz",
-            count,
-            len(content),
-            hashlib.sha256(content).hexdigest(),
-        )
-        storage.put(file_path(serials.key, file.name), content)
-        files.append(file)
+        found = in_order([row for row in rows if shard_of(str(row["normalized"]), shards) == shard])
+        path = file_path(serials.key, f"python_distribution_data{shard:04}.json.gz")
+        files.append(put_file(storage, path, shard, partial(write_rows, rows=found)))
     kind = DumpKind.INCREMENTAL if serials.start else DumpKind.FULL
     manifest = Manifest(kind, serials, serials.key, serials.end, shards, (), tuple(files))
     write_manifest(storage, manifest)

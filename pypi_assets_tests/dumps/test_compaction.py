@@ -37,6 +37,7 @@ from pypi_assets.dumps.reader import iter_dump
 from pypi_assets.dumps.rows import DumpDamagedError, Row
 from pypi_assets.dumps.writer import commit, missing_ranges, settle, write_file, write_range, write_shard
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -58,17 +59,9 @@ def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
     return storage
 
 
-def add_range(small: SmallCatalog, storage: Storage, start: int) -> str:
-    """One more dump: a new file, and one that came and went."""
-    small.add(start + 1, "new", f"{start}", f"new-{start}.tar.gz")
-    small.add(start + 2, "new", f"{start}", f"new-{start}.zip")
-    small.remove(start + 3, f"new-{start}.zip")
-    return write_range(small.catalog, storage, small.complete(start + 10)).directory
-
-
 def add_ranges(small: SmallCatalog, storage: Storage, *starts: int) -> list[Dump]:
     for start in starts:
-        add_range(small, storage, start)
+        add_range(small, storage, start, serials=10)
     return list(cover(small.catalog).dumps[1:])
 
 
@@ -111,7 +104,7 @@ def test_a_range_that_a_compaction_holds_is_not_written_again(small: SmallCatalo
 
 
 def test_a_file_that_is_told_under_another_release_later_is_one_file(small: SmallCatalog, storage: Storage) -> None:
-    add_range(small, storage, 100)
+    add_range(small, storage, 100, serials=10)
     small.yank(112, "new-100.tar.gz")
     with small.catalog.write() as connection:
         project = connection.scalar(select(projects.c.id).where(projects.c.normalized == "new"))

@@ -26,7 +26,7 @@ from pypi_assets.leveldbs.records import (
     read_meta,
     write_meta,
 )
-from pypi_assets_tests.dump_rows import dump_row, in_order, tombstone_of
+from pypi_assets_tests.dump_rows import dump_row, histories, in_order, tombstone_of
 
 Records = dict[bytes, bytes]
 
@@ -167,7 +167,7 @@ def test_a_project_leads_to_those_that_require_it(tmp_path: Path) -> None:
 
 
 _PROJECTS, _VERSIONS = ["a", "ab", "b"], ["1.0", "1.0.0", "2"]
-_FILES = [
+FILES = [
     (project, version, f"{project}-{version}{suffix}")
     for project in _PROJECTS
     for version in _VERSIONS
@@ -195,28 +195,9 @@ def rows_of(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
     )
 
 
-@st.composite
-def histories(draw: st.DrawFn) -> tuple[list[list[Row]], list[Row]]:
-    """A full dump and ranges after it, and the rows that are live at their end."""
-    live: dict[str, Row] = {}
-    dumps: list[list[Row]] = []
-    for serial in range(draw(st.integers(1, 5))):
-        dump = []
-        for file in draw(st.lists(st.sampled_from(_FILES), unique=True, max_size=8)):
-            row = draw(rows_of(file, serial))
-            if serial == 0 or draw(st.booleans()):
-                live[file[2]] = row
-                dump.append(row)
-            else:  # also of what was not live before
-                live.pop(file[2], None)
-                dump.append(tombstone_of(row))
-        dumps.append(dump)
-    return dumps, list(live.values())
-
-
 @pytest.mark.parametrize("dataset", DATASETS)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(history=histories(), cut=st.integers(0, 5))
+@given(history=histories(FILES, rows_of, most=8), cut=st.integers(0, 5))
 def test_incremental_equals_rebuilt(
     tmp_path_factory: pytest.TempPathFactory, dataset: str, history: tuple[list[list[Row]], list[Row]], cut: int
 ) -> None:

@@ -28,8 +28,8 @@ from pypi_assets.leveldbs.row_decoder import RowDecoder
 from pypi_assets.leveldbs.runs import RunWriter, cut, memory_of, merged
 from pypi_assets.leveldbs.verify import verify
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets_tests.dump_rows import dump_row, in_order
-from pypi_assets_tests.leveldbs.test_builder import Records, build, histories
+from pypi_assets_tests.dump_rows import dump_row, histories, in_order
+from pypi_assets_tests.leveldbs.test_builder import FILES, Records, build, rows_of
 from pypi_assets_tests.small_catalog import small_catalog
 
 RUN_BYTES = 1024
@@ -59,7 +59,7 @@ def load(folder: Path, dataset: Dataset, shards: Sequence[list[Row]], ranges: in
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(history=histories(), ranges=st.integers(1, 20), shards=st.integers(1, 3))
+@given(history=histories(FILES, rows_of, most=8), ranges=st.integers(1, 20), shards=st.integers(1, 3))
 def test_loading_equals_applying(
     tmp_path_factory: pytest.TempPathFactory,
     dataset: Dataset,
@@ -75,7 +75,7 @@ def test_loading_equals_applying(
     assert load(folder / "loaded", dataset, of_shard, ranges) == build(folder / "applied", dataset.name, [live])
 
 
-@given(history=histories())
+@given(history=histories(FILES, rows_of, most=8))
 def test_rows_are_decoded_as_they_were_dumped_where_a_dataset_looks(
     history: tuple[list[list[Row]], list[Row]],
 ) -> None:

@@ -12,7 +12,6 @@ from pypi_assets.catalog.leveldbs import UnknownVersionError, ask_version
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.layout import file_path
 from pypi_assets.dumps.rows import DumpDamagedError
-from pypi_assets.dumps.writer import write_range
 from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import InputList, published_versions, read_input_list, write_input_list
 from pypi_assets.leveldbs.layout import input_list_path, leveldb_path
@@ -22,16 +21,13 @@ from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.verify import verify
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.compaction import compact
-from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+from pypi_assets_tests.demo_catalog import add_range, demo_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    small = small_catalog(tmp_path)
-    small.add(1, "Demo.Pkg", "1.0", "demo_pkg-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("other>=1",))
-    small.add(2, "Demo.Pkg", "1.0", "demo_pkg-1.0-py3-none-any.whl")
-    small.add(3, "other", "2", "other-2.tar.gz", modules=None, requires_dist=None)
-    small.complete(100)
+    small = demo_catalog(tmp_path)
     yield small
     small.catalog.close()
 
@@ -42,14 +38,6 @@ def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
     storage = open_storage((tmp_path / "storage").as_uri())
     full_dump(small.catalog, storage, 1)
     return storage
-
-
-def add_range(small: SmallCatalog, storage: Storage, start: int) -> str:
-    """One more dump: a new file, and the removal of the one that came before."""
-    small.add(start + 1, "new", f"{start}", f"new-{start}.tar.gz")
-    small.add(start + 2, "new", f"{start}", f"new-{start}.zip")
-    small.remove(start + 3, f"new-{start}.zip")
-    return write_range(small.catalog, storage, small.complete(start + 50)).directory
 
 
 def build(small: SmallCatalog, storage: Storage, dataset: str = "modules", **options: object) -> BuildResult:

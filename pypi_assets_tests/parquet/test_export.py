@@ -3,9 +3,6 @@
 import hashlib
 import io
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -39,18 +36,16 @@ from pypi_assets.parquet.manifest import (
 )
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.compaction import compact
-from pypi_assets_tests.dump_rows import dump_row, in_order, tombstone_of, write_dump
+from pypi_assets_tests.demo_catalog import add_range, demo_catalog
+from pypi_assets_tests.dump_rows import dump_row, histories, in_order, write_dump
+from pypi_assets_tests.killed_puts import run_and_kill
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    small = small_catalog(tmp_path)
-    small.add(1, "Demo.Pkg", "1.0", "demo_pkg-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("other>=1",))
-    small.add(2, "Demo.Pkg", "1.0", "demo_pkg-1.0-py3-none-any.whl")
-    small.add(3, "other", "2", "other-2.tar.gz", modules=None, requires_dist=None)
-    small.complete(100)
+    small = demo_catalog(tmp_path)
     yield small
     small.catalog.close()
 
@@ -61,14 +56,6 @@ def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
     storage = open_storage((tmp_path / "storage").as_uri())
     full_dump(small.catalog, storage, 16)
     return storage
-
-
-def add_range(small: SmallCatalog, storage: Storage, start: int) -> str:
-    """One more dump: a new file, and the removal of the one that came before."""
-    small.add(start + 1, "new", f"{start}", f"new-{start}.tar.gz")
-    small.add(start + 2, "new", f"{start}", f"new-{start}.zip")
-    small.remove(start + 3, f"new-{start}.zip")
-    return write_range(small.catalog, storage, small.complete(start + 50)).directory
 
 
 def rows_of(storage: Storage, export: Export) -> list[Row]:
@@ -158,33 +145,19 @@ _FILES = [
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[list[list[Row]], list[Row]]:
-    """A full dump and ranges after it, and the rows that are live at their end. A file can change its version."""
-    live: dict[str, Row] = {}
-    dumps: list[list[Row]] = []
-    for serial in range(draw(st.integers(1, 5))):
-        dump = []
-        for file in draw(st.lists(st.sampled_from(_FILES), unique_by=lambda file: file[2], max_size=4)):
-            row = dump_row(
-                *file,
-                modules=draw(st.none() | st.lists(st.sampled_from(["m", "m.n", "é\0"]), max_size=2)),
-                uploaded_at=draw(st.sampled_from([None, "2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05+02:00"])),
-                size=draw(st.none() | st.integers(0, 2**40)),
-                yanked_reason=draw(st.none() | st.text(st.characters(exclude_categories=["Cs"]))),
-                live_since=serial,
-            )
-            if serial == 0 or draw(st.booleans()):
-                live[file[2]] = row
-                dump.append(row)
-            else:  # also of what was not live before
-                live.pop(file[2], None)
-                dump.append(tombstone_of(row))
-        dumps.append(dump)
-    return dumps, list(live.values())
+def drawn_rows(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
+    return dump_row(
+        *file,
+        modules=draw(st.none() | st.lists(st.sampled_from(["m", "m.n", "é\0"]), max_size=2)),
+        uploaded_at=draw(st.sampled_from([None, "2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05+02:00"])),
+        size=draw(st.none() | st.integers(0, 2**40)),
+        yanked_reason=draw(st.none() | st.text(st.characters(exclude_categories=["Cs"]))),
+        live_since=serial,
+    )
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(history=histories(), shards=st.sampled_from([1, 16]), group=st.integers(1, 3))
+@given(history=histories(_FILES, drawn_rows, most=4), shards=st.sampled_from([1, 16]), group=st.integers(1, 3))
 def test_the_rows_are_those_of_the_dumps_after_their_tombstones(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]], shards: int, group: int
 ) -> None:
@@ -320,27 +293,10 @@ def test_exports_lie_in_s3_too(small: SmallCatalog) -> None:
         assert len(rows_of(storage, export)) == 4
 
 
-_STEPS = """
-import sys
-from pypi_assets.catalog.database import open_catalog
+_PROGRAM = """
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.storage import store
 
-steps, last = 0, int(sys.argv[3])
-put = store.Storage.put
-
-def counted_put(self, path, content):  # the moments between which a kill can make a difference
-    global steps
-    for moment in ("before", "after"):
-        steps += 1
-        if steps == last:
-            print(moment, path.rsplit("/")[-1], flush=True)
-            sys.stdin.read()
-        if moment == "before":
-            put(self, path, content)
-
-store.Storage.put = counted_put
-export_parquet(open_catalog(sys.argv[1]), store.open_storage(sys.argv[2]))
+export_parquet(catalog, storage)
 """
 
 
@@ -356,11 +312,8 @@ export_parquet(open_catalog(sys.argv[1]), store.open_storage(sys.argv[2]))
 def test_a_kill_at_any_step_leaves_a_whole_export_or_none(
     small: SmallCatalog, storage: Storage, step: int, reached: str, committed: bool
 ) -> None:
-    command = [sys.executable, "-c", _STEPS, str(small.catalog.engine.url), storage.url, str(step)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().strip() == reached
-        os.kill(process.pid, signal.SIGKILL)
+    moment, _, path = run_and_kill(_PROGRAM, small.catalog, storage, step).partition(" ")
+    assert f"{moment} {path.rpartition('/')[2]}" == reached
     assert committed_exports(storage) == (["0-100"] if committed else [])
     with small.catalog.write() as connection:
         connection.execute(leases.delete())  # that of the killed process, which would end by itself in time

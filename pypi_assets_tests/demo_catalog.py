@@ -1,0 +1,25 @@
+"""A catalog of three files, complete up to serial 100, and ranges after it with their dumps."""
+
+from pathlib import Path
+
+from pypi_assets.dumps.writer import write_range
+from pypi_assets.storage.store import Storage
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+
+def demo_catalog(folder: Path) -> SmallCatalog:
+    """Two projects: of one a wheel and an sdist, of the other an sdist of which nothing is known."""
+    small = small_catalog(folder)
+    small.add(1, "Demo.Pkg", "1.0", "demo_pkg-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("other>=1",))
+    small.add(2, "Demo.Pkg", "1.0", "demo_pkg-1.0-py3-none-any.whl")
+    small.add(3, "other", "2", "other-2.tar.gz", modules=None, requires_dist=None)
+    small.complete(100)
+    return small
+
+
+def add_range(small: SmallCatalog, storage: Storage, start: int, *, serials: int = 50) -> str:
+    """One more dump, of so many `serials` after `start`: of a new file, and one that came and went. Its directory."""
+    small.add(start + 1, "new", f"{start}", f"new-{start}.tar.gz")
+    small.add(start + 2, "new", f"{start}", f"new-{start}.zip")
+    small.remove(start + 3, f"new-{start}.zip")
+    return write_range(small.catalog, storage, small.complete(start + serials)).directory

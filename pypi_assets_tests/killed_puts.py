@@ -1,0 +1,44 @@
+"""Programs that are killed with SIGKILL before or after one of the puts that they make."""
+
+import os
+import signal
+import subprocess
+import sys
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.storage.store import Storage
+
+_COUNTED = """
+import sys
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.storage import store
+
+steps, last = 0, int(sys.argv[3])
+put = store.Storage.put
+
+def counted_put(self, path, content):  # the moments between which a kill can make a difference
+    global steps
+    for moment in ("before", "after"):
+        steps += 1
+        if steps == last:
+            print(moment, path, flush=True)
+            sys.stdin.read()
+        if moment == "before":
+            put(self, path, content)
+
+store.Storage.put = counted_put
+catalog, storage = open_catalog(sys.argv[1]), store.open_storage(sys.argv[2])
+"""
+
+
+def run_and_kill(program: str, catalog: Catalog, storage: Storage, step: int) -> str:
+    """Runs `program`, which finds `catalog` and `storage`, up to the given step, and kills it there.
+
+    Each put has two steps. Returns which one that was, as `before PATH` or `after PATH`, or the line that it printed.
+    """
+    command = [sys.executable, "-c", _COUNTED + program, str(catalog.engine.url), storage.url, str(step)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        reached = process.stdout.readline().strip()
+        os.kill(process.pid, signal.SIGKILL)
+    return reached
