@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 
 from pypi_assets.assembly import catalog_from, index_from, storage_from
 from pypi_assets.catalog.answers import CatalogStatus, catalog_status
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import Dump, DumpKind, committed_dumps
 from pypi_assets.catalog.ledger import SIMPLE
 from pypi_assets.catalog.reads import Outcome
@@ -30,11 +31,17 @@ class NewestVersion:
 @dataclass(frozen=True, slots=True)
 class Status:
     """How each stage stands. `index_serial` is None, and `index_error` says why, where the index did not answer. While
-    the changelog is off it is that of the list of projects that was looked at last."""
+    the changelog is off it is that of the list of projects that was looked at last.
+
+    `behind_since` is when the first event beyond the complete serial was (unix seconds), None where there is none or
+    nobody tells. `asked_at` is when all this was so.
+    """
 
     catalog: CatalogStatus
     index_serial: int | None
     index_error: str | None
+    behind_since: float | None
+    asked_at: float
     dumps: tuple[Dump, ...]
     cover: Cover
     leveldbs: dict[str, NewestVersion]
@@ -45,6 +52,13 @@ class Status:
         """How many serials the catalog is behind the index."""
         complete = self.catalog.complete_serial
         return None if complete is None or self.index_serial is None else max(self.index_serial - complete, 0)
+
+    @property
+    def lag_s(self) -> float | None:
+        """For how many seconds the catalog has been behind the index; None where it is, and nobody tells since when."""
+        if self.behind_since is not None:
+            return max(self.asked_at - self.behind_since, 0.0)
+        return 0.0 if self.lag == 0 else None
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -95,35 +109,68 @@ def read_status(settings: Settings) -> Status:
     """Asks each stage. An index or a storage that does not answer is told of; raises CatalogError."""
     catalog = catalog_from(settings)
     try:
-        status, dumps = catalog_status(catalog), committed_dumps(catalog)
+        return status_of(catalog, settings)
     finally:
         catalog.close()
+
+
+def status_of(catalog: Catalog, settings: Settings) -> Status:
+    """The same of an open catalog."""
+    status, dumps = catalog_status(catalog), committed_dumps(catalog)
     index_serial, index_error = ask_last_serial(settings, status.index_url)
     if settings.lister == SIMPLE or status.is_changelog_off:
         index_serial, index_error = status.listed_serial, None
     leveldbs, storage_error = _newest_versions(settings)
-    return Status(status, index_serial, index_error, tuple(dumps), cover_of(dumps), leveldbs, storage_error)
+    return Status(
+        catalog=status,
+        index_serial=index_serial,
+        index_error=index_error,
+        behind_since=_behind_since(settings, status, index_serial),
+        asked_at=catalog.clock(),
+        dumps=tuple(dumps),
+        cover=cover_of(dumps),
+        leveldbs=leveldbs,
+        storage_error=storage_error,
+    )
 
 
 def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
     """The index's last serial, or why it is not known. It is asked once, and not for long; not at all where only the
     list of projects is followed."""
-    hasty = settings.model_copy(
+    if settings.lister == SIMPLE:
+        return None, None
+    try:
+        with index_from(_hasty(settings)) as index:
+            if followed not in {None, index.index_url}:
+                return None, f"the catalog follows {followed}, not {index.index_url}: set PYPI_ASSETS_INDEX_URL back"
+            return index.last_serial(), None
+    except (SettingsError, PackageIndexError) as error:
+        return None, f"the index's serial is not known: {error}"
+
+
+def _behind_since(settings: Settings, status: CatalogStatus, index_serial: int | None) -> float | None:
+    """When the first event beyond the complete serial was, as far as it is stored, or the changelog tells."""
+    complete = status.complete_serial
+    if complete is None or index_serial is None or index_serial <= complete:
+        return None
+    if status.next_event_at is not None or settings.lister == SIMPLE or status.is_changelog_off:
+        return status.next_event_at
+    try:
+        with index_from(_hasty(settings)) as index:
+            return next((event.timestamp for event in index.changelog_page(complete)), None)
+    except (SettingsError, PackageIndexError):
+        return None
+
+
+def _hasty(settings: Settings) -> Settings:
+    """With these an index is asked once, and not for long."""
+    return settings.model_copy(
         update={
             "request_attempts": 1,
             "connect_timeout_s": min(settings.connect_timeout_s, _PATIENCE_S),
             "read_timeout_s": min(settings.read_timeout_s, _PATIENCE_S),
         }
     )
-    if settings.lister == SIMPLE:
-        return None, None
-    try:
-        with index_from(hasty) as index:
-            if followed not in {None, index.index_url}:
-                return None, f"the catalog follows {followed}, not {index.index_url}: set PYPI_ASSETS_INDEX_URL back"
-            return index.last_serial(), None
-    except (SettingsError, PackageIndexError) as error:
-        return None, f"the index's serial is not known: {error}"
 
 
 def _newest_versions(settings: Settings) -> tuple[dict[str, NewestVersion], str | None]:
@@ -150,6 +197,7 @@ def status_to_json(
         "complete_serial": catalog.complete_serial,
         "index_serial": status.index_serial,
         "lag": status.lag,
+        "lag_seconds": status.lag_s,
         "index_error": status.index_error,
         "changelog_off": catalog.is_changelog_off,
         "inexact_spans": [span.key for span in catalog.inexact_spans],

@@ -631,6 +631,7 @@ def test_every_command_has_help_with_an_example(path: str, command: click.Comman
 def test_the_commands_are_these() -> None:
     assert {" ".join(path) for path, _ in every_command() if path[0] != "devindex"} == {
         "status",
+        "metrics",
         "crawl full",
         "crawl incremental",
         "dump full",

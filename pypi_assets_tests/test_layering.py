@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "parquet": {"dumps", "storage", "catalog"},
     "devindex": {"index", "distributions"},
     "assembly": {"settings", "index", "distributions", "catalog", "crawl", "storage"},
+    "metrics": {"settings", "assembly", "catalog", "distributions", "status"},
     "status": {"settings", "assembly", "index", "catalog", "dumps", "leveldbs", "lookup", "storage"},
 }
 """What each part may import beside itself. The two skins, `cli` and `defs` (with `definitions`), import all of them."""

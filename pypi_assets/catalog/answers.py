@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, se
 from pypi_assets.catalog.claims import scopes_at_work
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.events import first_event_time
 from pypi_assets.catalog.ledger import RangeState, complete_serial, gaps, inexact_spans, ledger
 from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed_serial
 from pypi_assets.catalog.queue import TaskState, range_scope, scope_progress
@@ -24,8 +25,10 @@ from pypi_assets.catalog.tables import (
     distributions,
     live_intervals,
     projects,
+    read_attempts,
     releases,
     visit_queue,
+    visits,
     yanked_intervals,
 )
 from pypi_assets.catalog.visit_statistics import VisitedProjects, visited_projects
@@ -64,9 +67,13 @@ class OpenCrawl:
 
 @dataclass(frozen=True, slots=True)
 class CatalogStatus:
-    """How things stand. Counts of distributions are of those live now; serials are None before a full crawl."""
+    """How things stand. Counts of distributions are of those live now; serials are None before a full crawl.
+
+    `next_event_at` is when the first event beyond the complete serial was (unix seconds), if one is stored.
+    """
 
     complete_serial: int | None
+    next_event_at: float | None
     exact_from: int | None
     events_through: int | None
     live_distributions: int
@@ -107,8 +114,10 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
         completed = last_completed_crawl(connection)
         entries = ledger(connection) if completed else []
         unfinished = {range_scope(entry.serials) for entry in entries if entry.state != RangeState.COMPLETE}
+        complete = None if completed is None else complete_serial(connection)
         return CatalogStatus(
-            complete_serial=None if completed is None else complete_serial(connection),
+            complete_serial=complete,
+            next_event_at=None if complete is None else first_event_time(connection, complete),
             exact_from=None if completed is None or state is None else state.exact_from,
             events_through=None if state is None else state.events_through,
             live_distributions=sum(outcomes.values()),
@@ -126,6 +135,12 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             inexact_spans=tuple(inexact_spans(connection)),
             listed_serial=None if state is None else last_listed_serial(connection, state.index_url),
         )
+
+
+def work_done(connection: Connection) -> tuple[int, int]:
+    """How many visits of pages and how many attempts to read a distribution there have been: both only grow."""
+    visited, read = (connection.scalar(select(func.max(table.c.id))) for table in (visits, read_attempts))
+    return visited or 0, read or 0
 
 
 def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:

@@ -115,6 +115,12 @@ def last_event(connection: Connection) -> ChangelogEvent | None:
     return None if row is None else ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
 
 
+def first_event_time(connection: Connection, after: int) -> int | None:
+    """When the first stored event with a serial above `after` was, in unix seconds; None where there is none."""
+    query = select(events.c.timestamp).where(events.c.serial > after).order_by(events.c.serial).limit(1)
+    return connection.scalar(query)
+
+
 def events_by_project(connection: Connection, project_ids: Iterable[int]) -> dict[int, list[ChangelogEvent]]:
     """All stored events of each of the projects, in order of serial."""
     found: dict[int, list[ChangelogEvent]] = {project_id: [] for project_id in project_ids}

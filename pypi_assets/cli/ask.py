@@ -1,6 +1,9 @@
 """Commands that ask: how things stand, what the catalog tells of projects and of ranges."""
 
+import time
 from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,6 +19,7 @@ from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.index.actions import Action
 from pypi_assets.index.urls import redact
+from pypi_assets.metrics import StatusMetrics
 from pypi_assets.settings import load_settings
 from pypi_assets.status import Status, ask_last_serial, read_status, status_to_json
 from pypi_assets.terminal import (
@@ -31,8 +35,19 @@ from pypi_assets.terminal import (
 )
 
 _SHOWN_COMPLETE_RANGES = 10
+_METRICS_EVERY_S = 60.0
+_GREATEST_PORT = 65_535
 _VISIT_COLUMNS = ("visit", "scope", "attempt", "started_at", "outcome", "page_serial", "files", "snapshot", "text")
 _DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
+
+
+def _address(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    if value is None:
+        return None
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _GREATEST_PORT:
+        raise click.BadParameter(f"{value} is not HOST:PORT, such as 127.0.0.1:9464")
+    return host.strip("[]"), int(port)
 
 
 @command("status")
@@ -82,10 +97,15 @@ def _told_catalog(status: Status) -> str:
         return "no full crawl is complete yet"
     told = f"complete up to serial {status.catalog.complete_serial}, exact from {status.catalog.exact_from}"
     if status.lag is not None:
-        told += f", {status.lag} serials behind the index"
+        told += f", {status.lag} serials{_told_age(status.lag_s)} behind the index"
     if status.catalog.open_ranges:
         told += f"; open ranges: {status.catalog.open_ranges}, running: {status.catalog.running_ranges}"
     return told
+
+
+def _told_age(seconds: float | None) -> str:
+    """Since when, where that is a minute or more."""
+    return "" if seconds is None or seconds < 60 else f" ({timedelta(seconds=round(seconds))})"
 
 
 def _told_distributions(status: Status) -> str:
@@ -205,4 +225,27 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
         say("there are no ranges: run `pypi-assets crawl full` first")
 
 
-COMMANDS = (status_command, files_command, history_command, visits_command, ranges_command)
+@command("metrics", "--listen 127.0.0.1:9464")
+@click.option("--file", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write them whole to this file.")
+@click.option("--listen", metavar="HOST:PORT", callback=_address, help="Answer at this address, until stopped.")
+@click.option(
+    "--every", type=click.FloatRange(1), metavar="SECONDS", help="Take them so often, until stopped; --listen: 60."
+)
+def metrics_command(path: Path | None, listen: tuple[str, int] | None, every: float | None) -> None:
+    """How things stand as metrics for Prometheus: printed, written to a file, or served."""
+    taken = StatusMetrics(load_settings())
+    taken.take()
+    if listen:
+        say(f"answers at {taken.listen(*listen)}")
+    while True:
+        if path:
+            taken.write(path)
+        elif not listen:
+            click.echo(taken.text(), nl=False)
+        if not (every or listen):
+            return
+        time.sleep(every or _METRICS_EVERY_S)
+        taken.take()
+
+
+COMMANDS = (status_command, metrics_command, files_command, history_command, visits_command, ranges_command)

@@ -1,0 +1,111 @@
+"""How things stand as metrics, in the text format of Prometheus."""
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
+
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server, write_to_textfile
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+from sqlalchemy.exc import SQLAlchemyError
+
+from pypi_assets.assembly import catalog_from
+from pypi_assets.catalog.answers import work_done
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.failures import count_failures
+from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.settings import Settings
+from pypi_assets.status import Status, status_of
+
+
+class StatusMetrics(Collector):
+    """The metrics as they were taken last, however often they are asked for: a large catalog takes seconds to count."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._taken: list[Metric] = []
+        self.registry = CollectorRegistry(auto_describe=False)
+        self.registry.register(self)
+
+    def take(self) -> None:
+        """Asks each stage once. What does not answer is told as `pypi_assets_reachable` 0, and raises nothing."""
+        self._taken = list(_metrics(self._settings))
+
+    def collect(self) -> list[Metric]:
+        return self._taken
+
+    def text(self) -> str:
+        return generate_latest(self.registry).decode()
+
+    def write(self, path: Path) -> None:
+        """Writes them whole to a file, as the textfile collector of Prometheus' node exporter wants it."""
+        write_to_textfile(str(path), self.registry)
+
+    def listen(self, host: str, port: int) -> str:
+        """Answers at this address, in a thread that ends with the process; returns the URL, where `port` can be 0.
+
+        Raises OSError where the address is taken, or is not one of this machine.
+        """
+        server, _ = start_http_server(port, host, self.registry)
+        return f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"
+
+
+def _metrics(settings: Settings) -> Iterator[Metric]:
+    versions = {"version": version("pypi-assets"), "extractor_version": str(EXTRACTOR_VERSION)}
+    yield InfoMetricFamily("pypi_assets", "What runs here.", value=versions)
+    try:
+        catalog = catalog_from(settings)
+        try:
+            status = status_of(catalog, settings)
+            with catalog.read() as connection:
+                failures = count_failures(connection)
+                visits, reads = work_done(connection)
+        finally:
+            catalog.close()
+    except (CatalogError, SQLAlchemyError):
+        yield _gauge("reachable", "Whether it answered.", "part", {"catalog": 0})
+        return
+    reachable = {"catalog": True, "index": not status.index_error, "storage": not status.storage_error}
+    yield _gauge("reachable", "Whether it answered.", "part", reachable)
+    yield from _of_status(status)
+    yield _gauge("failures", "Reads and visits that failed or were given up, by kind.", "kind", failures)
+    yield CounterMetricFamily("pypi_assets_visits", "Visits of project pages.", value=visits)
+    yield CounterMetricFamily("pypi_assets_read_attempts", "Attempts to read a distribution.", value=reads)
+
+
+def _of_status(status: Status) -> Iterator[Metric]:
+    catalog = status.catalog
+    newest = status.leveldbs
+    serials = {"index": status.index_serial, "catalog": catalog.complete_serial, "dumps": status.cover.serial or None}
+    serials |= {dataset: one.serial for dataset, one in newest.items()}
+    versions = {dataset: one.version for dataset, one in newest.items()}
+    ranges = {"open": catalog.open_ranges, "running": catalog.running_ranges}
+    yield _gauge("serial", "How far each stage has come.", "stage", serials)
+    yield _gauge("lag_serials", "Serials that the catalog is behind the index.", value=status.lag)
+    yield _gauge("lag_seconds", "Age of the first event that the catalog lacks, 0 without one.", value=status.lag_s)
+    yield _gauge("ranges", "Serial ranges that are not complete.", "state", ranges)
+    yield _gauge("distributions", "Live distributions by outcome.", "outcome", catalog.outcomes)
+    yield _gauge("unexplained_changes", "Changes of files that no event explains.", value=catalog.unexplained_changes)
+    yield _gauge("never_visited_projects", "Projects without a visit.", value=catalog.visited.never_visited)
+    yield _gauge("dumps", "Committed dumps by kind.", "kind", status.dump_counts)
+    yield _gauge("leveldb_version", "The newest published version.", "dataset", versions)
+    yield _gauge(
+        "to_do", "Lines of `pypi-assets status` that ask for something; 0: all is well.", value=len(status.to_do())
+    )
+
+
+def _gauge(
+    name: str,
+    text: str,
+    label: str | None = None,
+    values: Mapping[str, float | None] = MappingProxyType({}),
+    *,
+    value: float | None = None,
+) -> GaugeMetricFamily:
+    """A gauge of `value`, or one for each of `values` by the label; what is not known is left out."""
+    family = GaugeMetricFamily(f"pypi_assets_{name}", text, labels=[label] if label else [])
+    for labels, known in [([key], one) for key, one in values.items()] if label else [([], value)]:
+        if known is not None:
+            family.add_metric(labels, known)
+    return family

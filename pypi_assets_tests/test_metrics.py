@@ -1,0 +1,146 @@
+"""Metrics: what Prometheus reads of how things stand, printed, in a file and at an address."""
+
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
+
+from pypi_assets.cli import cli
+from pypi_assets.metrics import StatusMetrics
+from pypi_assets.settings import load_settings
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+Samples = dict[tuple[str, ...], float]
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ServedIndex]:
+    clear_settings(monkeypatch)
+    with served_index(tmp_path / "served") as served:
+        for name, value in {"HOME": tmp_path / "home", "INDEX_URL": served.url, "REQUEST_ATTEMPTS": 1}.items():
+            monkeypatch.setenv(f"PYPI_ASSETS_{name}", str(value))
+        yield served
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def samples(text: str) -> Samples:
+    """Each value by its name and the values of its labels, as Prometheus' own reader finds them."""
+    return {
+        (sample.name.removeprefix("pypi_assets_"), *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_metrics_tell_how_each_stage_stands(index: ServedIndex) -> None:
+    nothing = samples(run("metrics"))
+    assert nothing["serial", "index"] == index.serial
+    assert ("serial", "catalog") not in nothing
+    assert ("lag_serials",) not in nothing
+    assert nothing["to_do",] == 1
+
+    index.wheel("demo", "1.0")
+    index.raw("broken-1.0-py3-none-any.whl", b"no zip")
+    first = index.serial
+    for command in (("crawl", "full"), ("dump", "full", "--shards", "1"), ("leveldb", "update")):
+        run(*command)
+    level = samples(run("metrics"))
+    stages = ("index", "catalog", "dumps", "modules", "depgraph")
+    assert {stage: level["serial", stage] for stage in stages} == dict.fromkeys(stages, first)
+    assert (level["lag_serials",], level["lag_seconds",], level["to_do",]) == (0, 0, 0)
+    assert (level["distributions", "data"], level["distributions", "error"]) == (1, 1)
+    assert level["failures", "corrupt archive"] == 1
+    assert level["failures", "visit"] == 0
+    assert (level["visits_total",], level["read_attempts_total",]) == (2, 2)
+    assert level["leveldb_version", "depgraph"] == 1
+
+    index.wheel("demo", "2.0")
+    behind = samples(run("metrics"))
+    assert behind["lag_serials",] == index.serial - first
+    run("crawl", "incremental")
+    after = samples(run("metrics"))
+    assert (after["serial", "catalog"], after["serial", "dumps"]) == (index.serial, first)
+    assert after["to_do",] == 1
+    assert after["visits_total",] > level["visits_total",]
+
+
+def test_the_lag_in_time_is_that_of_the_first_event_that_is_missing(index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    run("crawl", "full")
+    before = time.time()
+    index.wheel("demo", "2.0")
+    time.sleep(2)
+    index.wheel("demo", "3.0")
+    lag = samples(run("metrics"))["lag_seconds",]
+    assert 2 <= lag <= time.time() - before + 1  # the index tells whole seconds
+
+
+def test_who_does_not_answer_is_told(index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    index.wheel("demo", "1.0")
+    run("crawl", "full")
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")
+    taken = samples(run("metrics"))
+    assert (taken["reachable", "index"], taken["reachable", "catalog"], taken["reachable", "storage"]) == (0, 1, 1)
+    assert ("serial", "index") not in taken
+    monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "postgresql://nobody@127.0.0.1:9/catalog")
+    taken = samples(run("metrics"))
+    assert taken["reachable", "catalog"] == 0
+    assert ("serial", "index") not in taken
+
+
+def test_a_scrape_between_two_takes_is_answered_at_once_with_the_last(index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    run("crawl", "full")
+    metrics = StatusMetrics(load_settings())
+    metrics.take()
+    before = metrics.text()
+    index.wheel("demo", "2.0")
+    assert metrics.text() == before
+    metrics.take()
+    assert samples(metrics.text())["serial", "index"] == index.serial
+
+
+def test_a_file_is_written_whole_again_and_again_and_an_address_answers(index: ServedIndex, tmp_path: Path) -> None:
+    index.wheel("demo", "1.0")
+    run("crawl", "full")
+    path = tmp_path / "pypi-assets.prom"
+    run("metrics", "--file", path)
+    assert samples(path.read_text())["serial", "catalog"] == index.serial
+    command = [sys.executable, "-c", "from pypi_assets.cli import main; main()", "metrics", "--every", "1"]
+    command += ["--file", str(path), "--listen", "127.0.0.1:0"]
+    path.unlink()
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            address = re.fullmatch(r"answers at (http://\S+)\n", process.stderr.readline())
+            assert address
+            with urllib.request.urlopen(address[1], timeout=10) as response:
+                served = response.read().decode()
+            assert samples(served)["serial", "catalog"] == index.serial
+            index.wheel("demo", "2.0")
+            deadline = time.monotonic() + 30
+            while samples(path.read_text() if path.exists() else "").get(("serial", "index")) != index.serial:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        finally:
+            process.terminate()
+
+
+@pytest.mark.parametrize("address", ["9464", ":9464", "localhost:", "localhost:none", "localhost:70000"])
+def test_what_is_no_address_is_refused(index: ServedIndex, address: str) -> None:
+    result = CliRunner().invoke(cli, ["metrics", "--listen", address])
+    assert result.exit_code == 2
+    assert f"{address} is not HOST:PORT" in result.stderr
