@@ -5,7 +5,6 @@ there when its manifest is.
 """
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -67,7 +66,7 @@ def write_file(
 
 def put_file(storage: Storage, path: str, shard: int, write: Callable[[BinaryIO], int]) -> DumpFile:
     """Puts under `path` what `write` writes, which returns the number of rows."""
-    with tempfile.TemporaryFile() as local:  # it has no name, so that a kill leaves nothing behind
+    with storage.unnamed_file() as local:
         rows = write(local)
         size = local.tell()
         local.seek(0)

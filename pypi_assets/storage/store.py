@@ -6,8 +6,9 @@ AWS_ACCESS_KEY_ID ...), which obstore reads itself. What the objects mean is not
 
 import io
 import os
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 READ_BUFFER_BYTES = 1024**2
 RANGE_BYTES = 8 * 1024**2
-PARTS_AT_ONCE = 2  # of a large file that is put; each is in memory, with 5 MiB
+PARTS_AT_ONCE = 1  # of a large file that is put; each is in memory, with 5 MiB
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
 
@@ -75,12 +76,39 @@ class Storage:
         return self.root / path if self.root else None
 
     def put(self, path: str, content: bytes | Path | BinaryIO) -> None:
-        """Writes bytes, a local file's content, or what an open file holds from where it stands, under `path`."""
+        """Writes bytes, a local file's content, or what an open file holds from where it stands, under `path`.
+
+        An `unnamed_file` that stands at its start is not copied into a folder: it gets its name there, and must not
+        be written any more.
+        """
+        if isinstance(content, io.BufferedRandom) and self._name(content, path):
+            return
         try:
             with self._translated(path):
                 obstore.put(self.objects, path, content, max_concurrency=PARTS_AT_ONCE)
         except NotFoundError as error:  # what is missing is the bucket or the local file, not the object
             raise StorageError(f"cannot write {error}") from error
+
+    def unnamed_file(self) -> io.BufferedRandom:
+        """A new local file to be written and `put`; to be closed. A kill leaves nothing of it behind."""
+        if self.root is not None and hasattr(os, "O_TMPFILE"):
+            with suppress(OSError):  # a file system that has no such files
+                return os.fdopen(os.open(self.root, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")
+        return tempfile.TemporaryFile()
+
+    def _name(self, file: io.BufferedRandom, path: str) -> bool:
+        """Gives an unnamed file on the same disk its name in the folder; returns whether that was possible."""
+        target = self.local_path(path)
+        if target is None or file.tell() or os.fstat(file.fileno()).st_nlink:
+            return False
+        file.flush()
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Given a descriptor, which an absolute path makes no use of, Python follows the link to what is open.
+            os.link(f"/proc/self/fd/{file.fileno()}", target, src_dir_fd=file.fileno())
+        except OSError:  # it lies on another disk, or the object is there and has to be replaced
+            return False
+        return True
 
     def put_linked(self, path: str, file: Path) -> None:
         """Like `put`, for a file that never changes again: a folder on the same disk gets a hard link, no copy."""

@@ -1,5 +1,6 @@
 """The same behaviour on a folder, in memory and on S3; clear errors where a store cannot be used."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -39,6 +40,25 @@ def test_what_is_put_is_got_and_replaced(storage: Storage, tmp_path: Path) -> No
         storage.put("a/b", open_file)
     assert storage.get("a/b") == b"three" * 2_999_999
     assert abs(storage.head("a/b.txt").last_modified - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_an_unnamed_file_gets_its_name_on_a_folder(storage: Storage, tmp_path: Path) -> None:
+    for content in (b"one", b"two" * 3_000_000):  # the second one replaces the first
+        with storage.unnamed_file() as unnamed:
+            unnamed.write(content)
+            unnamed.seek(0)
+            assert [*storage.list()] == [*storage.list("a")]
+            storage.put("a/b", unnamed)
+            inode = os.fstat(unnamed.fileno()).st_ino
+        assert storage.get("a/b") == content
+        if path := storage.local_path("a/b"):
+            assert (path.stat().st_ino == inode) == (content == b"one")
+    with (tmp_path / "named").open("w+b") as named:
+        named.write(b"three")
+        named.seek(0)
+        storage.put("c", named)
+        named.write(b"THREE")
+    assert storage.get("c") == b"three"
 
 
 def test_a_range_of_an_object(storage: Storage) -> None:
