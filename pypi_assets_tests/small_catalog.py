@@ -1,19 +1,20 @@
-"""A catalog on SQLite that tests fill by hand, file by file, with ranges and changes at chosen serials."""
+"""A catalog that tests fill by hand, file by file, with ranges and changes at chosen serials."""
 
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Table, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger import ask_range, complete_range
 from pypi_assets.catalog.lists import store_lists
 from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.reads import FinishedRead, Outcome, store_reads
 from pypi_assets.catalog.tables import (
     catalog_state,
     changes,
@@ -24,6 +25,7 @@ from pypi_assets.catalog.tables import (
     releases,
     yanked_intervals,
 )
+from pypi_assets.distributions.models import DistributionKind, DistributionRecord
 
 
 @dataclass
@@ -33,6 +35,11 @@ class SmallCatalog:
     catalog: Catalog
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _files: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def filenames(self) -> list[str]:
+        """All that were ever added."""
+        return list(self._files)
 
     def complete(self, end: int) -> SerialRange:
         """The next range of the ledger, complete up to `end`."""
@@ -89,43 +96,82 @@ class SmallCatalog:
                     requires_python=requires_python,
                 )
             )
-            lists = store_lists(
-                connection,
-                [] if requires_dist is None else [requires_dist],
-                [] if modules is None else [modules],
-            )
             connection.execute(
                 insert(distribution_data).values(
                     distribution_id=file_id,
+                    **_lists(connection, modules, requires_dist),
                     outcome="data" if modules is not None else "error",
                     error_kind=None if modules is not None else "corrupt archive",
                     extractor_version=1,
                     metadata_version="2.1",
-                    requires_dist_id=None if requires_dist is None else lists[requires_dist],
-                    modules_id=None if modules is None else lists[modules],
                     details=json.dumps({"provides_extra": []}),
                 )
             )
             connection.execute(insert(live_intervals).values(distribution_id=file_id, start=serial))
             self._log(connection, serial, filename, "add file")
 
-    def remove(self, serial: int, filename: str) -> None:
-        with self.catalog.write() as connection:
-            connection.execute(
-                update(live_intervals)
-                .where(live_intervals.c.distribution_id == self._files[filename])
-                .values(end=serial)
-            )
-            self._log(connection, serial, filename, "remove file")
+    def remove(self, serial: int, *filenames: str) -> None:
+        """They go, for good or into quarantine."""
+        self._end(live_intervals, serial, filenames, "remove file")
+
+    def show_again(self, serial: int, *filenames: str) -> None:
+        """What had gone comes back, as from a quarantine that is cleared."""
+        self._begin(live_intervals, serial, filenames, "clear quarantine")
 
     def yank(self, serial: int, filename: str) -> None:
+        self._begin(yanked_intervals, serial, [filename], "yank release")
+
+    def unyank(self, serial: int, filename: str) -> None:
+        self._end(yanked_intervals, serial, [filename], "unyank release")
+
+    def read(self, filename: str, modules: tuple[str, ...] | None, requires_dist: tuple[str, ...] | None) -> int:
+        """The file is read now, after its change was logged. Returns up to which serial dumps tell it."""
+        record = DistributionRecord(
+            filename, DistributionKind.SDIST, None, None, modules=modules, requires_dist=requires_dist
+        )
+        file_id = self._files[filename]
         with self.catalog.write() as connection:
-            connection.execute(insert(yanked_intervals).values(distribution_id=self._files[filename], start=serial))
-            self._log(connection, serial, filename, "yank release")
+            store_reads(connection, [FinishedRead(file_id, Outcome.DATA, record)], 0.0)
+            logged = select(func.max(changes.c.logged_serial)).where(changes.c.distribution_id == file_id)
+            return int(connection.scalar(logged) or 0)
+
+    def reprocess(self, filename: str, modules: tuple[str, ...] | None, requires_dist: tuple[str, ...] | None) -> None:
+        """What was read of the file says something else now. That is no change, and nothing is logged."""
+        with self.catalog.write() as connection:
+            connection.execute(
+                update(distribution_data)
+                .where(distribution_data.c.distribution_id == self._files[filename])
+                .values(_lists(connection, modules, requires_dist))
+            )
+
+    def _begin(self, intervals: Table, serial: int, filenames: Iterable[str], cause: str) -> None:
+        with self.catalog.write() as connection:
+            for filename in filenames:
+                connection.execute(insert(intervals).values(distribution_id=self._files[filename], start=serial))
+                self._log(connection, serial, filename, cause)
+
+    def _end(self, intervals: Table, serial: int, filenames: Iterable[str], cause: str) -> None:
+        with self.catalog.write() as connection:
+            for filename in filenames:
+                of_file = intervals.c.distribution_id == self._files[filename]
+                connection.execute(update(intervals).where(of_file, intervals.c.end.is_(None)).values(end=serial))
+                self._log(connection, serial, filename, cause)
 
     def _log(self, connection: Connection, serial: int, filename: str, cause: str) -> None:
         row = {"distribution_id": self._files[filename], "serial": serial, "cause": cause, "logged_serial": serial}
         connection.execute(insert(changes).values(**row))
+
+
+def _lists(
+    connection: Connection, modules: tuple[str, ...] | None, requires_dist: tuple[str, ...] | None
+) -> dict[str, int | None]:
+    lists = store_lists(
+        connection, [] if requires_dist is None else [requires_dist], [] if modules is None else [modules]
+    )
+    return {
+        "requires_dist_id": None if requires_dist is None else lists[requires_dist],
+        "modules_id": None if modules is None else lists[modules],
+    }
 
 
 def small_catalog(folder: Path, url: str | None = None) -> SmallCatalog:
@@ -143,3 +189,11 @@ def small_catalog(folder: Path, url: str | None = None) -> SmallCatalog:
             )
         )
     return SmallCatalog(catalog)
+
+
+def continued(catalog: Catalog) -> SmallCatalog:
+    """A catalog that `small_catalog` made and that has been filled, by whomever."""
+    with catalog.read() as connection:
+        ids = [connection.scalar(select(func.max(table.c.id))) or 0 for table in (projects, releases, distributions)]
+        files = connection.execute(select(distributions.c.filename, distributions.c.id))
+        return SmallCatalog(catalog, itertools.count(max(ids) + 1), {row.filename: row.id for row in files})

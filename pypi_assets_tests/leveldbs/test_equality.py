@@ -1,0 +1,452 @@
+"""However dumps, compactions, redone dumps, reprocesses, updates and clean-ups follow each other: each new version
+equals its rebuild, record by record, and holds what the catalog shows at its serial.
+
+EQUALITY_HISTORIES says how many histories are tried.
+"""
+
+import math
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from pypi_assets.catalog.answers import live_files
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.dumps import Dump, DumpDroppedError, open_compaction, open_full_dump, open_range_dump
+from pypi_assets.catalog.leases import LeaseTakenError
+from pypi_assets.catalog.ledger import read_state
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.dumps.compaction import compact, joined_rows
+from pypi_assets.dumps.cover import cover, inputs_of
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.writer import commit, missing_ranges, write_file, write_missing_ranges, write_range, write_shard
+from pypi_assets.leveldbs.clean_up import clean_up
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import newest_serials, published_versions
+from pypi_assets.leveldbs.publish import LEASE_TTL_S, BuildResult, build_version
+from pypi_assets.leveldbs.verify import verify
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.demo_catalog import add_range
+from pypi_assets_tests.small_catalog import SmallCatalog, continued, small_catalog
+
+HISTORIES = int(os.environ.get("EQUALITY_HISTORIES", "25"))
+MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)  # a disk is mostly waited for
+HOUR = 3600.0
+PROJECTS = ("Alpha", "beta.pkg")
+FILES = {
+    f"{project.lower().replace('.', '_')}-{version}{ending}": (project, version)
+    for project in PROJECTS
+    for version in ("1.0", "2")
+    for ending in (".tar.gz", ".zip", "-py3-none-any.whl", "-py2-none-any.whl")
+}
+
+
+class Known(NamedTuple):
+    """What is known of a file; None is what could not be read."""
+
+    modules: tuple[str, ...] | None
+    requires_dist: tuple[str, ...] | None
+
+
+@dataclass
+class File:
+    """What was read of a file, the newest last, and which dumps tell the newest: ranges beyond a serial, and full dumps
+    from a sequence on."""
+
+    known: list[Known]
+    told_at: float = 0
+    told_from: int = 0
+
+
+files = st.sampled_from(list(FILES))
+knowledge = st.builds(
+    Known,
+    st.none() | st.lists(st.sampled_from(["a", "a.b", "c"]), max_size=3, unique=True).map(tuple),
+    st.none()
+    | st.lists(st.sampled_from(["alpha", "other>1", "alpha; extra=='x'"]), max_size=2, unique=True).map(tuple),
+)
+
+
+class Published(RuleBasedStateMachine):
+    """A catalog that changes, and what is published of it."""
+
+    empty_catalog: Path
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(dir=MEMORY)
+        database = Path(self.folder.name, "catalog.sqlite")
+        shutil.copyfile(self.empty_catalog, database)
+        self.ahead_s = 0.0
+        catalog = open_catalog(f"sqlite:///{database}", lambda: time.time() + self.ahead_s)
+        self.small = continued(catalog)
+        self.catalog = catalog
+        self.storage = open_storage(Path(self.folder.name, "storage").as_uri())
+        self.serial = self.asked = 0
+        self.files: dict[str, File] = {}
+        self.live: set[str] = set()
+        self.yanked: set[str] = set()
+        self.quarantined: dict[str, set[str]] = {}
+        self.shown: dict[int, set[tuple[str, bool]]] = {0: set()}
+        self.stopped: list[Dump] = []
+
+    def teardown(self) -> None:
+        self.finish()
+        self.catalog.close()
+        self.folder.cleanup()
+
+    @initialize(filenames=st.lists(files, min_size=1, unique=True), known=knowledge)
+    def begin(self, filenames: list[str], known: Known) -> None:
+        for filename in filenames:
+            self.show(filename, known)
+        self.complete(0)
+        full_dump(self.catalog, self.storage, 1)
+
+    # What changes
+
+    @rule(filename=files, known=knowledge)
+    def show(self, filename: str, known: Known) -> None:
+        """A new file, or one that was removed before."""
+        if filename in self.live:
+            return
+        if filename in self.files:
+            self.small.show_again(self.next_serial(), filename)
+        else:
+            project, version = FILES[filename]
+            self.small.add(self.next_serial(), project, version, filename, **known._asdict())
+            self.files[filename] = File([known])
+        self.live.add(filename)
+        self.note()
+
+    @rule(filename=files)
+    def remove(self, filename: str) -> None:
+        if filename in self.live:
+            self.small.remove(self.next_serial(), filename)
+            self.live.remove(filename)
+            self.note()
+
+    @rule(filename=files)
+    def yank_or_unyank(self, filename: str) -> None:
+        if filename in self.files:
+            (self.small.unyank if filename in self.yanked else self.small.yank)(self.next_serial(), filename)
+            self.yanked ^= {filename}
+            self.note()
+
+    @rule(project=st.sampled_from(PROJECTS))
+    def quarantine_or_clear(self, project: str) -> None:
+        """One event hides all files of a project, another one shows those again that did not come back before."""
+        if project in self.quarantined:
+            back = self.quarantined.pop(project) - self.live
+            self.small.show_again(self.next_serial(), *back)
+            self.live |= back
+        else:
+            self.quarantined[project] = {filename for filename in self.live if FILES[filename][0] == project}
+            self.small.remove(self.next_serial(), *self.quarantined[project])
+            self.live -= self.quarantined[project]
+        self.note()
+
+    @rule(filename=files, known=knowledge)
+    def read_late(self, filename: str, known: Known) -> None:
+        if filename in self.files:
+            told_at = self.small.read(filename, *known)
+            self.learn(filename, known, told_at)
+
+    @rule(filename=files, known=knowledge)
+    def reprocess(self, filename: str, known: Known) -> None:
+        if filename in self.files:
+            self.small.reprocess(filename, *known)
+            self.learn(filename, known, math.inf)
+
+    def learn(self, filename: str, known: Known, told_at: float) -> None:
+        with self.catalog.read() as connection:
+            told_from = read_state(connection)["next_dump_sequence"]
+        self.files[filename] = File([*self.files[filename].known, known], told_at, told_from)
+
+    def next_serial(self) -> int:
+        self.serial += 1
+        return self.serial
+
+    def note(self) -> None:
+        self.shown[self.serial] = {(filename, filename in self.yanked) for filename in self.live}
+
+    # What is published of it
+
+    @rule(gap=st.integers(0, 2))
+    def complete(self, gap: int) -> None:
+        if self.serial > self.asked:
+            self.serial += gap
+            self.note()
+            self.small.complete(self.serial)
+            self.asked = self.serial
+
+    @rule(gap=st.integers(0, 2))
+    def complete_and_dump(self, gap: int) -> None:
+        self.complete(gap)
+        list(write_missing_ranges(self.catalog, self.storage))
+
+    @rule(choose=st.randoms(use_true_random=False))
+    def dump_any_range(self, choose: Random) -> None:
+        if ranges := missing_ranges(self.catalog):
+            write_range(self.catalog, self.storage, choose.choice(ranges))
+
+    @rule(choose=st.randoms(use_true_random=False))
+    def dump_a_range_again(self, choose: Random) -> None:
+        if ranges := [dump for dump in cover(self.catalog).dumps[1:] if not dump.inputs]:
+            write_range(self.catalog, self.storage, choose.choice(ranges).serials, again=True)
+
+    @rule(growth=st.integers(1, 2), is_held=st.booleans())
+    def compact(self, growth: int, is_held: bool) -> None:
+        held = newest_serials(self.storage, DATASETS) if is_held else []
+        list(compact(self.catalog, self.storage, held=held, growth=growth))
+
+    @rule(shards=st.sampled_from([1, 1, 16]))
+    def go_on_with_a_full_dump(self, shards: int) -> None:
+        full_dump(self.catalog, self.storage, shards)
+
+    @rule(shards=st.sampled_from([1, 1, 16]))
+    def redo_the_full_dump(self, shards: int) -> None:
+        full_dump(self.catalog, self.storage, shards, since=self.catalog.clock())
+
+    @rule(wanted=st.sets(st.integers(0, 15), max_size=3))
+    def stop_in_a_full_dump(self, wanted: set[int]) -> None:
+        dump = open_full_dump(self.catalog, 16)
+        for shard in wanted:
+            write_shard(self.catalog, self.storage, dump, shard)
+
+    @precondition(lambda self: len(cover(self.catalog).dumps) > 2)
+    @rule(choose=st.randoms(use_true_random=False))
+    def stop_in_a_compaction(self, choose: Random) -> None:
+        ranges = cover(self.catalog).dumps[1:]
+        start = choose.randrange(len(ranges) - 1)
+        joined = ranges[start : choose.randrange(start + 2, len(ranges) + 1)]
+        serials = SerialRange(joined[0].serials.start, joined[-1].serials.end)
+        dump = open_compaction(self.catalog, serials, min(one.sequence for one in joined), inputs_of(joined))
+        write_file(self.catalog, self.storage, dump, 0, joined_rows(self.storage, joined))
+        self.stopped.append(dump)
+
+    @precondition(lambda self: len(cover(self.catalog).dumps) > 1)
+    @rule(choose=st.randoms(use_true_random=False))
+    def stop_in_a_range(self, choose: Random) -> None:
+        dump = open_range_dump(self.catalog, choose.choice([dump for dump in cover(self.catalog).dumps[1:]]).serials)
+        write_shard(self.catalog, self.storage, dump, 0)
+        self.stopped.append(dump)
+
+    @precondition(lambda self: self.stopped)
+    @rule(choose=st.randoms(use_true_random=False))
+    def wake_up(self, choose: Random) -> None:
+        dump = self.stopped.pop(choose.randrange(len(self.stopped)))
+        with suppress(DumpDroppedError):
+            commit(self.catalog, self.storage, dump)
+
+    @rule(hours=st.sampled_from([1, 25]))
+    def clean_up(self, hours: int) -> None:
+        """After so many hours; what was written is as old as if it were written before them."""
+        self.ahead_s += hours * HOUR
+        list(clean_up(self.catalog, self.storage, grace_s=0, versions_kept=2))
+
+    @rule()
+    def update(self) -> None:
+        for dataset in DATASETS:
+            result = build_version(dataset, storage=self.storage, catalog=self.catalog)
+            if result.published:
+                assert verify(dataset, result.version, storage=self.storage, deep=True).problems == ()
+        self.newest_holds_what_the_catalog_shows()
+
+    # What must hold
+
+    def newest_holds_what_the_catalog_shows(self) -> None:
+        covered = cover(self.catalog)
+        with open_latest("depgraph", self.storage) as depgraph, open_latest("modules", self.storage) as modules:
+            assert depgraph.serial == modules.serial == covered.serial
+            found = {one["filename"]: one for one in depgraph.projects()}
+            provided = {
+                (one["project"], version, one["module"]) for one in modules.modules() for version in one["versions"]
+            }
+        shown = self.shown[max(serial for serial in self.shown if serial <= covered.serial)]
+        assert {(filename, one["yanked"]) for filename, one in found.items()} == shown
+        assert {(file.filename, file.yanked) for file in live_files(self.catalog, covered.serial)} == shown
+        certain, possible = set(), set()
+        for filename, one in found.items():
+            assert (one["project"], one["version"]) == FILES[filename]
+            file = self.files[filename]
+            is_told = covered.serial >= file.told_at or covered.dumps[0].sequence >= file.told_from
+            told = file.known[-1:] if is_told else file.known
+            requires_dist = one["requires_dist"]
+            assert (None if requires_dist is None else tuple(requires_dist)) in {known.requires_dist for known in told}
+            by_list = [{(*FILES[filename], module) for module in known.modules or ()} for known in told]
+            certain |= set.intersection(*by_list)
+            possible |= set.union(*by_list)
+        assert certain <= provided <= possible
+
+    def finish(self) -> None:
+        """Whatever was left is done, and what was reprocessed is told."""
+        self.complete_and_dump(0)
+        self.update()
+        full_dump(self.catalog, self.storage, 1, since=self.catalog.clock())
+        self.update()
+        self.clean_up(25)
+        for dataset in DATASETS:
+            for version in published_versions(self.storage, dataset):
+                assert verify(dataset, version, storage=self.storage, deep=True).problems == ()
+
+
+def test_every_history(tmp_path: Path) -> None:
+    small_catalog(tmp_path).catalog.close()
+    machine = type("Published", (Published,), {"empty_catalog": tmp_path / "catalog.sqlite"})
+    machine.TestCase.settings = settings(
+        max_examples=HISTORIES,
+        stateful_step_count=20,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.explicit, Phase.generate),
+    )
+    machine.TestCase().runTest()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallCatalog]:
+    """Of release 1.0 of demo two wheels, of release 2.0 two sdists; complete up to 100."""
+    small = small_catalog(tmp_path)
+    small.add(1, "demo", "1.0", "demo-1.0-py3-none-any.whl", modules=("a", "b"), requires_dist=("x", "y"))
+    small.add(2, "demo", "1.0", "demo-1.0-py2-none-any.whl", modules=("a", "c"), requires_dist=("x", "z"))
+    small.add(3, "demo", "2.0", "demo-2.0.tar.gz", modules=("a", "b"), requires_dist=("x",))
+    small.add(4, "demo", "2.0", "demo-2.0.zip", modules=("a", "c"), requires_dist=None)
+    small.complete(100)
+    yield small
+    small.catalog.close()
+
+
+@pytest.fixture
+def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
+    """A folder with a full dump and a version of each dataset up to serial 100."""
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    update(small.catalog, storage)
+    return storage
+
+
+def update(catalog: Catalog, storage: Storage) -> list[BuildResult]:
+    """The next version of both datasets, which equals its rebuild."""
+    results = [build_version(dataset, storage=storage, catalog=catalog) for dataset in DATASETS]
+    for result in results:
+        assert verify(result.dataset, result.version, storage=storage, deep=True).problems == ()
+    return results
+
+
+def dump(small: SmallCatalog, storage: Storage, end: int) -> None:
+    write_range(small.catalog, storage, small.complete(end))
+    update(small.catalog, storage)
+
+
+def found(storage: Storage) -> tuple[list[str], dict[str, list[str]], dict[str, list[str]]]:
+    """The files of demo, and the versions of it that provide a module, and that require a project."""
+    with open_latest("depgraph", storage) as depgraph, open_latest("modules", storage) as modules:
+        files = [one["filename"] for one in depgraph.project("demo").results]
+        provided = {one["module"]: one["versions"] for one in modules.modules()}
+        required = {one["required"]: one["always"] for one in depgraph.all_dependents()}
+    return files, provided, required
+
+
+def test_of_two_wheels_of_a_release_one_goes(small: SmallCatalog, storage: Storage) -> None:
+    both = ["1.0", "2.0"]
+    assert found(storage)[1:] == ({"a": both, "b": both, "c": both}, {"x": both, "y": ["1.0"], "z": ["1.0"]})
+    small.remove(110, "demo-1.0-py2-none-any.whl")
+    dump(small, storage, 120)
+    files, provided, required = found(storage)
+    assert files == ["demo-1.0-py3-none-any.whl", "demo-2.0.tar.gz", "demo-2.0.zip"]
+    assert provided == {"a": both, "b": both, "c": ["2.0"]}
+    assert required == {"x": both, "y": ["1.0"]}
+
+
+@pytest.mark.parametrize(("goes", "stays", "module"), [(".tar.gz", ".zip", "c"), (".zip", ".tar.gz", "b")])
+def test_of_a_tar_and_a_zip_of_a_release_one_goes(
+    small: SmallCatalog, storage: Storage, goes: str, stays: str, module: str
+) -> None:
+    small.remove(110, f"demo-2.0{goes}")
+    dump(small, storage, 120)
+    files, provided, required = found(storage)
+    assert files[2:] == [f"demo-2.0{stays}"]
+    assert [name for name, versions in provided.items() if "2.0" in versions] == ["a", module]
+    assert required["x"] == (["1.0"] if stays == ".zip" else ["1.0", "2.0"])
+
+
+def test_a_file_comes_goes_and_is_cleared_from_quarantine_across_the_ends_of_ranges(
+    small: SmallCatalog, storage: Storage
+) -> None:
+    filename = "demo-3.0.zip"
+    small.add(110, "demo", "3.0", filename)
+    dump(small, storage, 110)  # its range ends with the event
+    assert filename in found(storage)[0]
+    small.remove(111, *found(storage)[0])
+    dump(small, storage, 120)
+    assert found(storage) == ([], {}, {})
+    small.show_again(120 + 1, filename)
+    small.remove(122, filename)
+    dump(small, storage, 130)
+    assert found(storage) == ([], {}, {})
+    small.show_again(131, filename, "demo-2.0.zip")
+    dump(small, storage, 140)
+    assert found(storage)[0] == ["demo-2.0.zip", filename]
+    incremental = update(small.catalog, storage)
+    list(compact(small.catalog, storage, growth=1))
+    rebuilt = [build_version(name, storage=storage, catalog=small.catalog, from_scratch=True) for name in DATASETS]
+    assert [one.content_hash for one in rebuilt] == [one.content_hash for one in incremental]
+
+
+def test_a_late_read_of_a_sealed_range_is_told_by_the_next_one(small: SmallCatalog, storage: Storage) -> None:
+    small.add(110, "demo", "3.0", "demo-3.0.zip", modules=None, requires_dist=None)
+    dump(small, storage, 120)
+    assert small.read("demo-3.0.zip", ("late",), ("later",)) == 121
+    assert "late" not in found(storage)[1]
+    dump(small, storage, 130)
+    assert found(storage)[1]["late"] == found(storage)[2]["later"] == ["3.0"]
+
+
+def test_a_full_dump_is_redone_between_two_compactions(small: SmallCatalog, storage: Storage) -> None:
+    for start in (100, 110, 120, 130, 140, 150):
+        add_range(small, storage, start, serials=10)
+        if start in {120, 150}:
+            list(compact(small.catalog, storage, growth=1))
+            update(small.catalog, storage)
+        if start == 120:
+            small.reprocess("demo-2.0.zip", ("anew",), ("new",))
+            full_dump(small.catalog, storage, 16, since=small.catalog.clock())
+    assert cover(small.catalog).directories == ("0-130", "130-160")
+    files, provided, required = found(storage)
+    assert len(files) == 4
+    assert provided["anew"] == required["new"] == ["2.0"]
+    assert provided["demo"] == [str(start) for start in range(100, 160, 10)]
+
+
+def test_a_writer_that_stalls_past_its_lease_and_wakes_up_changes_nothing(
+    small: SmallCatalog, storage: Storage
+) -> None:
+    now = time.time()
+    catalog = replace(small.catalog, clock=lambda: now)
+    add_range(small, storage, 100)
+    quicker: list[BuildResult] = []
+
+    def stall(_rows: int) -> None:
+        nonlocal now
+        if not quicker:
+            now += 2 * LEASE_TTL_S
+            add_range(small, storage, 150)
+            quicker.extend(update(catalog, storage))
+
+    with pytest.raises(LeaseTakenError, match="not renewed in time"):
+        build_version("modules", storage=storage, catalog=catalog, progress=stall)
+    assert quicker[0].published
+    assert published_versions(storage, "modules")[-1] == quicker[0].version
+    assert quicker[0].serial == 200
+    assert update(catalog, storage)[0].reason == f"nothing is new since version {quicker[0].version}"

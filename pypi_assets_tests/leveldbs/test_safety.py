@@ -1,0 +1,244 @@
+"""Changes, dumps, redone dumps, compactions, updates and clean-ups run at once, each in a process that is killed again
+and again: no reader ever sees what is not whole, every version verifies, and in the end nothing is left over.
+
+SAFETY_SECONDS says for how long on each storage, SAFETY_SEED when which process is killed.
+"""
+
+import itertools
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.tables import leases
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.layout import file_path, manifest_path
+from pypi_assets.dumps.manifest import read_manifest
+from pypi_assets.dumps.writer import write_missing_ranges
+from pypi_assets.leveldbs.clean_up import clean_up
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import published_versions
+from pypi_assets.leveldbs.layout import MANIFEST_NAME, input_list_path
+from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.verify import verify
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.leveldbs.upkeep_processes import (
+    GRACE_S,
+    LEASES,
+    MODULES,
+    PROGRAMS,
+    PROJECTS,
+    SHARDS,
+    VERSIONS_KEPT,
+    Site,
+    check_answers,
+    check_whole,
+    run,
+)
+from pypi_assets_tests.s3_server import BUCKET, s3_server
+from pypi_assets_tests.small_catalog import small_catalog
+
+SECONDS = float(os.environ.get("SAFETY_SECONDS", "12"))
+SEED = int(os.environ.get("SAFETY_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+KILLED = [name for name in PROGRAMS if name not in {"read_on", "verify_versions"}]
+STOPPED = [name for name in KILLED if name != "change_files"]
+DAY_S = 24 * 3600.0
+_LANDING_S = 0.1  # what a process had sent when it was killed
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(
+    ["pypi_assets_tests.leveldbs.upkeep_processes", "alembic.command", "sqlalchemy.dialects.postgresql.psycopg"]
+)
+
+
+class Crew:
+    """A process for each program. One that is killed is replaced; so is one that is stopped, which wakes up later."""
+
+    def __init__(self, site: Site, catalog: Catalog, chance: random.Random) -> None:
+        self.site, self.catalog, self.chance = site, catalog, chance
+        self.at_work: dict[str, ForkServerProcess] = {}
+        self.stopped: list[tuple[float, ForkServerProcess]] = []
+        self.woken: list[ForkServerProcess] = []
+        self.done: Counter[str] = Counter()
+        for name in PROGRAMS:
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        arguments = (name, self.site, self.chance.randrange(2**32))
+        self.at_work[name] = _processes.Process(target=run, args=arguments, name=name, daemon=True)
+        self.at_work[name].start()
+
+    def trouble(self) -> None:
+        """One is killed, or now and then stopped for so long that its leases end; those that have slept wake up."""
+        for name, process in self.at_work.items():
+            assert process.is_alive(), self.told_by(name)
+        for wakes_at, process in list(self.stopped):
+            if time.monotonic() >= wakes_at:
+                self.stopped.remove((wakes_at, process))
+                self.woken.append(process)
+                _signal(process, signal.SIGCONT)
+        if self.chance.random() < 0.8:
+            name = self.chance.choice(KILLED)
+            _signal(self.at_work[name], signal.SIGKILL)
+            self.at_work[name].join()
+            self.done["killed"] += 1
+        else:
+            name = self.chance.choice(STOPPED)
+            process = self.at_work[name]
+            _signal(process, signal.SIGSTOP)
+            self.site.was_stopped(process.pid or 0).touch()
+            self.stopped.append((time.monotonic() + self.chance.uniform(0, GRACE_S / 2), process))
+            self.done["stopped"] += 1
+        time.sleep(_LANDING_S)
+        end_leases(self.catalog, *LEASES.get(name, ()))
+        self.start(name)
+
+    def end(self) -> None:
+        """All bring to an end what they are at; who has been stopped may also find that it comes too late."""
+        for _, process in self.stopped:
+            _signal(process, signal.SIGCONT)
+        self.site.end.touch()
+        for process in (*self.woken, *(process for _, process in self.stopped), *self.at_work.values()):
+            process.join(120)
+        for name, process in self.at_work.items():
+            assert process.exitcode == 0, self.told_by(name)
+
+    def kill(self) -> None:
+        for process in (*self.woken, *(process for _, process in self.stopped), *self.at_work.values()):
+            process.kill()
+
+    def told_by(self, name: str) -> str:
+        lines = self.site.log(name).read_text().splitlines()
+        return "\n".join([f"seed {SEED}; {name} ended, see {self.site.folder}; the end of its log:", *lines[-30:]])
+
+    def counts(self) -> Counter[str]:
+        """What all have done, by the first word of the lines in their logs."""
+        done = Counter(self.done)
+        for name in PROGRAMS:
+            for line in self.site.log(name).read_text().splitlines():
+                word, _, rest = line.partition(" ")
+                if (number := rest.partition(" ")[0]).isdecimal():
+                    done[word] += int(number)
+        return done
+
+
+def _signal(process: ForkServerProcess, number: int) -> None:
+    assert process.pid is not None
+    os.kill(process.pid, number)
+
+
+def end_leases(catalog: Catalog, *names: str) -> None:
+    """Those of a process that was killed: they would end by themselves in time."""
+    with catalog.write() as connection:
+        connection.execute(leases.delete().where(leases.c.name.in_(names)))
+
+
+@contextmanager
+def crew(site: Site, catalog: Catalog, chance: random.Random) -> Iterator[Crew]:
+    working = Crew(site, catalog, chance)
+    try:
+        yield working
+    finally:
+        working.kill()
+
+
+@pytest.fixture(params=["sqlite and a folder", "postgresql and s3"])
+def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    if request.param == "sqlite and a folder":
+        yield Site(folder, f"sqlite:///{tmp_path / 'catalog.sqlite'}", (tmp_path / "storage").as_uri(), {})
+    else:
+        database_url = request.getfixturevalue("postgres_database_url")
+        with s3_server(monkeypatch):
+            environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+            yield Site(folder, database_url, f"s3://{BUCKET}/root", environment)
+
+
+def test_readers_see_whole_versions_whoever_is_killed(site: Site) -> None:
+    begun_at = time.monotonic()
+    catalog, storage = begin(site)
+    pace_s = time.monotonic() - begun_at  # on a slow machine they are killed less often
+    with crew(site, catalog, random.Random(SEED)) as working:
+        ends_at = time.monotonic() + SECONDS
+        while time.monotonic() < ends_at:
+            time.sleep(working.chance.uniform(0, pace_s))
+            working.trouble()
+        working.end()
+        counts = working.counts()
+    site.log("all").write_text(f"seed {SEED}, pace {pace_s:.2f} s, {dict(sorted(counts.items()))}\n")
+    assert min(counts[what] for what in ("killed", "verified", "answered")) > 0, counts
+    finish(catalog, storage, site)
+    catalog.close()
+
+
+def begin(site: Site) -> tuple[Catalog, Storage]:
+    """The first versions, of a catalog with one file."""
+    small, storage = small_catalog(site.folder, site.database_url), open_storage(site.storage_url)
+    small.add(1, PROJECTS[0], "1.0", f"{PROJECTS[0]}-1.0.zip", modules=MODULES[:3])
+    small.complete(1)
+    full_dump(small.catalog, storage, SHARDS)
+    update(small.catalog, storage, site)
+    return small.catalog, storage
+
+
+def update(catalog: Catalog, storage: Storage, site: Site) -> None:
+    for dataset in DATASETS:
+        build_version(dataset, storage=storage, catalog=catalog, work_dir=site.work_dir)
+
+
+def finish(catalog: Catalog, storage: Storage, site: Site) -> None:
+    """All is whole. Once what was left undone is done, and is old, nothing is there without a reason."""
+    end_leases(catalog, *itertools.chain(*LEASES.values()))
+    assert_all_verify(storage, site)
+    list(write_missing_ranges(catalog, storage))
+    update(catalog, storage, site)
+    full_dump(catalog, storage, SHARDS, since=catalog.clock())
+    update(catalog, storage, site)
+    later = replace(catalog, clock=lambda: time.time() + 2 * DAY_S)
+    for _ in range(2):
+        list(clean_up(later, storage, grace_s=DAY_S, versions_kept=VERSIONS_KEPT))
+    assert_all_verify(storage, site)
+    with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
+        assert modules.serial == depgraph.serial == cover(catalog).serial
+        check_answers(catalog, random.Random(SEED), modules, depgraph)
+        check_whole(catalog, depgraph)
+    named = paths_with_a_reason(catalog, storage)
+    assert {stored.path for stored in storage.list()} == named
+    if storage.root:
+        assert {str(path.relative_to(storage.root)) for path in storage.root.rglob("*") if path.is_file()} == named
+
+
+def assert_all_verify(storage: Storage, site: Site) -> None:
+    for dataset in DATASETS:
+        for version in published_versions(storage, dataset):
+            checked = verify(dataset, version, storage=storage, deep=True, work_dir=site.work_dir)
+            assert checked.problems == (), f"seed {SEED}, see {site.folder}"
+
+
+def paths_with_a_reason(catalog: Catalog, storage: Storage) -> set[str]:
+    """The paths of all versions, of the cover, and of the dumps that the versions name."""
+    paths: set[str] = set()
+    directories = set(cover(catalog).directories)
+    for dataset in DATASETS:
+        for version in published_versions(storage, dataset):
+            published = read_published(storage, dataset, version)
+            paths |= {input_list_path(dataset, version), f"{published.path}/{MANIFEST_NAME}"}
+            paths |= {f"{published.path}/{file.name}" for file in published.manifest.files}
+            directories |= set(published.manifest.cover)
+    for directory in directories:
+        paths |= {manifest_path(directory)}
+        paths |= {file_path(directory, file.name) for file in read_manifest(storage, directory).files}
+    return paths

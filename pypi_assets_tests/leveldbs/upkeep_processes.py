@@ -1,0 +1,308 @@
+"""What the processes do that tend one storage, or read it, at the same time; each until it is told to end, or killed.
+
+A process appends what it has done to a log of its own, a word and a number first: `published 1 modules 7 ...`.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from sqlalchemy import func, select
+
+from pypi_assets.catalog.answers import live_files
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.dumps import DumpDroppedError
+from pypi_assets.catalog.leases import LeaseTakenError
+from pypi_assets.catalog.ledger import last_asked_serial
+from pypi_assets.catalog.rows import project_rows_at, providing_releases
+from pypi_assets.catalog.tables import changes
+from pypi_assets.dumps.compaction import compact
+from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.rows import as_dumped
+from pypi_assets.dumps.writer import write_missing_ranges
+from pypi_assets.leveldbs.clean_up import clean_up
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import newest_serials, published_versions
+from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.records import LeveldbDamagedError
+from pypi_assets.leveldbs.verify import verify
+from pypi_assets.lookup.answers import module_answer, project_answer
+from pypi_assets.lookup.latest import NoVersionError, open_latest
+from pypi_assets.lookup.readers import DepgraphReader, ModulesReader
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.small_catalog import continued
+
+GRACE_S = 3.0
+VERSIONS_KEPT = 2
+MOST_LIVE = 150
+SHARDS = 16
+PROJECTS = tuple(f"project{number}" for number in range(20))
+MODULES = tuple(f"module{number}{child}" for number in range(6) for child in ("", ".child"))
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where all of them work; `folder` is for logs, caches and what is told to the processes."""
+
+    folder: Path
+    database_url: str
+    storage_url: str
+    environment: Mapping[str, str]
+
+    @property
+    def end(self) -> Path:
+        """Once this file is there, all bring to an end what they do, and do no more."""
+        return self.folder / "end"
+
+    def was_stopped(self, pid: int) -> Path:
+        """Once this file is there, the process has been replaced by another one, and does no more."""
+        return self.folder / f"stopped {pid}"
+
+    @property
+    def work_dir(self) -> Path:
+        return self.folder / "work"
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+
+@dataclass(frozen=True)
+class Process:
+    """What one of them has. `chance` tells what it does next."""
+
+    site: Site
+    catalog: Catalog
+    storage: Storage
+    chance: Random
+
+    def goes_on(self) -> bool:
+        orphaned = os.getppid() == 1
+        return not (orphaned or self.site.end.exists() or self.site.was_stopped(os.getpid()).exists())
+
+    def pause(self, most_s: float) -> None:
+        time.sleep(self.chance.uniform(0, most_s))
+
+    def tell(self, what: str, count: int = 1, text: object = "") -> None:
+        sys.stdout.write(f"{what} {count} {text} {time.time():.2f}\n")
+
+
+def run(name: str, site: Site, seed: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.update(site.environment)
+    with site.log(name).open("a", buffering=1) as log:
+        os.dup2(log.fileno(), sys.stderr.fileno())
+        sys.stdout = log
+        process = Process(site, open_catalog(site.database_url), open_storage(site.storage_url), Random(seed))
+        process.tell("begun", 1, f"pid {os.getpid()} seed {seed}")
+        while process.goes_on():
+            try:
+                PROGRAMS[name](process)
+            except LeaseTakenError as error:
+                process.tell("waited", 1, error)
+                process.pause(0.2)
+            except DumpDroppedError as error:  # a later full dump was quicker, and a clean-up came by
+                process.tell("dropped", 1, error)
+
+
+# Those that write
+
+
+def change_files(process: Process) -> None:
+    """Files come, go, come back and are yanked, and ranges are completed."""
+    small, catalog, chance = continued(process.catalog), process.catalog, process.chance
+    with catalog.read() as connection:
+        serial = max(last_asked_serial(connection), connection.scalar(select(func.max(changes.c.serial))) or 0)
+    shown = {file.filename: file.yanked for file in live_files(catalog, sys.maxsize)}
+    gone = [filename for filename in small.filenames if filename not in shown]
+    while process.goes_on():
+        for _ in range(chance.randrange(1, 8)):
+            serial += 1
+            change = chance.choice(["add", "add", "remove", "show again", "yank"])
+            if (change == "remove" and shown) or len(shown) > MOST_LIVE:
+                gone.append(chance.choice(list(shown)))
+                small.remove(serial, gone[-1])
+                shown.pop(gone[-1])
+            elif change == "show again" and gone:
+                filename = gone.pop(chance.randrange(len(gone)))
+                small.show_again(serial, filename)
+                shown[filename] = True  # whether it is yanked need not be known: it is not yanked again
+            elif change == "yank" and (filename := next((one for one in shown if not shown[one]), None)):
+                small.yank(serial, filename)
+                shown[filename] = True
+            else:
+                project, version = chance.choice(PROJECTS), f"1.{chance.randrange(4)}"
+                filename = f"{project}-{version}-{serial}{chance.choice(['-py3-none-any.whl', '.tar.gz', '.zip'])}"
+                modules, required = chance.sample(MODULES, 3), chance.sample(PROJECTS, 2)
+                small.add(serial, project, version, filename, modules=tuple(modules), requires_dist=tuple(required))
+                shown[filename] = False
+        serial += chance.randrange(3)
+        process.tell("completed", 1, small.complete(serial))
+        process.pause(0.5)
+
+
+def dump_ranges(process: Process) -> None:
+    for manifest in write_missing_ranges(process.catalog, process.storage):
+        process.tell("dumped", 1, manifest.directory)
+    process.pause(0.1)
+
+
+def redo_dump(process: Process) -> None:
+    """Begins a new full dump, or goes on with one that was left open."""
+    process.pause(3)
+    since = process.chance.choice([None, process.catalog.clock()])
+    manifest = full_dump(process.catalog, process.storage, SHARDS, since=since, concurrency=2)
+    process.tell("redone", 1, manifest.directory)
+
+
+def compact_dumps(process: Process) -> None:
+    process.pause(1)
+    try:
+        held = process.chance.choice([[], newest_serials(process.storage, DATASETS)])
+    except LeveldbDamagedError as error:  # it was deleted since it was listed
+        process.tell("gone", 1, error)
+        return
+    growth = process.chance.choice([1, 2, 4])
+    for manifest in compact(process.catalog, process.storage, held=held, growth=growth):
+        process.tell("compacted", 1, f"{manifest.directory} of {len(manifest.inputs)}")
+
+
+def clean(process: Process) -> None:
+    process.pause(0.5)
+    for removal in clean_up(process.catalog, process.storage, grace_s=GRACE_S, versions_kept=VERSIONS_KEPT):
+        process.tell("removed", 1, f"{removal.path}, {removal.reason}, {removal.files} files")
+
+
+def update(process: Process) -> None:
+    for dataset in process.chance.sample(list(DATASETS), 2):
+        result = build_version(
+            dataset,
+            storage=process.storage,
+            catalog=process.catalog,
+            work_dir=process.site.work_dir,
+            from_scratch=process.chance.random() < 0.02,
+        )
+        if result.published:
+            process.tell("published", 1, f"{dataset} {result.version} at {result.serial}, {result.reason}")
+    process.pause(0.3)
+
+
+# Those that read
+
+
+def verify_versions(process: Process) -> None:
+    """Verifies each version once, while it is there."""
+    checked = dict.fromkeys(DATASETS, 0)
+    while process.goes_on():
+        for dataset in DATASETS:
+            for version in published_versions(process.storage, dataset):
+                if version > checked[dataset]:
+                    checked[dataset] = version
+                    _verify(process, dataset, version)
+        process.pause(0.1)
+
+
+def _verify(process: Process, dataset: str, version: int) -> None:
+    found = verify(dataset, version, storage=process.storage, deep=True, work_dir=process.site.work_dir)
+    if version in published_versions(process.storage, dataset):
+        assert found.problems == (), f"{dataset} {version}: {found.problems}"
+        process.tell("verified", 1, f"{dataset} {version}, {found.records} records")
+    else:
+        process.tell("gone", 1, f"{dataset} {version} was removed while it was verified")
+
+
+def read_on(process: Process) -> None:
+    """A reader of each dataset that lives for long, and moves on."""
+    cache = process.site.folder / "cache"
+    with (
+        open_latest("modules", process.storage, cache, refresh_every_s=0.3) as modules,
+        open_latest("depgraph", process.storage, cache) as depgraph,
+    ):
+        serial = 0
+        while process.goes_on():
+            process.tell("answered", check_answers(process.catalog, process.chance, modules, depgraph))
+            if depgraph.refresh():
+                assert serial <= depgraph.serial, f"back from serial {serial} to {depgraph.serial}"
+                serial = depgraph.serial
+                process.tell("moved", 1, f"to {depgraph.version} of serial {serial}")
+            if modules.refresh_problem:
+                process.tell("troubled", 1, modules.refresh_problem)
+            process.pause(0.1)
+
+
+def visit(process: Process) -> None:
+    """Readers that are opened anew each time, from a cache that others have damaged."""
+    chance, cache = process.chance, process.site.folder / "damaged cache"
+    process.tell("damaged", _damage(cache, chance))
+    check_hashes = chance.random() < 0.7
+    try:
+        with (
+            open_latest("modules", process.storage, cache, check_hashes=check_hashes) as modules,
+            open_latest("depgraph", process.storage, cache, check_hashes=check_hashes) as depgraph,
+        ):
+            answered = check_answers(process.catalog, chance, modules, depgraph)
+            process.tell("answered", answered, f"by {modules.version} and {depgraph.version}")
+            if check_hashes:
+                process.tell("compared", check_whole(process.catalog, depgraph), f"files of {depgraph.version}")
+    except NoVersionError as error:  # all that were listed have been deleted meanwhile, or are damaged in the cache
+        process.tell("refused", 1, error)
+    process.pause(0.1)
+
+
+def check_answers(catalog: Catalog, chance: Random, modules: ModulesReader, depgraph: DepgraphReader) -> int:
+    """Compares some answers with what the catalog says of their serials; returns how many."""
+    for module, project in zip(chance.sample(MODULES, 5), chance.sample(PROJECTS, 5), strict=True):
+        told = modules.module(module)
+        expected = module_answer(told.serial, module, providing_releases(catalog, told.serial, module))
+        assert told.results == expected.results, f"{module} in version {told.version} of serial {told.serial}"
+        of_project = depgraph.project(project)
+        rows = project_rows_at(catalog, of_project.serial, project)
+        wanted = project_answer(of_project.serial, map(as_dumped, rows))
+        assert of_project.results == wanted.results, f"{project} in version {of_project.version}"
+    return 10
+
+
+def check_whole(catalog: Catalog, depgraph: DepgraphReader) -> int:
+    """Compares all that a version holds with what the catalog shows at its serial; returns how many files that are."""
+    stream = depgraph.projects()
+    found = {(one["filename"], one["yanked"]) for one in stream}
+    expected = {(file.filename, file.yanked) for file in live_files(catalog, stream.serial)}
+    assert found == expected, f"version {stream.version} of serial {stream.serial}: {found ^ expected}"
+    return len(found)
+
+
+def _damage(cache: Path, chance: Random) -> int:
+    """Damages a file of the cache, if there is one, and returns how many; readers that have linked it keep theirs."""
+    files = sorted(cache.glob("*/files/*"))
+    if not files or chance.random() < 0.5:
+        return 0
+    path = chance.choice(files)
+    content = path.read_bytes()
+    harm = chance.choice(["flip", "cut", "delete", "part"])
+    path.unlink()
+    if harm == "flip":
+        path.write_bytes(bytes(byte ^ 0xFF for byte in content))
+    elif harm == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif harm == "part":
+        path.with_suffix(".part").write_bytes(b"x" * (len(content) // 2))
+    return 1
+
+
+PROGRAMS: dict[str, Callable[[Process], None]] = {
+    program.__name__: program
+    for program in (
+        *(change_files, dump_ranges, redo_dump, compact_dumps, clean, update, verify_versions),
+        *(read_on, visit),
+    )
+}
+LEASES = {
+    "update": [f"publish {dataset}" for dataset in DATASETS],
+    "compact_dumps": ["compact dumps"],
+    "clean": ["clean up"],
+}
+"""Which leases a program takes: those of a process that was killed would only end in time."""
