@@ -3,13 +3,16 @@
 Which versions are valid is told by the input lists in the storage, not here.
 """
 
+import re
 from dataclasses import dataclass
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import ColumnElement, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger import lock_state
 from pypi_assets.catalog.tables import leveldb_builds, leveldb_versions
+
+_NUMBER = re.compile(r"[0-9]{1,18}")  # what fits into the column
 
 
 class UnknownVersionError(CatalogError):
@@ -43,21 +46,33 @@ def ask_version(catalog: Catalog, serial: int) -> int:
         return int(connection.scalar(row.returning(leveldb_versions.c.version)) or 0)
 
 
-def asked_versions(catalog: Catalog) -> list[AskedVersion]:
-    """All version numbers handed out, in order."""
-    with catalog.read() as connection:
-        rows = connection.execute(select(leveldb_versions).order_by(leveldb_versions.c.version))
-        return [AskedVersion(row.version, row.serial, row.asked_at) for row in rows]
+def asked_versions(catalog: Catalog, after: int = 0) -> list[AskedVersion]:
+    """The version numbers handed out that are greater than `after`, in order."""
+    return _asked(catalog, leveldb_versions.c.version > after)
+
+
+def last_asked_version(catalog: Catalog) -> AskedVersion | None:
+    """The greatest version number handed out."""
+    greatest = select(func.max(leveldb_versions.c.version)).scalar_subquery()
+    found = _asked(catalog, leveldb_versions.c.version == greatest)
+    return found[0] if found else None
 
 
 def require_version(catalog: Catalog, name: str) -> AskedVersion:
     """The version that `name` names, like `00042`. Raises UnknownVersionError where it was never handed out."""
-    for asked in asked_versions(catalog):
+    number = int(name) if _NUMBER.fullmatch(name) else 0
+    for asked in _asked(catalog, leveldb_versions.c.version == number):
         if name == f"{asked.version:05d}":
             return asked
     raise UnknownVersionError(
         f"LevelDB version {name} was never handed out; ask for one with `pypi-assets leveldb update`"
     )
+
+
+def _asked(catalog: Catalog, condition: ColumnElement[bool]) -> list[AskedVersion]:
+    query = select(leveldb_versions).where(condition).order_by(leveldb_versions.c.version)
+    with catalog.read() as connection:
+        return [AskedVersion(row.version, row.serial, row.asked_at) for row in connection.execute(query)]
 
 
 def builds_started(catalog: Catalog, dataset: str) -> dict[str, float]:

@@ -9,8 +9,9 @@ from collections.abc import Collection
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger import RangeState, ledger, recent_ranges
-from pypi_assets.catalog.leveldbs import asked_versions
+from pypi_assets.catalog.ledger import LedgerRange, RangeState, ledger, recent_ranges
+from pypi_assets.catalog.leveldbs import asked_versions, last_asked_version
+from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
 from pypi_assets.dumps.cover import cover
 from pypi_assets.leveldbs.layout import version_name
@@ -18,31 +19,42 @@ from pypi_assets.leveldbs.layout import version_name
 _DAY_S = 24 * 3600.0
 
 
-def shown_ranges(catalog: Catalog, days: float) -> list[str]:
-    """The keys of the ranges that follow a full crawl, in order: of those that are in use as dumps, not the ones that
-    were complete so many days ago.
+def shown_ranges(catalog: Catalog, days: float, after: int = 0) -> list[SerialRange]:
+    """The ranges that follow a full crawl, in order: of those that are in use as dumps, not the ones that were complete
+    so many days ago.
+
+    Of those that end at the serial `after` or before it, the ones that are not complete or not in use yet.
     """
+    in_use = cover(catalog).serial
     since = catalog.clock() - days * _DAY_S
     with catalog.read() as connection:
-        entries = recent_ranges(connection, beyond=cover(catalog).serial, since=since)
-    return [entry.serials.key for entry in entries if entry.serials.start > 0 or entry.state != RangeState.COMPLETE]
+        entries = recent_ranges(connection, beyond=min(after, in_use))
+    return [entry.serials for entry in entries if _is_shown(entry, in_use, since)]
 
 
-def shown_versions(catalog: Catalog, days: float) -> list[str]:
-    """The names of the LevelDB versions that were asked for since so many days ago, and of the newest one."""
+def _is_shown(entry: LedgerRange, in_use: int, since: float) -> bool:
+    if entry.state != RangeState.COMPLETE:
+        return True
+    is_recent = entry.serials.end > in_use or (entry.completed_at is not None and entry.completed_at > since)
+    return entry.serials.start > 0 and is_recent
+
+
+def shown_versions(catalog: Catalog, days: float, after: int = 0) -> list[int]:
+    """The LevelDB versions beyond `after` that were asked for since so many days ago, and the newest one, in order."""
     since = catalog.clock() - days * _DAY_S
-    asked = asked_versions(catalog)
-    return [version_name(one.version) for one in asked if one.asked_at > since or one == asked[-1]]
+    newest = last_asked_version(catalog)
+    asked = asked_versions(catalog, min(after, newest.version - 1)) if newest else []
+    return [one.version for one in asked if one.asked_at > since or one == newest]
 
 
 def prune_partitions(instance: dg.DagsterInstance, catalog: Catalog, days: float) -> int:
     """Takes the partitions of what is no longer shown out of the instance, and says how many. Others are left alone."""
     with catalog.read() as connection:
-        ranges = [entry.serials.key for entry in ledger(connection)]
-    versions = [version_name(one.version) for one in asked_versions(catalog)]
-    return _prune(instance, serial_ranges, {*ranges} - {*shown_ranges(catalog, days)}) + _prune(
-        instance, leveldb_versions, {*versions} - {*shown_versions(catalog, days)}
-    )
+        ranges = [entry.serials for entry in ledger(connection)]
+    old_ranges = {serials.key for serials in {*ranges} - {*shown_ranges(catalog, days)}}
+    versions = [one.version for one in asked_versions(catalog)]
+    old_versions = {version_name(version) for version in {*versions} - {*shown_versions(catalog, days)}}
+    return _prune(instance, serial_ranges, old_ranges) + _prune(instance, leveldb_versions, old_versions)
 
 
 def _prune(instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, old: Collection[str]) -> int:

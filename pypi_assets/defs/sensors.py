@@ -3,7 +3,12 @@
 The catalog's ledger and the storage tell what is to be done, so a tick that was lost, or a run that failed, is made
 good by a later tick. A tick asks the index for its last serial, and for a few pages of the
 changelog where that is new.
+
+A sensor's cursor tells up to where what comes without end has its partitions, so that a tick looks at what came since.
+It is a hint: without it, all that is to be shown is looked at once.
 """
+
+from collections.abc import Mapping
 
 import dagster as dg
 from dagster import ResourceParam
@@ -11,10 +16,10 @@ from dagster import ResourceParam
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.dumps import require_exact
-from pypi_assets.catalog.ledger import last_asked_serial
-from pypi_assets.catalog.leveldbs import ask_version, asked_versions
+from pypi_assets.catalog.ledger import last_asked_serial, unfinished_ranges
+from pypi_assets.catalog.leveldbs import ask_version, last_asked_version
 from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.incremental import ask_next_ranges, open_ranges
+from pypi_assets.crawl.incremental import ask_next_ranges
 from pypi_assets.defs.attempts import attempts
 from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.jobs import full_dump_job, incremental_crawl_job, update_leveldbs_job
@@ -53,8 +58,12 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
                 return dg.SkipReason(reason)
             crawler = parts.crawler(tell=context.log.warning)
             ask_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S)
-            unfinished = _unfinished(parts.catalog, open_ranges(crawler))
-            shown = shown_ranges(parts.catalog, parts.settings.partitions_kept_days)
+            unfinished = _unfinished(parts.catalog)
+            entered = _entered(context.cursor)
+            shown = shown_ranges(parts.catalog, parts.settings.partitions_kept_days, entered)
+            added, cursor = _entering(
+                context.instance, serial_ranges, {serials.key: serials.end for serials in shown}, entered
+            )
             requests, waiting = _requests(
                 context.instance,
                 incremental_crawl_job.name,
@@ -65,8 +74,8 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else "; ".join(waiting) or f"nothing is new beyond serial {reached}",
-            cursor=str(reached),
-            dynamic_partitions_requests=_missing_keys(context.instance, serial_ranges, shown),
+            cursor=cursor,
+            dynamic_partitions_requests=added,
         )
 
     return new_serial_range
@@ -121,18 +130,25 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
             published = [_newest_version(parts.storage, dataset) for dataset in DATASETS]
             if all(newest is not None and _holds(newest, reached) for newest in published):
                 return dg.SkipReason(f"the newest versions hold all dumps, up to serial {reached.serial}")
-            asked = asked_versions(catalog)
-            if asked and attempts(context.instance, update_leveldbs_job.name, version_name(asked[-1].version)).running:
-                return dg.SkipReason(f"version {version_name(asked[-1].version)} is being built")
+            asked = last_asked_version(catalog)
+            if asked and attempts(context.instance, update_leveldbs_job.name, version_name(asked.version)).running:
+                return dg.SkipReason(f"version {version_name(asked.version)} is being built")
             done = min(newest.version if newest else 0 for newest in published)
-            if not asked or asked[-1].serial < reached.serial or asked[-1].version <= done:
+            if not asked or asked.serial < reached.serial or asked.version <= done:
                 ask_version(catalog, reached.serial)
-            known = shown_versions(catalog, parts.settings.partitions_kept_days)
-            requests, waiting = _requests(context.instance, update_leveldbs_job.name, known[-1:], catalog.clock())
+            entered = _entered(context.cursor)
+            known = {
+                version_name(version): version
+                for version in shown_versions(catalog, parts.settings.partitions_kept_days, entered)
+            }
+            added, cursor = _entering(context.instance, leveldb_versions, known, entered)
+            newest_name = list(known)[-1:]
+            requests, waiting = _requests(context.instance, update_leveldbs_job.name, newest_name, catalog.clock())
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else "; ".join(waiting),
-            dynamic_partitions_requests=_missing_keys(context.instance, leveldb_versions, known),
+            cursor=cursor,
+            dynamic_partitions_requests=added,
         )
 
     return new_leveldb_version
@@ -154,8 +170,10 @@ def _last_serial(catalog: Catalog) -> int:
         return last_asked_serial(connection)
 
 
-def _unfinished(catalog: Catalog, uncrawled: list[SerialRange]) -> list[SerialRange]:
+def _unfinished(catalog: Catalog) -> list[SerialRange]:
     """The ranges that are not crawled, and those that are and whose dump is missing, in order."""
+    with catalog.read() as connection:
+        uncrawled = [entry.serials for entry in unfinished_ranges(connection)]
     undumped = missing_ranges(catalog) if cover(catalog).dumps else []
     return sorted({*uncrawled, *undumped})
 
@@ -171,13 +189,22 @@ def _holds(newest: InputList, reached: Cover) -> bool:
     return newest.serial >= reached.serial and newest.inputs[0].startswith(full)
 
 
-def _missing_keys(
-    instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, keys: list[str]
-) -> list[dg.AddDynamicPartitionsRequest]:
-    """What brings those of `keys` that the instance lacks into it."""
-    known = set(instance.get_dynamic_partitions(str(partitions.name)))
+def _entered(cursor: str | None) -> int:
+    """The serial, or the version, up to which a sensor has brought partitions into Dagster."""
+    return int(cursor) if cursor and cursor.isdecimal() else 0
+
+
+def _entering(
+    instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, keys: Mapping[str, int], entered: int
+) -> tuple[list[dg.AddDynamicPartitionsRequest], str]:
+    """What brings those of `keys` that the instance lacks into it, and the cursor after that.
+
+    Each key, in order, comes with the serial or the version that the cursor names once it is there.
+    """
+    known = instance.get_existing_dynamic_partitions(str(partitions.name), list(keys))
     missing = [key for key in keys if key not in known][:KEYS_A_TICK]
-    return [partitions.build_add_request(missing)] if missing else []
+    last = missing[-1:] if len(missing) == KEYS_A_TICK else list(keys)[-1:]
+    return [partitions.build_add_request(missing)] if missing else [], str(max([entered, *(keys[key] for key in last)]))
 
 
 def _requests(

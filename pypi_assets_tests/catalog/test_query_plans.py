@@ -13,6 +13,8 @@ from pypi_assets.catalog.answers import live_files
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.dumps import open_full_dump, open_range_dump, range_dump_rows
 from pypi_assets.catalog.extracts import records_older_than
+from pypi_assets.catalog.ledger import complete_serial, last_asked_serial, recent_ranges, unfinished_ranges
+from pypi_assets.catalog.leveldbs import asked_versions, last_asked_version
 from pypi_assets.catalog.past_visits import compare_visits
 from pypi_assets.catalog.projects import find_project
 from pypi_assets.catalog.rows import project_rows_at, providing_releases
@@ -104,6 +106,20 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
         statement: scanned_tables(catalog, statement, parameters) - SMALL for statement, parameters in found.items()
     }
     assert {statement: tables for statement, tables in scans.items() if tables} == {}
+
+
+def test_what_every_tick_of_a_sensor_asks_uses_an_index(catalog: Catalog):
+    """These tables grow by a row every ten minutes."""
+    with statements(catalog) as found:
+        with catalog.read() as connection:
+            unfinished_ranges(connection)
+            recent_ranges(connection, beyond=5)
+            last_asked_serial(connection)
+            complete_serial(connection)
+        asked_versions(catalog, after=5)
+        last_asked_version(catalog)
+    assert len(found) == 6
+    assert [one for one, parameters in found.items() if scanned_tables(catalog, one, parameters)] == []
 
 
 def change_extractor_version(catalog: Catalog) -> None:

@@ -18,9 +18,11 @@ from pypi_assets.catalog.ledger import (
     complete_range,
     complete_serial,
     ledger,
+    recent_ranges,
     require_range,
     seal,
     seals,
+    unfinished_ranges,
 )
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.catalog.ranges import RangeError, SerialRange
@@ -94,6 +96,17 @@ def test_the_complete_serial_stops_at_the_first_range_that_is_not_complete(opene
             complete_range(connection, ranges[number], 0.0)
             seen.append(complete_serial(connection))
     assert seen == [10, 10, 10, 40]
+
+
+def test_recent_ranges_are_those_beyond_a_serial_and_the_unfinished_ones_in_order(opened: Catalog):
+    with opened.write() as connection:
+        ranges = [SerialRange(0, 10)] + [ask_range(connection, end, 0.0) for end in (20, 30, 40, 50)]
+        for number in (4, 0, 2, 3):
+            complete_range(connection, ranges[number], 0.0)
+        assert [entry.serials for entry in unfinished_ranges(connection)] == [ranges[1]]
+        assert [entry.serials for entry in recent_ranges(connection, beyond=30)] == [ranges[1], *ranges[3:]]
+        assert [entry.serials for entry in recent_ranges(connection, beyond=50)] == [ranges[1]]
+        assert recent_ranges(connection, beyond=0) == ledger(connection)
 
 
 def test_gaps_and_overlaps_are_found(opened: Catalog):

@@ -27,6 +27,7 @@ class Pipeline:
     settings: Settings
     instance: dg.DagsterInstance
     ahead_s: float = 0.0  # of the true time, as the catalog's clock tells it
+    cursors: dict[str, str | None] = field(default_factory=dict)
     parts: Parts = field(init=False)
     defs: dg.Definitions = field(init=False)
 
@@ -60,10 +61,12 @@ class Pipeline:
         )
 
     def tick(self, sensor: str) -> dg.SensorResult | dg.RunRequest | dg.SkipReason:
-        """What a sensor says; the partitions that it asks for are brought into being, as the daemon does."""
-        with dg.build_sensor_context(instance=self.instance, resources={"parts": self.parts}) as context:
+        """What a sensor says. As the daemon does, its cursor is kept, and the partitions that it asks for are added."""
+        cursor, resources = self.cursors.get(sensor), {"parts": self.parts}
+        with dg.build_sensor_context(instance=self.instance, cursor=cursor, resources=resources) as context:
             result = self.defs.resolve_sensor_def(sensor)(context)
         if isinstance(result, dg.SensorResult):
+            self.cursors[sensor] = result.cursor or cursor
             for request in result.dynamic_partitions_requests or []:
                 self.instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
         return result  # type: ignore[return-value]

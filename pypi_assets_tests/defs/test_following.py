@@ -1,11 +1,13 @@
 """Following the index as the sensors do: ranges, dumps, LevelDB versions, and what goes wrong on the way."""
 
 import dagster as dg
+import pytest
 
 from pypi_assets.catalog.dumps import DumpKind, committed_dumps
 from pypi_assets.catalog.leveldbs import asked_versions
 from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.defs import sensors
 from pypi_assets.defs.assets.changes import changed_distributions, changelog
 from pypi_assets.defs.assets.leveldbs import modules_leveldb
 from pypi_assets.defs.attempts import FIRST_PAUSE_S
@@ -124,6 +126,42 @@ def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pip
     list(write_missing_ranges(pipeline.parts.catalog, pipeline.parts.storage))
     assert "nothing is new" in pipeline.skipped("new_serial_range")
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [result.serials.key]
+
+
+def test_partitions_that_were_taken_out_by_hand_come_back_once_the_cursors_are_lost(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    pipeline.crawled()
+    names = ("serial_ranges", "leveldb_versions")
+    for number in range(2):
+        index.wheel(f"newcomer{number}", "1.0")
+        assert pipeline.run("incremental_crawl", *pipeline.requested("new_serial_range")).success
+        (version,) = pipeline.requested("new_leveldb_version")
+    known = [pipeline.instance.get_dynamic_partitions(name) for name in names]
+    assert [len(keys) for keys in known] == [2, 2]
+    for name, keys in zip(names, known, strict=True):
+        pipeline.instance.delete_dynamic_partition(name, keys[0])
+    for cursors, first in ((pipeline.cursors, 1), ({}, 0)):
+        pipeline.cursors = cursors
+        assert "nothing is new" in pipeline.skipped("new_serial_range")
+        assert pipeline.requested("new_leveldb_version") == [version]
+        found = [set(pipeline.instance.get_dynamic_partitions(name)) for name in names]
+        assert found == [set(keys[first:]) for keys in known]
+
+
+def test_partitions_are_brought_in_by_parts_where_they_are_many(
+    index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "KEYS_A_TICK", 2)
+    pipeline.crawled()
+    keys = []
+    for number in range(5):
+        index.wheel(f"newcomer{number}", "1.0")
+        keys += [result.serials.key for result in crawl_incremental(pipeline.crawler)]
+    list(write_missing_ranges(pipeline.parts.catalog, pipeline.parts.storage))
+    for entered in (2, 4, 5, 5):
+        assert "nothing is new" in pipeline.skipped("new_serial_range")
+        assert pipeline.instance.get_dynamic_partitions("serial_ranges") == keys[:entered]
 
 
 def test_dumps_of_ranges_are_compacted(index: ServedIndex, pipeline: Pipeline) -> None:
