@@ -13,9 +13,11 @@ from pypi_assets.defs.assets.dumps import compacted_dump, full_dump, incremental
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.checks import CHECKS
+from pypi_assets.defs.health import HEALTH_CHECKS
 from pypi_assets.defs.jobs import JOBS
+from pypi_assets.defs.notices import build_failed_run_sensor
 from pypi_assets.defs.parts import Parts
-from pypi_assets.defs.schedules import SCHEDULES
+from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
@@ -55,10 +57,10 @@ def build_defs(
     )
     return dg.Definitions(
         assets=ASSETS,
-        asset_checks=CHECKS,
+        asset_checks=[*CHECKS, *HEALTH_CHECKS],
         jobs=JOBS,
-        sensors=build_sensors(interval_s, on=on),
-        schedules=SCHEDULES,
+        sensors=[*build_sensors(interval_s, on=on), build_failed_run_sensor(on=on)],
+        schedules=build_schedules(on=on),
         resources={"parts": Parts(settings, index=index, catalog=catalog, storage=storage, readers=readers)},
         executor=dg.in_process_executor,
     )

@@ -66,7 +66,7 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
     except (CatalogError, SQLAlchemyError):
         yield _gauge("reachable", "Whether it answered.", "part", {"catalog": 0})
         return
-    reachable = {"catalog": True, "index": not status.index_error, "storage": not status.storage_error}
+    reachable = {"catalog": True, "index": not status.lag.index_error, "storage": not status.storage_error}
     yield _gauge("reachable", "Whether it answered.", "part", reachable)
     yield from _of_status(status)
     yield _gauge("failures", "Reads and visits that failed or were given up, by kind.", "kind", failures)
@@ -75,15 +75,14 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
 
 
 def _of_status(status: Status) -> Iterator[Metric]:
-    catalog = status.catalog
-    newest = status.leveldbs
-    serials = {"index": status.index_serial, "catalog": catalog.complete_serial, "dumps": status.cover.serial or None}
+    catalog, lag, newest = status.catalog, status.lag, status.leveldbs
+    serials = {"index": lag.index_serial, "catalog": lag.complete_serial, "dumps": status.cover.serial or None}
     serials |= {dataset: one.serial for dataset, one in newest.items()}
     versions = {dataset: one.version for dataset, one in newest.items()}
     ranges = {"open": catalog.open_ranges, "running": catalog.running_ranges}
     yield _gauge("serial", "How far each stage has come.", "stage", serials)
-    yield _gauge("lag_serials", "Serials that the catalog is behind the index.", value=status.lag)
-    yield _gauge("lag_seconds", "Age of the first event that the catalog lacks, 0 without one.", value=status.lag_s)
+    yield _gauge("lag_serials", "Serials that the catalog is behind the index.", value=lag.serials)
+    yield _gauge("lag_seconds", "Age of the first event that the catalog lacks, 0 without one.", value=lag.seconds)
     yield _gauge("ranges", "Serial ranges that are not complete.", "state", ranges)
     yield _gauge("distributions", "Live distributions by outcome.", "outcome", catalog.outcomes)
     yield _gauge("unexplained_changes", "Changes of files that no event explains.", value=catalog.unexplained_changes)

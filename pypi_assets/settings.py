@@ -152,11 +152,31 @@ class Settings(BaseSettings):
         float, Field(gt=0, le=3600, description="seconds of processor time for reading one file, above 0, at most 3600")
     ] = 60.0
     sensors_on: Annotated[
-        bool, Field(description="true or false: whether sensors are on until somebody turns them on or off in the UI")
+        bool,
+        Field(description="true or false: whether sensors and schedules are on until somebody turns them on or off"),
     ] = False
     sensor_interval_s: Annotated[
         int, Field(ge=5, description="seconds between two looks for new serials and new dumps, 5 or more")
     ] = 60
+    notify_urls: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="Apprise URLs separated by spaces (mailtos://..., slack://...) that notices are sent to"),
+    ] = ()
+    lag_warn_s: Annotated[
+        float, Field(gt=0, description="seconds behind the index from which checks of freshness warn, above 0")
+    ] = 1800.0
+    lag_fail_s: Annotated[
+        float, Field(gt=0, description="seconds behind the index from which checks of freshness fail, above 0")
+    ] = 7200.0
+    given_up_warn_percent: Annotated[
+        float,
+        Field(gt=0, le=100, description="per cent of what is known given up from which a check warns, above 0 to 100"),
+    ] = 0.5
+    given_up_fail_percent: Annotated[
+        float,
+        Field(gt=0, le=100, description="per cent of what is known given up from which a check fails, above 0 to 100"),
+    ] = 5.0
     dump_concurrency: Annotated[
         int, Field(ge=1, le=12, description="shards of a full dump that a process writes at once, 1 to 12")
     ] = 2
@@ -206,6 +226,18 @@ class Settings(BaseSettings):
         if wrong := [name for name in names if not is_normalized_name(name)]:
             raise ValueError(f"not a project name: {', '.join(wrong)}")
         return tuple(names)
+
+    @field_validator("notify_urls", mode="before")
+    @classmethod
+    def _read_notify_urls(cls, value: object) -> object:
+        return tuple(value.split()) if isinstance(value, str) else value
+
+    @field_validator("notify_urls", mode="after")
+    @classmethod
+    def _check_notify_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if any("://" not in url for url in value):  # which can hold a password
+            raise ValueError("not all of them are URLs")
+        return value
 
     @field_validator("index_url")
     @classmethod

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from pypi_assets.assembly import catalog_from, index_from, storage_from
-from pypi_assets.catalog.answers import CatalogStatus, catalog_status
+from pypi_assets.catalog.answers import CatalogStatus, Followed, catalog_status
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import Dump, DumpKind, committed_dumps
 from pypi_assets.catalog.ledger import SIMPLE
@@ -29,36 +29,43 @@ class NewestVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """How each stage stands. `index_serial` is None, and `index_error` says why, where the index did not answer. While
-    the changelog is off it is that of the list of projects that was looked at last.
+class Lag:
+    """How far the catalog is behind the index. `index_serial` is None, and `index_error` says why, where the index did
+    not answer. While the changelog is off it is that of the list of projects that was looked at last.
 
     `behind_since` is when the first event beyond the complete serial was (unix seconds), None where there is none or
     nobody tells. `asked_at` is when all this was so.
     """
 
-    catalog: CatalogStatus
+    complete_serial: int | None
     index_serial: int | None
     index_error: str | None
     behind_since: float | None
     asked_at: float
+
+    @property
+    def serials(self) -> int | None:
+        complete = self.complete_serial
+        return None if complete is None or self.index_serial is None else max(self.index_serial - complete, 0)
+
+    @property
+    def seconds(self) -> float | None:
+        """For how long it has been behind, 0 where it is not; None where nobody tells."""
+        if self.behind_since is not None:
+            return max(self.asked_at - self.behind_since, 0.0)
+        return 0.0 if self.serials == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How each stage stands."""
+
+    catalog: CatalogStatus
+    lag: Lag
     dumps: tuple[Dump, ...]
     cover: Cover
     leveldbs: dict[str, NewestVersion]
     storage_error: str | None
-
-    @property
-    def lag(self) -> int | None:
-        """How many serials the catalog is behind the index."""
-        complete = self.catalog.complete_serial
-        return None if complete is None or self.index_serial is None else max(self.index_serial - complete, 0)
-
-    @property
-    def lag_s(self) -> float | None:
-        """For how many seconds the catalog has been behind the index; None where it is, and nobody tells since when."""
-        if self.behind_since is not None:
-            return max(self.asked_at - self.behind_since, 0.0)
-        return 0.0 if self.lag == 0 else None
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -81,10 +88,11 @@ class Status:
     def to_do(self) -> list[str]:
         """What stands in the way of all being well, each with what to do; empty where nothing does."""
         catalog, complete = self.catalog, self.catalog.complete_serial
-        lines = [error for error in (self.index_error, self.storage_error) if error]
-        if catalog.changelog_trouble and catalog.is_changelog_off:
+        lines = [error for error in (self.lag.index_error, self.storage_error) if error]
+        trouble = catalog.followed.changelog_trouble
+        if trouble and trouble.is_off:
             lines.append(
-                f"the changelog is off: {catalog.changelog_trouble.text}; the list of projects is followed in its"
+                f"the changelog is off: {trouble.text}; the list of projects is followed in its"
                 " place, and tells no events (PYPI_ASSETS_LISTER says which is followed)"
             )
         lines += [f"the ledger is broken: {fault}" for fault in catalog.ledger_faults]
@@ -92,7 +100,9 @@ class Status:
             lines.append("a full crawl is open: `pypi-assets crawl full` goes on with it")
         elif complete is None:
             lines.append("nothing has been crawled: run `pypi-assets crawl full`")
-        is_behind = complete is not None and (self.lag or catalog.open_ranges or complete < (catalog.exact_from or 0))
+        is_behind = complete is not None and (
+            self.lag.serials or catalog.open_ranges or complete < (catalog.exact_from or 0)
+        )
         if is_behind and not catalog.running_ranges:
             lines.append("the catalog is behind the index: run `pypi-assets crawl incremental`")
         if gave_up := catalog.outcomes[Outcome.GAVE_UP] + catalog.failed_visits:
@@ -117,21 +127,23 @@ def read_status(settings: Settings) -> Status:
 def status_of(catalog: Catalog, settings: Settings) -> Status:
     """The same of an open catalog."""
     status, dumps = catalog_status(catalog), committed_dumps(catalog)
-    index_serial, index_error = ask_last_serial(settings, status.index_url)
-    if settings.lister == SIMPLE or status.is_changelog_off:
-        index_serial, index_error = status.listed_serial, None
+    lag = ask_lag(settings, status.followed, catalog.clock())
     leveldbs, storage_error = _newest_versions(settings)
-    return Status(
-        catalog=status,
-        index_serial=index_serial,
-        index_error=index_error,
-        behind_since=_behind_since(settings, status, index_serial),
-        asked_at=catalog.clock(),
-        dumps=tuple(dumps),
-        cover=cover_of(dumps),
-        leveldbs=leveldbs,
-        storage_error=storage_error,
-    )
+    return Status(status, lag, tuple(dumps), cover_of(dumps), leveldbs, storage_error)
+
+
+def ask_lag(settings: Settings, followed: Followed, now: float) -> Lag:
+    """How far the catalog is behind. The index is asked for its serial, and where the first event beyond the complete
+    serial is not stored, for that."""
+    index_serial, index_error = ask_last_serial(settings, followed.index_url)
+    if settings.lister == SIMPLE or followed.is_changelog_off:
+        index_serial, index_error = followed.listed_serial, None
+    complete, since = followed.complete_serial, followed.next_event_at
+    if complete is None or (index_serial is not None and index_serial <= complete):
+        since = None
+    elif since is None and index_serial is not None and index_error is None and not followed.is_changelog_off:
+        since = _first_event_after(settings, complete)
+    return Lag(complete, index_serial, index_error, since, now)
 
 
 def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
@@ -148,16 +160,13 @@ def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | Non
         return None, f"the index's serial is not known: {error}"
 
 
-def _behind_since(settings: Settings, status: CatalogStatus, index_serial: int | None) -> float | None:
-    """When the first event beyond the complete serial was, as far as it is stored, or the changelog tells."""
-    complete = status.complete_serial
-    if complete is None or index_serial is None or index_serial <= complete:
+def _first_event_after(settings: Settings, serial: int) -> float | None:
+    """When it was, as the changelog tells, if it does."""
+    if settings.lister == SIMPLE:
         return None
-    if status.next_event_at is not None or settings.lister == SIMPLE or status.is_changelog_off:
-        return status.next_event_at
     try:
         with index_from(_hasty(settings)) as index:
-            return next((event.timestamp for event in index.changelog_page(complete)), None)
+            return next((event.timestamp for event in index.changelog_page(serial)), None)
     except (SettingsError, PackageIndexError):
         return None
 
@@ -195,11 +204,11 @@ def status_to_json(
     crawl = catalog.open_crawl
     return {
         "complete_serial": catalog.complete_serial,
-        "index_serial": status.index_serial,
-        "lag": status.lag,
-        "lag_seconds": status.lag_s,
-        "index_error": status.index_error,
-        "changelog_off": catalog.is_changelog_off,
+        "index_serial": status.lag.index_serial,
+        "lag": status.lag.serials,
+        "lag_seconds": status.lag.seconds,
+        "index_error": status.lag.index_error,
+        "changelog_off": catalog.followed.is_changelog_off,
         "inexact_spans": [span.key for span in catalog.inexact_spans],
         "exact_from": catalog.exact_from,
         "events_through": catalog.events_through,

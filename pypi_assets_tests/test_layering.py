@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "distributions": set(),
     "storage": set(),
     "settings": set(),
+    "notices": set(),
     "terminal": {"crawl"},
     "catalog": {"index", "distributions"},
     "crawl": {"catalog", "index", "distributions", "storage"},

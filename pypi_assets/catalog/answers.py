@@ -7,7 +7,7 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, select
 
 from pypi_assets.catalog.claims import scopes_at_work
-from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.catalog.crawls import find_open_crawl, followed_index, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.events import first_event_time
 from pypi_assets.catalog.ledger import RangeState, complete_serial, gaps, inexact_spans, ledger
@@ -66,14 +66,29 @@ class OpenCrawl:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogStatus:
-    """How things stand. Counts of distributions are of those live now; serials are None before a full crawl.
+class Followed:
+    """How far the index has been followed; what is None is not known yet.
 
-    `next_event_at` is when the first event beyond the complete serial was (unix seconds), if one is stored.
+    `next_event_at` is when the first event beyond the complete serial was (unix seconds), if one is stored;
+    `listed_serial` that of the list of projects that was compared last.
     """
 
+    index_url: str | None
     complete_serial: int | None
     next_event_at: float | None
+    changelog_trouble: ChangelogTrouble | None
+    listed_serial: int | None
+
+    @property
+    def is_changelog_off(self) -> bool:
+        return self.changelog_trouble is not None and self.changelog_trouble.is_off
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogStatus:
+    """How things stand. Counts of distributions are of those live now; serials are None before a full crawl."""
+
+    followed: Followed
     exact_from: int | None
     events_through: int | None
     live_distributions: int
@@ -85,15 +100,25 @@ class CatalogStatus:
     running_ranges: int
     open_crawl: OpenCrawl | None
     last_crawl_completed_at: float | None
-    index_url: str | None
     ledger_faults: tuple[str, ...]
-    changelog_trouble: ChangelogTrouble | None
     inexact_spans: tuple[SerialRange, ...]
-    listed_serial: int | None
 
     @property
-    def is_changelog_off(self) -> bool:
-        return self.changelog_trouble is not None and self.changelog_trouble.is_off
+    def complete_serial(self) -> int | None:
+        return self.followed.complete_serial
+
+
+def read_followed(connection: Connection) -> Followed:
+    """How far the index has been followed; quick on any catalog."""
+    index_url = followed_index(connection)
+    complete = None if last_completed_crawl(connection) is None else complete_serial(connection)
+    return Followed(
+        index_url=index_url,
+        complete_serial=complete,
+        next_event_at=None if complete is None else first_event_time(connection, complete),
+        changelog_trouble=None if index_url is None else changelog_trouble(connection, index_url),
+        listed_serial=None if index_url is None else last_listed_serial(connection, index_url),
+    )
 
 
 def catalog_status(catalog: Catalog) -> CatalogStatus:
@@ -114,10 +139,8 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
         completed = last_completed_crawl(connection)
         entries = ledger(connection) if completed else []
         unfinished = {range_scope(entry.serials) for entry in entries if entry.state != RangeState.COMPLETE}
-        complete = None if completed is None else complete_serial(connection)
         return CatalogStatus(
-            complete_serial=complete,
-            next_event_at=None if complete is None else first_event_time(connection, complete),
+            followed=read_followed(connection),
             exact_from=None if completed is None or state is None else state.exact_from,
             events_through=None if state is None else state.events_through,
             live_distributions=sum(outcomes.values()),
@@ -129,11 +152,8 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             running_ranges=len(unfinished & scopes_at_work(connection, catalog.clock())),
             open_crawl=_open_crawl(connection, catalog.clock()),
             last_crawl_completed_at=None if completed is None else completed.completed_at,
-            index_url=None if state is None else state.index_url,
             ledger_faults=tuple(ledger_faults(connection)),
-            changelog_trouble=None if state is None else changelog_trouble(connection, state.index_url),
             inexact_spans=tuple(inexact_spans(connection)),
-            listed_serial=None if state is None else last_listed_serial(connection, state.index_url),
         )
 
 
@@ -141,6 +161,11 @@ def work_done(connection: Connection) -> tuple[int, int]:
     """How many visits of pages and how many attempts to read a distribution there have been: both only grow."""
     visited, read = (connection.scalar(select(func.max(table.c.id))) for table in (visits, read_attempts))
     return visited or 0, read or 0
+
+
+def about_known(connection: Connection) -> int:
+    """About how many projects and distributions have ever been known; quick on any catalog."""
+    return sum(connection.scalar(select(func.max(table.c.id))) or 0 for table in (projects, distributions))
 
 
 def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:

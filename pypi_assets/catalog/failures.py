@@ -84,13 +84,14 @@ def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
     return sorted(groups.values(), key=lambda group: (-group.count, group.kind))
 
 
-def count_failures(connection: Connection) -> dict[str, int]:
-    """How many there are of each kind, without those that wait for the next attempt."""
+def count_failures(connection: Connection, *, given_up: bool = False) -> dict[str, int]:
+    """How many there are of each kind, without those that wait for the next attempt; or only what was `given_up`."""
     data = distribution_data.c
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
-    counted = select(error_kind, func.count()).where(data.outcome.in_(_FINAL)).group_by(error_kind)
-    given_up = select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
-    return {kind: count for kind, count in connection.execute(counted)} | {VISIT: connection.scalar(given_up) or 0}
+    outcomes = (Outcome.GAVE_UP,) if given_up else _FINAL
+    counted = select(error_kind, func.count()).where(data.outcome.in_(outcomes)).group_by(error_kind)
+    visits = select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
+    return {kind: count for kind, count in connection.execute(counted)} | {VISIT: connection.scalar(visits) or 0}
 
 
 def retry_failed_reads(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:

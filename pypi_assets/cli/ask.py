@@ -60,7 +60,7 @@ def status_command(as_json: bool) -> None:
     longest_unvisited = local_time(visited.longest_unvisited_at)
     expected_end = local_time(crawl.expected_end if crawl else None)
     if as_json:
-        for error in (status.index_error, status.storage_error):
+        for error in (status.lag.index_error, status.storage_error):
             if error:
                 say(error)
         last_full_crawl = local_time(status.catalog.last_crawl_completed_at)
@@ -73,7 +73,7 @@ def status_command(as_json: bool) -> None:
             )
         )
         return
-    facts = [("index", f"{redact(settings.index_url)}, serial {plain(status.index_serial)}")]
+    facts = [("index", f"{redact(settings.index_url)}, serial {plain(status.lag.index_serial)}")]
     facts += [("catalog", _told_catalog(status)), ("distributions", _told_distributions(status))]
     told = f"{visited.never_visited} projects never visited, the last visit of {visited.failing} failed"
     facts.append(("visits", f"{told}, longest unvisited since {plain(longest_unvisited)}"))
@@ -96,8 +96,8 @@ def _told_catalog(status: Status) -> str:
     if status.catalog.complete_serial is None:
         return "no full crawl is complete yet"
     told = f"complete up to serial {status.catalog.complete_serial}, exact from {status.catalog.exact_from}"
-    if status.lag is not None:
-        told += f", {status.lag} serials{_told_age(status.lag_s)} behind the index"
+    if status.lag.serials is not None:
+        told += f", {status.lag.serials} serials{_told_age(status.lag.seconds)} behind the index"
     if status.catalog.open_ranges:
         told += f"; open ranges: {status.catalog.open_ranges}, running: {status.catalog.running_ranges}"
     return told

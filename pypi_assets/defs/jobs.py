@@ -22,6 +22,7 @@ from pypi_assets.defs.assets.dumps import ANEW_TAG, compacted_dump, full_dump, i
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.health import HEALTH_CHECKS
 from pypi_assets.defs.marking import progress_log
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.parts import Parts
@@ -30,6 +31,9 @@ from pypi_assets.defs.pruning import prune_partitions
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.dumps.clean_up import Reason
 from pypi_assets.leveldbs.clean_up import clean_up
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import published_versions
+from pypi_assets.leveldbs.verify import verify
 from pypi_assets.parquet.clean_up import clean_exports
 
 ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
@@ -78,6 +82,37 @@ export_parquet_job = dg.define_asset_job(
     tags=_ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "export_parquet"},
     description="Exports what is live at the end of the dumps as Parquet, where anything is new.",
 )
+
+health_job = dg.define_asset_job(
+    "health",
+    selection=dg.AssetSelection.checks(*HEALTH_CHECKS),
+    tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "health"},
+    description="Checks how far behind the index things are, how much was given up, and what an audit found.",
+)
+
+
+@dg.op
+def verify_newest_versions(context: dg.OpExecutionContext, parts: ResourceParam[Parts]) -> None:
+    """Builds the newest version of each dataset anew from its input list, and compares them record by record."""
+    problems: list[str] = []
+    with told_plainly():
+        for dataset in DATASETS:
+            for version in published_versions(parts.storage, dataset)[-1:]:
+                verified = verify(
+                    dataset, version, storage=parts.storage, deep=True, work_dir=parts.settings.leveldbs_dir
+                )
+                problems += verified.problems
+                context.log.info(f"version {version} of {dataset}: {verified.records} records were compared")
+    if problems:
+        raise dg.Failure("; ".join(problems[:10]), allow_retries=False)
+
+
+@dg.job(
+    tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "verify_leveldbs"},
+    description="Compares the newest LevelDB version of each dataset with a rebuild. Fails where they differ.",
+)
+def verify_leveldbs() -> None:
+    verify_newest_versions()
 
 
 @dg.op
@@ -240,6 +275,8 @@ JOBS: list[dg.JobDefinition | UnresolvedAssetJobDefinition] = [
     update_leveldbs_job,
     export_parquet_job,
     clean_up_job,
+    health_job,
+    verify_leveldbs,
     retry_failures,
     audit,
     reprocess_distributions,

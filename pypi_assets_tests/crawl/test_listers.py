@@ -345,7 +345,7 @@ def test_a_changelog_that_fails_is_waited_for_and_comes_back(auto: Follower) -> 
     auto.now += 3_599
     with pytest.raises(TransientError):
         crawl_incremental(auto.crawler)
-    assert not catalog_status(auto.catalog).is_changelog_off
+    assert not catalog_status(auto.catalog).followed.is_changelog_off
     assert auto.told == []
     auto.now += 1
     crawl_incremental(auto.crawler)
@@ -354,7 +354,7 @@ def test_a_changelog_that_fails_is_waited_for_and_comes_back(auto: Follower) -> 
     assert len(auto.told) == 1
     assert "the changelog is off, so the list of projects is followed" in auto.told[0]
     assert "HTTP 503" in auto.told[0]
-    assert catalog_status(auto.catalog).is_changelog_off
+    assert catalog_status(auto.catalog).followed.is_changelog_off
     crawl_incremental(auto.crawler)
     assert len(auto.told) == 1
     index.trouble = None

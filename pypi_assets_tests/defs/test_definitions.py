@@ -8,8 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pypi_assets.definitions import build_defs, defs
+from pypi_assets.definitions import defs
 from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.settings import ENV_PREFIX, SettingsError, load_settings
 from pypi_assets_tests.defs.conftest import failure_text
 
@@ -46,7 +47,7 @@ def test_definitions_are_loadable() -> None:
         dg.AssetKey("full_dump"),
         dg.AssetKey("incremental_dump"),
     }
-    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 6
+    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 11
     assert all(
         sensor.default_status == dg.DefaultSensorStatus.STOPPED for sensor in defs.get_repository_def().sensor_defs
     )
@@ -79,10 +80,9 @@ def test_a_run_tells_of_wrong_settings_and_of_a_wrong_database(tmp_path: Path) -
     assert "check PYPI_ASSETS_DATABASE_URL" in failure_text(_list_with(Parts(settings)))
 
 
-def test_a_tick_tells_of_a_missing_contact(tmp_path: Path) -> None:
-    settings = load_settings(index_url="https://index.example.org/simple/", home=tmp_path, database_url="")
+def test_a_tick_tells_of_wrong_settings() -> None:
     wrong = Parts(SettingsError("PYPI_ASSETS_HOME: wrong"))
-    for sensor in build_defs(settings).get_repository_def().sensor_defs:
+    for sensor in build_sensors(60, on=False):
         with (
             dg.DagsterInstance.ephemeral() as instance,
             dg.build_sensor_context(instance=instance, resources={"parts": wrong}) as context,

@@ -1,0 +1,133 @@
+"""Checks of how things stand: how far behind, what was given up, what drifted. They ask little, and can run often."""
+
+from datetime import timedelta
+
+import dagster as dg
+from dagster import ResourceParam
+
+from pypi_assets.catalog.answers import about_known, count_unexplained, read_followed
+from pypi_assets.catalog.audits import last_completed_audit
+from pypi_assets.catalog.events import first_event_time
+from pypi_assets.catalog.failures import VISIT, count_failures
+from pypi_assets.defs.assets.changes import changed_distribution_data, changed_distributions
+from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
+from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.parts import Parts
+from pypi_assets.leveldbs.input_lists import newest_serials
+from pypi_assets.settings import Settings
+from pypi_assets.status import ask_lag
+
+
+@dg.asset_check(asset=changed_distribution_data)
+def catalog_is_fresh(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+    """The first event that the catalog lacks is not old: warns from `PYPI_ASSETS_LAG_WARN_S` on, fails from
+    `PYPI_ASSETS_LAG_FAIL_S` on. Where the index does not answer, what is stored counts, and it warns.
+    """
+    with told_plainly():
+        settings = parts.settings
+        with parts.catalog.read() as connection:
+            followed = read_followed(connection)
+        lag = ask_lag(settings, followed, parts.catalog.clock())
+    numbers = {"serial": lag.complete_serial, "index_serial": lag.index_serial, "lag_serials": lag.serials}
+    if lag.complete_serial is None:
+        return _warning("no full crawl is complete yet: run the job full_crawl", numbers)
+    return _by_age(settings, "the catalog", lag.seconds, lag.index_error, numbers)
+
+
+def _is_fresh(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=asset,
+        name=f"{dataset}_is_fresh",
+        description=f"The first event in the catalog that the newest version of {dataset} lacks is not old: warns from"
+        " `PYPI_ASSETS_LAG_WARN_S` on, fails from `PYPI_ASSETS_LAG_FAIL_S` on.",
+    )
+    def check(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+        with told_plainly():
+            newest = newest_serials(parts.storage, [dataset])
+            if not newest:
+                return _warning(f"no version of {dataset} is published: run the job update_leveldbs", {})
+            with parts.catalog.read() as connection:
+                behind_since = first_event_time(connection, newest[0])
+                now = parts.catalog.clock()
+        age = 0.0 if behind_since is None else max(now - behind_since, 0.0)
+        return _by_age(parts.settings, dataset, age, None, {"serial": newest[0]})
+
+    return check
+
+
+def _by_age(
+    settings: Settings, what: str, age: float | None, problem: str | None, numbers: dict[str, int | None]
+) -> dg.AssetCheckResult:
+    """Passes, warns or fails by the `age` of the first event that is missing, in seconds; None: nobody tells it."""
+    told = "as the index" if age == 0 else f"behind by {timedelta(seconds=round(age or 0))}"
+    text = f"{what} is {told}" if age is not None else f"nobody tells how far {what} is behind"
+    is_old = age is not None and age >= settings.lag_warn_s
+    return dg.AssetCheckResult(
+        passed=not (is_old or problem or age is None),
+        severity=_severity(age is not None and age >= settings.lag_fail_s),
+        description="; ".join(part for part in (text, problem) if part),
+        metadata={key: number for key, number in (*numbers.items(), ("lag_seconds", age)) if number is not None},
+    )
+
+
+@dg.asset_check(asset=changed_distribution_data)
+def few_are_given_up(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+    """Few of all known distributions and projects were given up after errors that may pass: warns and fails from the
+    per cent of `PYPI_ASSETS_GIVEN_UP_WARN_PERCENT` and `PYPI_ASSETS_GIVEN_UP_FAIL_PERCENT` on.
+    """
+    with told_plainly():
+        settings = parts.settings
+        with parts.catalog.read() as connection:
+            kinds = count_failures(connection, given_up=True)
+            known = about_known(connection)
+    percent = 100 * sum(kinds.values()) / max(known, 1)
+    told = ", ".join(f"{count} {'visits' if kind == VISIT else kind}" for kind, count in sorted(kinds.items()) if count)
+    return dg.AssetCheckResult(
+        passed=percent < settings.given_up_warn_percent,
+        severity=_severity(percent >= settings.given_up_fail_percent),
+        description=f"{percent:.2f} % were given up: {told}; `pypi-assets failures list` tells why"
+        if told
+        else "nothing was given up",
+        metadata={"given_up_percent": percent, "given_up": sum(kinds.values()), **kinds},
+    )
+
+
+@dg.asset_check(asset=changed_distributions)
+def nothing_drifted(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+    """The last audit found the catalog as the index is; warns where it did not. Changes of files that no event explains
+    are counted beside.
+    """
+    with told_plainly(), parts.catalog.read() as connection:
+        audit = last_completed_audit(connection)
+        unexplained = count_unexplained(connection)
+    numbers: dict[str, int | None] = {"unexplained_changes": unexplained}
+    if audit is None:
+        return _warning("no audit was made yet: run the job audit, or turn on weekly_audit", numbers)
+    counts = audit.findings.counts
+    told = ", ".join(f"{count} {cause}" for cause, count in sorted(counts.items()))
+    return dg.AssetCheckResult(
+        passed=not counts,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"the audit at serial {audit.serial} found: {told}"
+        if told
+        else f"no drift at serial {audit.serial}",
+        metadata=numbers | {"serial": audit.serial, "drift": sum(counts.values()), **counts},
+    )
+
+
+def _warning(text: str, numbers: dict[str, int | None]) -> dg.AssetCheckResult:
+    known = {key: number for key, number in numbers.items() if number is not None}
+    return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=text, metadata=known)
+
+
+def _severity(fails: bool) -> dg.AssetCheckSeverity:
+    return dg.AssetCheckSeverity.ERROR if fails else dg.AssetCheckSeverity.WARN
+
+
+HEALTH_CHECKS = [
+    catalog_is_fresh,
+    few_are_given_up,
+    nothing_drifted,
+    _is_fresh("modules", modules_leveldb),
+    _is_fresh("depgraph", depgraph_leveldb),
+]

@@ -1,0 +1,88 @@
+"""Tells of runs that failed, in words: which, why, and what comes next. In the log, and to whom the settings name."""
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+from dagster import ResourceParam
+
+from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.parts import Parts
+from pypi_assets.notices import send_notice
+
+TOLD_TAG = "pypi-assets/told"
+"""Of a failed run of which a notice was sent."""
+ONE_NOTICE_IN = timedelta(hours=1)
+_GOES_ON = "launch it again: it goes on where it stopped"
+_ASKED_AGAIN = "it is asked for again by the sensor {}, after a minute first, and after an hour at last"
+_NEXT = {
+    "full_crawl": _GOES_ON,
+    "full_dump": f"the schedule weekly_full_dump runs it again; or {_GOES_ON}",
+    "redump": _GOES_ON,
+    "reprocess_distributions": _GOES_ON,
+    "incremental_crawl": _ASKED_AGAIN.format("new_serial_range"),
+    "update_leveldbs": _ASKED_AGAIN.format("new_leveldb_version"),
+    "compact_dumps": "the schedule hourly_compaction runs it again",
+    "clean_up": "the schedule daily_clean_up runs it again",
+    "export_parquet": "the schedule daily_parquet runs it again, where it is on",
+    "retry_failures": "the schedule daily_retry runs it again",
+    "audit": "the schedule weekly_audit goes on with it",
+    "health": "the schedule quarter_hourly_health runs it again",
+    "verify_leveldbs": "build the version anew: `pypi-assets leveldb update --from-scratch`",
+}
+_REASON_CHARACTERS = 1_000
+
+
+def build_failed_run_sensor(*, on: bool) -> dg.SensorDefinition:
+    """The sensor that tells of failed runs; where nobody is named, in its log alone."""
+
+    @dg.run_failure_sensor(
+        name="failed_run",
+        default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
+        minimum_interval_seconds=30,
+        description="Tells in its log, and to PYPI_ASSETS_NOTIFY_URLS, which run failed, why, and what comes next.",
+    )
+    def failed_run(context: dg.RunFailureSensorContext, parts: ResourceParam[Parts]) -> None:
+        run = context.dagster_run
+        what = describe_run(run)
+        text = f"{reason_of(context)}\n\nWhat comes next: {_NEXT.get(run.job_name, 'nothing by itself')}."
+        context.log.error(f"{what} failed: {text}")
+        with told_plainly():
+            urls = parts.settings.notify_urls
+        if not urls:
+            return
+        if told_lately(context.instance, run.job_name):
+            context.log.info(f"a notice of {run.job_name} was sent within the last hour, so none is sent of this run")
+            return
+        problems = send_notice(urls, f"pypi-assets: {what} failed", f"{text}\n\nRun {run.run_id} in Dagster.")
+        for problem in problems:
+            context.log.error(problem)
+        if len(problems) < len(urls):
+            context.instance.add_run_tags(run.run_id, {TOLD_TAG: "true"})
+
+    return failed_run
+
+
+def describe_run(run: dg.DagsterRun) -> str:
+    """The job, and the partition if it has one."""
+    key = run.tags.get("dagster/partition")
+    return f"{run.job_name} of {key}" if key else run.job_name
+
+
+def reason_of(context: dg.RunFailureSensorContext) -> str:
+    """What the steps that failed say, without a traceback; or why the run ended without one."""
+    reasons = []
+    for event in context.get_step_failure_events():
+        data = event.step_failure_data
+        if data.user_failure_data is not None:
+            text = data.user_failure_data.description
+        else:
+            text = data.error.cause.message if data.error and data.error.cause else data.error_display_string
+        reasons.append(f"{event.step_key}: {(text or 'no reason given').strip()}"[:_REASON_CHARACTERS])
+    return "\n".join(reasons) or str(context.failure_event.message)
+
+
+def told_lately(instance: dg.DagsterInstance, job: str) -> bool:
+    """Whether a notice of a run of `job` that ended within the last hour was sent."""
+    since = datetime.now(UTC) - ONE_NOTICE_IN
+    told = dg.RunsFilter(job_name=job, tags={TOLD_TAG: "true"}, updated_after=since)
+    return bool(instance.get_runs(told, limit=1))

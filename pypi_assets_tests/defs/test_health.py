@@ -1,0 +1,139 @@
+"""Checks of how things stand: each level of each of them, and the job and schedules that run them."""
+
+import dagster as dg
+import pytest
+from sqlalchemy import delete, insert
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.catalog.tables import audits
+from pypi_assets.crawl.audit import audit_index
+from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.definitions import build_defs
+from pypi_assets.defs.health import HEALTH_CHECKS
+from pypi_assets.leveldbs.layout import leveldb_path
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.served_index import ServedIndex
+
+PASSED, WARNED, FAILED = "passed", "warned", "failed"
+
+
+def told(pipeline: Pipeline, name: str) -> tuple[str, str]:
+    """How the check of that name ends, and what it says."""
+    check = next(one for one in HEALTH_CHECKS if [key.name for key in one.check_keys] == [name])
+    result = check(parts=pipeline.parts)
+    assert isinstance(result, dg.AssetCheckResult)
+    level = WARNED if result.severity == dg.AssetCheckSeverity.WARN else FAILED
+    return PASSED if result.passed else level, str(result.description)
+
+
+def test_freshness_passes_warns_and_fails_by_the_age_of_what_is_missing(index: ServedIndex, pipeline: Pipeline) -> None:
+    assert told(pipeline, "catalog_is_fresh") == (WARNED, "no full crawl is complete yet: run the job full_crawl")
+    pipeline.crawled()
+    pipeline.ahead_s = 1e6  # however old the last event is, nothing is missing
+    assert told(pipeline, "catalog_is_fresh") == (PASSED, "the catalog is as the index")
+    pipeline.ahead_s = 0
+    index.wheel("alpha", "2.0")
+    assert told(pipeline, "catalog_is_fresh")[0] == PASSED
+    pipeline.ahead_s = 1_860
+    level, text = told(pipeline, "catalog_is_fresh")
+    assert (level, text[:-2]) == (WARNED, "the catalog is behind by 0:31:")
+    pipeline.ahead_s = 7_260
+    assert told(pipeline, "catalog_is_fresh")[0] == FAILED
+    index.faults = lambda request: Response(status_code=503)
+    level, text = told(pipeline, "catalog_is_fresh")
+    assert level == WARNED
+    assert "nobody tells how far the catalog is behind; the index's serial is not known" in text
+
+
+def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    assert told(pipeline, "modules_is_fresh")[1] == ("no version of modules is published: run the job update_leveldbs")
+    (name,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", name).success
+    assert told(pipeline, "modules_is_fresh") == (PASSED, "modules is as the index")
+    index.wheel("alpha", "2.0")
+    crawl_incremental(pipeline.crawler)
+    pipeline.ahead_s = 7_260
+    assert told(pipeline, "catalog_is_fresh")[0] == PASSED
+    assert [told(pipeline, f"{dataset}_is_fresh")[0] for dataset in ("modules", "depgraph")] == [FAILED, FAILED]
+
+
+def test_what_was_given_up_counts_and_broken_files_do_not(index: ServedIndex, pipeline: Pipeline) -> None:
+    def fail_beta(request: Request) -> Response | None:
+        return Response(status_code=503) if "beta-1.0" in request.url.path else None
+
+    index.faults = fail_beta
+    index.raw("broken-1.0.tar.gz", b"no archive")
+    pipeline.crawled()
+    level, text = told(pipeline, "few_are_given_up")
+    assert (level, text.partition(";")[0]) == (FAILED, "11.11 % were given up: 1 transient")
+    index.faults = None
+    assert pipeline.run("retry_failures").success
+    assert told(pipeline, "few_are_given_up") == (PASSED, "nothing was given up")
+
+
+def test_drift_is_told_until_an_audit_finds_none(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    assert told(pipeline, "nothing_drifted")[1].startswith("no audit was made yet")
+    audit_index(pipeline.crawler, 0)
+    assert told(pipeline, "nothing_drifted") == (PASSED, f"no drift at serial {index.serial}")
+    catalog = pipeline.parts.catalog
+    with catalog.write() as connection:
+        findings = '{"counts": {"serial ahead": 2}, "examples": {}}'
+        connection.execute(
+            insert(audits).values(share_percent=0, opened_at=0, serial=7, findings=findings, completed_at=1)
+        )
+    assert told(pipeline, "nothing_drifted") == (WARNED, "the audit at serial 7 found: 2 serial ahead")
+    with catalog.write() as connection:
+        connection.execute(delete(audits).where(audits.c.serial == 7))
+    assert told(pipeline, "nothing_drifted")[0] == PASSED
+
+
+def test_one_job_makes_all_checks_without_anything_else(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    result = pipeline.run("health")
+    assert result.success
+    assert {one.check_name for one in result.get_asset_check_evaluations()} == {
+        "catalog_is_fresh",
+        "few_are_given_up",
+        "nothing_drifted",
+        "modules_is_fresh",
+        "depgraph_is_fresh",
+    }
+    assert not result.get_asset_materialization_events()
+
+
+def test_the_weekly_verification_fails_where_a_version_is_not_its_rebuild(pipeline: Pipeline) -> None:
+    assert pipeline.run("verify_leveldbs").success  # there is nothing yet
+    pipeline.crawled()
+    (name,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", name).success
+    assert pipeline.run("verify_leveldbs").success
+    storage = pipeline.parts.storage
+    table = next(one.path for one in storage.list(leveldb_path("depgraph", name)) if one.path.endswith(".ldb"))
+    storage.put(table, storage.get(table)[:-1] + b"x")
+    assert "depgraph" in failure_text(pipeline.run("verify_leveldbs", raise_on_error=False))
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_schedules_are_on_where_the_settings_say_so(pipeline: Pipeline, on: bool) -> None:
+    defs = build_defs(pipeline.settings.model_copy(update={"sensors_on": on}))
+    running = {
+        schedule.name
+        for schedule in defs.get_repository_def().schedule_defs
+        if schedule.default_status == dg.DefaultScheduleStatus.RUNNING
+    }
+    assert running == (
+        {
+            "quarter_hourly_health",
+            "daily_retry",
+            "weekly_full_dump",
+            "hourly_compaction",
+            "daily_clean_up",
+            "weekly_audit",
+            "weekly_verification",
+        }
+        if on
+        else set()
+    )
