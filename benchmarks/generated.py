@@ -29,7 +29,7 @@ from random import Random
 import orjson
 
 from benchmarks.corpora.download import FOLDER
-from pypi_assets.catalog.dumps import DumpFile, DumpKind
+from pypi_assets.catalog.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.distributions.reader import read_path

@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from pypi_assets.assembly import catalog_from, index_from, storage_from
 from pypi_assets.catalog.answers import CatalogStatus, Followed, catalog_status
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import Dump, DumpKind, committed_dumps
+from pypi_assets.catalog.dump_files import DumpKind
+from pypi_assets.catalog.dumps import Dump, committed_dumps
 from pypi_assets.catalog.ledger import SIMPLE
 from pypi_assets.catalog.reads import Outcome
 from pypi_assets.dumps.cover import Cover, cover_of

@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.dumps import DumpKind
+from pypi_assets.catalog.dump_files import DumpKind
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.dumps.layout import file_path, shard_of
 from pypi_assets.dumps.manifest import Manifest, write_manifest

@@ -76,7 +76,7 @@ def test_libraries_stay_where_they_belong(path: Path):
 
 
 def test_leveldbs_know_of_the_catalog_only_what_they_need():
-    allowed = {"database", "dumps", "leases", "leveldbs", "ranges"}
+    allowed = {"database", "dump_files", "dumps", "leases", "leveldbs", "ranges"}
     for path in (PACKAGE / "leveldbs").glob("*.py"):
         used = {name.split(".")[2] for name in imports(path) if name.startswith("pypi_assets.catalog.")}
         assert used <= allowed, path

@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time
+from pypi_assets.catalog.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.leases import oldest_lease
 from pypi_assets.catalog.ledger import RangeState, complete_serial, inexact_spans, lock_state, require_range, seal
 from pypi_assets.catalog.ranges import SerialRange
@@ -34,12 +35,6 @@ from pypi_assets.catalog.tables import (
 
 FULL_DUMP_SHARDS = (1, 16, 256)
 FILE_NAME = "python_distribution_data{shard:04d}{suffix}.json.gz"
-
-
-class DumpKind(StrEnum):
-    FULL = "full"
-    INCREMENTAL = "incremental"
-    COMPACTED = "compacted"
 
 
 class DumpState(StrEnum):
@@ -74,17 +69,6 @@ class Dump:
     inputs: tuple[str, ...] = ()
     opened_at: float = 0.0
     committed_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DumpFile:
-    """One file of a dump; `size` is in bytes, compressed."""
-
-    shard: int
-    name: str
-    rows: int
-    size: int
-    sha256: str
 
 
 def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> Dump:

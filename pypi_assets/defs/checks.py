@@ -4,7 +4,8 @@ import dagster as dg
 from dagster import ResourceParam
 
 from pypi_assets.catalog.answers import count_live, ledger_faults
-from pypi_assets.catalog.dumps import Dump, DumpKind
+from pypi_assets.catalog.dump_files import DumpKind
+from pypi_assets.catalog.dumps import Dump
 from pypi_assets.defs.assets.changes import changelog
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb

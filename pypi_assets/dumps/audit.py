@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from pypi_assets.catalog.answers import count_live
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import Dump, DumpKind, count_changed
+from pypi_assets.catalog.dump_files import DumpKind
+from pypi_assets.catalog.dumps import Dump, count_changed
 from pypi_assets.dumps.manifest import read_manifest
 from pypi_assets.storage.store import Storage
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.dumps import Dump, DumpKind, DumpState, drop_unused_dumps, files_of_dumps
+from pypi_assets.catalog.dump_files import DumpKind
+from pypi_assets.catalog.dumps import Dump, DumpState, drop_unused_dumps, files_of_dumps
 from pypi_assets.dumps.cover import cover, covered_since
 from pypi_assets.dumps.layout import DUMPS, MANIFEST_NAME, dump_path, manifest_path
 from pypi_assets.dumps.manifest import read_manifest

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.dumps import (
     Dump,
     DumpError,
-    DumpFile,
-    DumpKind,
     committed_dumps,
     find_open_full_dump,
     open_full_dump,

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from pypi_assets.catalog.dumps import DumpFile, DumpKind
+from pypi_assets.catalog.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.ranges import RangeError, SerialRange
 from pypi_assets.dumps.layout import DUMPS, MANIFEST_NAME, manifest_path
 from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION, DumpDamagedError

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import orjson
 
-from pypi_assets.catalog.dumps import DumpFile
+from pypi_assets.catalog.dump_files import DumpFile
 from pypi_assets.dumps.layout import file_path
 from pypi_assets.dumps.manifest import read_manifest
 from pypi_assets.dumps.rows import DumpDamagedError, HashingReader, Row, read_rows

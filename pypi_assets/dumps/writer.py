@@ -11,12 +11,11 @@ from functools import partial
 from typing import BinaryIO
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.dumps import (
     Dump,
     DumpDroppedError,
     DumpError,
-    DumpFile,
-    DumpKind,
     DumpState,
     begin_commit,
     committed_dumps,

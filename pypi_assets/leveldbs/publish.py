@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import Dump, DumpKind, committed_dumps
+from pypi_assets.catalog.dump_files import DumpKind
+from pypi_assets.catalog.dumps import Dump, committed_dumps
 from pypi_assets.catalog.leases import Lease, lease, renewing
 from pypi_assets.catalog.leveldbs import Build, ask_version, begin_build, mark_published
 from pypi_assets.dumps.cover import Cover, cover_of, inputs_of

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pypi_assets.catalog.dumps import DumpFile
+from pypi_assets.catalog.dump_files import DumpFile
 from pypi_assets.dumps.layout import file_path
 from pypi_assets.dumps.reader import iter_rows
 from pypi_assets.dumps.rows import DumpDamagedError

@@ -16,7 +16,7 @@ from typing import BinaryIO, Self, TypeVar, cast
 
 import msgspec
 
-from pypi_assets.catalog.dumps import DumpFile
+from pypi_assets.catalog.dump_files import DumpFile
 from pypi_assets.leveldbs.records import LeveldbError
 from pypi_assets.leveldbs.reduce_process import ERRORS, Failed, FromReducer, Rows, Setup, Written
 from pypi_assets.leveldbs.runs import Runs

@@ -10,7 +10,7 @@ from functools import partial
 from typing import BinaryIO, Protocol
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import DumpFile
+from pypi_assets.catalog.dump_files import DumpFile
 from pypi_assets.catalog.leases import lease, renewing
 from pypi_assets.catalog.parquet_exports import hand_out_export
 from pypi_assets.dumps.cover import cover

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-from pypi_assets.catalog.dumps import DumpFile
+from pypi_assets.catalog.dump_files import DumpFile
 from pypi_assets.dumps.manifest import ManifestOfFiles, decode_files, directories_with_manifest
 from pypi_assets.dumps.rows import COLUMNS_VERSION
 from pypi_assets.parquet.columns import PARQUET_COLUMNS

@@ -7,10 +7,9 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.dumps import (
     DumpError,
-    DumpFile,
-    DumpKind,
     DumpState,
     begin_commit,
     committed_dumps,

@@ -3,7 +3,8 @@
 import dagster as dg
 import pytest
 
-from pypi_assets.catalog.dumps import DumpKind, committed_dumps
+from pypi_assets.catalog.dump_files import DumpKind
+from pypi_assets.catalog.dumps import committed_dumps
 from pypi_assets.catalog.leveldbs import asked_versions
 from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.crawl.incremental import crawl_incremental

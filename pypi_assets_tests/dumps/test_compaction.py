@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import insert, select, update
 
+from pypi_assets.catalog.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.dumps import (
     Dump,
     DumpDroppedError,
-    DumpFile,
-    DumpKind,
     DumpState,
     begin_commit,
     committed_dumps,

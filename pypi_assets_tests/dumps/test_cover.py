@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.dumps import Dump, DumpKind, DumpState
+from pypi_assets.catalog.dump_files import DumpKind
+from pypi_assets.catalog.dumps import Dump, DumpState
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.dumps.cover import Cover, cover_of
 

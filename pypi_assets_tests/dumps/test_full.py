@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.dump_files import DumpKind
 from pypi_assets.catalog.dumps import (
     DumpError,
-    DumpKind,
     DumpState,
     begin_commit,
     committed_dumps,

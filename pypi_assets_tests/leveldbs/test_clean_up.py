@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.dump_files import DumpKind
 from pypi_assets.catalog.dumps import (
     DumpDroppedError,
-    DumpKind,
     DumpState,
     begin_commit,
     known_dumps,

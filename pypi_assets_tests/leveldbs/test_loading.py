@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +25,7 @@ from pypi_assets.leveldbs.loading import is_worth_loading, load_dump, load_runs,
 from pypi_assets.leveldbs.publish import apply_dumps, build_version
 from pypi_assets.leveldbs.records import LeveldbError, open_leveldb
 from pypi_assets.leveldbs.reduce_process import Setup
-from pypi_assets.leveldbs.reducers import Reducers
+from pypi_assets.leveldbs.reducers import REDUCER_PROGRAM, Reducers
 from pypi_assets.leveldbs.row_decoder import RowDecoder
 from pypi_assets.leveldbs.runs import RunWriter, cut, memory_of, merged
 from pypi_assets.leveldbs.verify import verify
@@ -33,6 +35,7 @@ from pypi_assets_tests.leveldbs.test_builder import FILES, Records, build, rows_
 from pypi_assets_tests.small_catalog import small_catalog
 
 RUN_BYTES = 1024
+SLOW_TO_IMPORT = ("sqlalchemy", "asyncio", "pandas")
 
 
 def load(folder: Path, dataset: Dataset, shards: Sequence[list[Row]], ranges: int) -> Records:
@@ -53,6 +56,7 @@ def load(folder: Path, dataset: Dataset, shards: Sequence[list[Row]], ranges: in
     with open_leveldb(folder / "db", "a test", create=True) as db:
         builder = Builder(db, dataset)
         builder.add_loaded(load_runs(db, runs, sum(map(len, shards)), RUN_BYTES, int))
+        assert [log.stat().st_size for log in (folder / "db").glob("*.log")] == [0]
         builder.finish(9)
         return dict(db.iterator())
 
@@ -163,6 +167,11 @@ def test_a_version_is_built_by_processes_and_leaves_nothing_behind(
     assert verify(dataset, result.version, storage=storage, deep=True).problems == ()
     assert list((storage.root or Path()).glob(".private/*")) == []
     small.catalog.close()
+
+
+def test_a_process_starts_without_the_database() -> None:
+    program = f"import sys, {REDUCER_PROGRAM}; sys.exit(any(name in sys.modules for name in {SLOW_TO_IMPORT}))"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_bounds_are_sampled_also_from_one_great_file(
