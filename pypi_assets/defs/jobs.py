@@ -28,6 +28,7 @@ from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
 from pypi_assets.defs.pruning import prune_partitions
+from pypi_assets.defs.tables import markdown_table
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.dumps.clean_up import Reason
 from pypi_assets.leveldbs.clean_up import clean_up
@@ -39,9 +40,15 @@ from pypi_assets.parquet.clean_up import clean_exports
 ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
 _ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # a run whose machine died counts as failed then
 
+
+def _assets(*assets: dg.AssetsDefinition) -> dg.AssetSelection:
+    """The assets with their checks, but without those of how things stand, which have a job of their own."""
+    return dg.AssetSelection.assets(*assets) - dg.AssetSelection.checks(*HEALTH_CHECKS)
+
+
 full_crawl_job = dg.define_asset_job(
     "full_crawl",
-    selection=[project_listing, crawled_projects, crawled_distribution_data],
+    selection=_assets(project_listing, crawled_projects, crawled_distribution_data),
     tags=all_of(project_shards) | CRAWLING | {ONE_AT_A_TIME_TAG: "full_crawl"},
     description="Lists the index, visits every project and reads every distribution; goes on with an open full crawl.",
 )
@@ -65,13 +72,13 @@ compact_dumps_job = dg.define_asset_job(
 )
 incremental_crawl_job = dg.define_asset_job(
     "incremental_crawl",
-    selection=[changelog, changed_distributions, changed_distribution_data, incremental_dump],
+    selection=_assets(changelog, changed_distributions, changed_distribution_data, incremental_dump),
     tags=_ENDS_IN_TIME | CRAWLING,
     description="Follows the changelog over one serial range, and dumps what changed.",
 )
 update_leveldbs_job = dg.define_asset_job(
     "update_leveldbs",
-    selection=[modules_leveldb, depgraph_leveldb],
+    selection=_assets(modules_leveldb, depgraph_leveldb),
     tags=_ENDS_IN_TIME | BUILDING,
     description="Builds and publishes one version of both LevelDB datasets from the dumps.",
 )
@@ -253,9 +260,8 @@ def reprocess_extracts(context: dg.OpExecutionContext, config: Reprocessing, par
 
 
 def _told_examples(found: Mapping[str, Sequence[str]]) -> str:
-    """A table in Markdown, where a bar would end a cell."""
-    rows = [(sort, example.replace("|", "\\|")) for sort, examples in found.items() for example in examples]
-    return "\n".join(["| what | example |", "|---|---|", *(f"| {sort} | {example} |" for sort, example in rows)])
+    rows = [(sort, example) for sort, examples in found.items() for example in examples]
+    return markdown_table(("what", "example"), rows)
 
 
 @dg.job(

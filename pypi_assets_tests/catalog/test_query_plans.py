@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import event, text
 from starlette.responses import PlainTextResponse
 
-from pypi_assets.catalog.answers import live_files
+from pypi_assets.catalog.answers import about_known, live_files, read_followed, work_done
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.dumps import open_full_dump, open_range_dump, range_dump_rows
 from pypi_assets.catalog.extracts import records_older_than
@@ -17,6 +17,8 @@ from pypi_assets.catalog.ledger import complete_serial, last_asked_serial, recen
 from pypi_assets.catalog.leveldbs import asked_versions, last_asked_version
 from pypi_assets.catalog.past_visits import compare_visits
 from pypi_assets.catalog.projects import find_project
+from pypi_assets.catalog.range_changes import count_causes, first_changes
+from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.rows import project_rows_at, providing_releases
 from pypi_assets.catalog.stories import read_story
 from pypi_assets.crawl.full import crawl_full
@@ -93,6 +95,12 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
                 assert project
                 assert read_story(connection, project)
                 assert compare_visits(connection, project, 1, 2)
+            with catalog.read() as connection:
+                assert read_followed(connection).complete_serial == index.serial
+                assert about_known(connection)
+                assert work_done(connection)
+                assert count_causes(connection, SerialRange(index.serial - 2, index.serial))
+                assert first_changes(connection, SerialRange(index.serial - 2, index.serial), 10)
             assert list(providing_releases(catalog, index.serial, "project1_module"))
             assert list(project_rows_at(catalog, index.serial, "project1"))
             change_extractor_version(catalog)

@@ -41,7 +41,16 @@ def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -
     for asset in ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump"):
         assert pipeline.marked(asset) == [key]
     assert pipeline.metadata("changed_distributions", key)["projects"] == 2
-    assert pipeline.metadata("incremental_dump", key)["dagster/partition_row_count"] == 2
+    told = pipeline.metadata("incremental_dump", key)
+    assert (told["dagster/partition_row_count"], told["changes: add file"], told["changes: remove project"]) == (
+        2,
+        1,
+        1,
+    )
+    assert told["preview"].splitlines()[2:] == [
+        f"| {index.serial - 1} | add file | newcomer | 3.0 | newcomer-3.0-py3-none-any.whl |",
+        f"| {index.serial} | remove project | gamma | 2.0 | gamma-2.0-py3-none-any.whl |",
+    ]
     assert "nothing is new" in pipeline.skipped("new_serial_range")
 
     assert pipeline.requested("new_leveldb_version") == ["00001"]

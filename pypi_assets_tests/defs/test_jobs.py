@@ -88,6 +88,8 @@ def test_schedules_are_off_until_turned_on() -> None:
         "hourly_compaction": ("compact_dumps", dg.DefaultScheduleStatus.STOPPED),
         "daily_clean_up": ("clean_up", dg.DefaultScheduleStatus.STOPPED),
         "weekly_audit": ("audit", dg.DefaultScheduleStatus.STOPPED),
+        "quarter_hourly_health": ("health", dg.DefaultScheduleStatus.STOPPED),
+        "weekly_verification": ("verify_leveldbs", dg.DefaultScheduleStatus.STOPPED),
     }
 
 

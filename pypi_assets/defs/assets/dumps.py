@@ -1,16 +1,21 @@
 """The data dumps: all that is live in 256 shards, and what changed in each serial range."""
 
 import time
+from typing import Any
 
 import dagster as dg
 from dagster import ResourceParam
 
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.range_changes import count_causes, first_changes
+from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.defs.assets.changes import RANGES_IN_ONE_RUN, changed_distribution_data
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES, crawled_distribution_data
 from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.marking import marking, row_log
 from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_ranges, parse_shards, serial_ranges
 from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.tables import markdown_table
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.full import dump_each_shard
@@ -21,6 +26,7 @@ from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import newest_serials
 
 GROUP = "data_dumps"
+_SHOWN_CHANGES = 30
 ANEW_TAG = "pypi-assets/anew"
 """Of a run that is not to go on with a full dump from before it. A job's config does not reach runs of all shards."""
 _FULL_DUMP = """Every distribution live at the complete serial, one row each.
@@ -119,9 +125,24 @@ def incremental_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Par
                     "bytes": manifest.size,
                     "seconds": round(time.monotonic() - started, 3),
                     "manifest": parts.storage.uri(manifest_path(manifest.directory)),
+                    **_told_changes(parts.catalog, serials),
                 },
             )
     return dg.MaterializeResult()
+
+
+def _told_changes(catalog: Catalog, serials: SerialRange) -> dict[str, dg.MetadataValue[Any]]:
+    """What changed in the range: by cause, and the first of it to look at."""
+    with catalog.read() as connection:
+        counts = count_causes(connection, serials)
+        shown = first_changes(connection, serials, _SHOWN_CHANGES)
+    rows = [(one.serial, one.cause, one.project, one.version, one.filename) for one in shown]
+    preview = markdown_table(("serial", "what", "project", "version", "file"), rows)
+    if (left := sum(counts.values()) - len(shown)) > 0:
+        preview += f"\n\nand {left} more"
+    return {f"changes: {cause}": dg.MetadataValue.int(count) for cause, count in counts.items()} | {
+        "preview": dg.MetadataValue.md(preview)
+    }
 
 
 @dg.asset(
