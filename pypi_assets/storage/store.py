@@ -7,8 +7,9 @@ AWS_ACCESS_KEY_ID ...), which obstore reads itself. What the objects mean is not
 import io
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 READ_BUFFER_BYTES = 1024**2
 RANGE_BYTES = 8 * 1024**2
-PARTS_AT_ONCE = 1  # of a large file that is put; each is in memory, with 5 MiB
+PART_BYTES = 5 * 1024**2  # of a large file that is put; what is on its way takes three times as much memory
+_putting_parts = threading.Lock()  # or else a dump would take the more memory, the more of its files are large
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
 
@@ -84,8 +86,8 @@ class Storage:
         if isinstance(content, io.BufferedRandom) and self._name(content, path):
             return
         try:
-            with self._translated(path):
-                obstore.put(self.objects, path, content, max_concurrency=PARTS_AT_ONCE)
+            with self._translated(path), _putting_parts if _goes_in_parts(content) else nullcontext():
+                obstore.put(self.objects, path, content, chunk_size=PART_BYTES, max_concurrency=1)
         except NotFoundError as error:  # what is missing is the bucket or the local file, not the object
             raise StorageError(f"cannot write {error}") from error
 
@@ -251,6 +253,13 @@ def _open_folder(url: str, read_only: bool) -> Storage:
     if not read_only and not os.access(root, os.W_OK | os.X_OK):
         raise StorageError(f"the storage folder {root} cannot be written; give its user the right or choose another")
     return Storage(url, objects, root)
+
+
+def _goes_in_parts(content: bytes | Path | BinaryIO) -> bool:
+    if isinstance(content, bytes):
+        return False
+    found = content.stat() if isinstance(content, Path) else os.fstat(content.fileno())
+    return found.st_size > PART_BYTES
 
 
 def _first_line(error: Exception) -> str:
