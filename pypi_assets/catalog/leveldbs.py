@@ -38,6 +38,14 @@ class Build:
     directory: str
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """When a build began, in unix seconds, and whether it is known to have been published."""
+
+    started_at: float
+    is_published: bool
+
+
 def ask_version(catalog: Catalog, serial: int) -> int:
     """Hands out the next version number, for both datasets."""
     with catalog.write() as connection:
@@ -75,13 +83,12 @@ def _asked(catalog: Catalog, condition: ColumnElement[bool]) -> list[AskedVersio
         return [AskedVersion(row.version, row.serial, row.asked_at) for row in connection.execute(query)]
 
 
-def builds_started(catalog: Catalog, dataset: str) -> dict[str, float]:
-    """When each attempt to build a version of `dataset` began (unix seconds), by its directory."""
+def attempts(catalog: Catalog, dataset: str) -> dict[str, Attempt]:
+    """The attempts to build versions of `dataset`, by their directories."""
+    columns = leveldb_builds.c.directory, leveldb_builds.c.started_at, leveldb_builds.c.published_at
     with catalog.read() as connection:
-        rows = connection.execute(
-            select(leveldb_builds.c.directory, leveldb_builds.c.started_at).where(leveldb_builds.c.dataset == dataset)
-        )
-        return {row.directory: row.started_at for row in rows}
+        rows = connection.execute(select(*columns).where(leveldb_builds.c.dataset == dataset))
+        return {row.directory: Attempt(row.started_at, row.published_at is not None) for row in rows}
 
 
 def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:

@@ -10,6 +10,7 @@ cache at the same time.
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,13 +36,21 @@ class FileCache:
 
         Another process can remove it at any moment, once it uses newer versions: link to it soon.
         """
-        kept = self._folder / "files" / file.sha256
+        kept = self._kept(file)
         try:
             check_file(kept, file, hashes=hashes)
         except LeveldbDamagedError:
             kept.unlink(missing_ok=True)
             _fetch(storage, path, file, kept)
         return kept
+
+    def keep(self, file: LeveldbFile, local: Path) -> None:
+        """Keeps a file that is at hand, whole, and not written to any more."""
+        with suppress(OSError):  # it is kept already, or cannot be linked: then it is downloaded once it is needed
+            os.link(local, self._kept(file))
+
+    def _kept(self, file: LeveldbFile) -> Path:
+        return self._folder / "files" / file.sha256
 
     def _note(self, published: PublishedVersion) -> None:
         """Notes what the version consists of, and removes what none of those that were used last does."""

@@ -1,4 +1,4 @@
-"""The manifest of a published LevelDB: its files with their hashes, what is inside, and what it was made from."""
+"""The manifest of a published LevelDB: where its files lie, their hashes, what is inside, and what it was made from."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,20 +8,26 @@ from pathlib import Path
 import orjson
 
 from pypi_assets.leveldbs.input_lists import InputList, read_input_list
-from pypi_assets.leveldbs.layout import MANIFEST_NAME, leveldb_path
+from pypi_assets.leveldbs.layout import MANIFEST_NAME, leveldb_path, leveldbs_path
 from pypi_assets.leveldbs.records import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.storage.store import NotFoundError, Storage
 
-MANIFEST_FORMAT = 1
+MANIFEST_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class LeveldbFile:
-    """One file of a LevelDB; `size` is in bytes."""
+    """One file of a LevelDB; `size` is in bytes, `directory` that of the version with which it was put."""
 
     name: str
+    directory: str
     size: int
     sha256: str
+
+    @property
+    def is_table(self) -> bool:
+        """Whether LevelDB never writes to it again, nor uses its name for another one."""
+        return self.name.endswith(".ldb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +65,12 @@ class PublishedVersion:
 
     @property
     def path(self) -> str:
-        """The storage path of its folder."""
+        """The storage path of its own folder, with its manifest and the files that came with it."""
         return leveldb_path(self.manifest.dataset, self.manifest.directory)
+
+    def path_of(self, file: LeveldbFile) -> str:
+        """The storage path of one of its files."""
+        return f"{leveldb_path(self.manifest.dataset, file.directory)}/{file.name}"
 
     @property
     def name(self) -> str:
@@ -69,8 +79,12 @@ class PublishedVersion:
 
 def read_published(storage: Storage, dataset: str, version: int) -> PublishedVersion:
     """Raises LeveldbDamagedError where input list or manifest are missing or not what was published."""
-    inputs = read_input_list(storage, dataset, version)
-    path = f"{leveldb_path(dataset, inputs.directory)}/{MANIFEST_NAME}"
+    return read_listed(storage, read_input_list(storage, dataset, version))
+
+
+def read_listed(storage: Storage, inputs: InputList) -> PublishedVersion:
+    """The version that an input list makes valid. Raises LeveldbDamagedError, and UnknownFormatError."""
+    path = f"{leveldb_path(inputs.dataset, inputs.directory)}/{MANIFEST_NAME}"
     try:
         content = storage.get(path)
     except NotFoundError as error:
@@ -85,12 +99,12 @@ def read_published(storage: Storage, dataset: str, version: int) -> PublishedVer
 
 def check_sizes(storage: Storage, published: PublishedVersion) -> None:
     """Raises LeveldbDamagedError where a file is missing or has another size; contents are not read."""
-    start = f"{published.path}/"
-    sizes = {stored.path.removeprefix(start): stored.size for stored in storage.list(published.path)}
+    sizes = {stored.path: stored.size for stored in storage.list(leveldbs_path(published.manifest.dataset))}
     for file in published.manifest.files:
-        if sizes.get(file.name) != file.size:
-            found = sizes.get(file.name, "nothing")
-            raise LeveldbDamagedError(f"{storage.uri(start + file.name)} must have {file.size} bytes, not {found}")
+        path = published.path_of(file)
+        if sizes.get(path) != file.size:
+            found = sizes.get(path, "nothing")
+            raise LeveldbDamagedError(f"{storage.uri(path)} must have {file.size} bytes, not {found}")
 
 
 def check_file(path: Path, file: LeveldbFile, *, hashes: bool = True) -> None:

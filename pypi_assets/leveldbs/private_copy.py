@@ -76,23 +76,22 @@ def copy_published(
     (what is downloaded always is): raises LeveldbDamagedError. `copied` is told the name of each file.
     """
     target.mkdir()
-    source = storage.local_path(published.path)
-    cache = FileCache(cache_dir, published) if cache_dir is not None and source is None else None
+    cache = FileCache(cache_dir, published) if cache_dir is not None and storage.root is None else None
 
     def copy(file: LeveldbFile) -> str:
-        path, copied_to = f"{published.path}/{file.name}", target / file.name
-        if source is not None:
-            check_file(source / file.name, file, hashes=hashes)
-            _link_or_copy(source / file.name, copied_to)
+        path, copied_to = published.path_of(file), target / file.name
+        if source := storage.local_path(path):
+            check_file(source, file, hashes=hashes)
+            _link_or_copy(source, copied_to, file)
         elif cache is not None:
             while not copied_to.exists():
                 with suppress(FileNotFoundError):  # another process has removed it
-                    _link_or_copy(cache.get(storage, path, file, hashes=hashes), copied_to)
+                    _link_or_copy(cache.get(storage, path, file, hashes=hashes), copied_to, file)
         else:
             download(storage, path, file, copied_to)
         return file.name
 
-    with ThreadPoolExecutor(1 if source else _DOWNLOADS) as pool:
+    with ThreadPoolExecutor(_DOWNLOADS if storage.root is None else 1) as pool:
         try:
             for name in pool.map(copy, published.manifest.files):
                 copied(name)
@@ -101,8 +100,20 @@ def copy_published(
             raise
 
 
-def _link_or_copy(source: Path, target: Path) -> None:
-    if target.suffix == ".ldb":  # LevelDB never writes a table twice
+def keep_published(storage: Storage, published: PublishedVersion, folder: Path, cache_dir: Path | None) -> None:
+    """Puts the files that came with a version, and are at hand in `folder`, into the cache for the next who opens it.
+
+    They must not be written to any more.
+    """
+    if cache_dir is not None and storage.root is None:
+        cache = FileCache(cache_dir, published)
+        for file in published.manifest.files:
+            if file.directory == published.manifest.directory:
+                cache.keep(file, folder / file.name)
+
+
+def _link_or_copy(source: Path, target: Path, file: LeveldbFile) -> None:
+    if file.is_table:
         try:
             os.link(source, target)
         except OSError:  # another disk, or a file system without links

@@ -1,14 +1,15 @@
 """Builds the next version of a dataset from the cover, and publishes it: its input list is written last.
 
 A version is built on the newest one where the cover has only grown since then, else from scratch, and its manifest
-says why. One process at a time publishes a dataset.
+says why. Tables of the version that it is built on stay where they are: its manifest names them. One process at a time
+publishes a dataset.
 """
 
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dump_files import DumpKind
@@ -21,7 +22,7 @@ from pypi_assets.dumps.manifest import Manifest, read_manifest
 from pypi_assets.dumps.reader import iter_rows
 from pypi_assets.leveldbs.builder import Builder
 from pypi_assets.leveldbs.datasets import Dataset, require_dataset
-from pypi_assets.leveldbs.input_lists import InputList, published_versions, write_input_list
+from pypi_assets.leveldbs.input_lists import InputList, published_versions, read_input_list, write_input_list
 from pypi_assets.leveldbs.layout import MANIFEST_NAME, leveldb_path
 from pypi_assets.leveldbs.loading import MEMORY_BYTES, is_worth_loading, load_dump
 from pypi_assets.leveldbs.manifest import (
@@ -30,9 +31,10 @@ from pypi_assets.leveldbs.manifest import (
     PublishedVersion,
     check_sizes,
     file_sha256,
+    read_listed,
     read_published,
 )
-from pypi_assets.leveldbs.private_copy import copy_published, private_folder, private_parent
+from pypi_assets.leveldbs.private_copy import copy_published, keep_published, private_folder, private_parent
 from pypi_assets.leveldbs.records import (
     WRITE_BUFFER_BYTES,
     LeveldbDamagedError,
@@ -90,6 +92,36 @@ class _Plan:
         return replace(self, base=None, rebuilt_because=because, dumps=self.cover.dumps)
 
 
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt to build a version: the private `folder` that the work is done in, and what it may take."""
+
+    dataset: Dataset
+    storage: Storage
+    build: Build
+    folder: Path
+    cache_dir: Path | None
+    write_buffer_bytes: int
+    memory_bytes: int
+    held: Lease
+    flushed: Progress
+
+    @property
+    def path(self) -> Path:
+        """Where the LevelDB is built."""
+        return self.folder / "leveldb"
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What was built as planned, what the LevelDB says of itself, and the manifests of the dumps that were applied."""
+
+    plan: _Plan
+    builder: Builder
+    meta: Meta
+    applied: tuple[Manifest, ...]
+
+
 def build_version(
     dataset_name: str,
     *,
@@ -107,7 +139,9 @@ def build_version(
 
     Nothing is done where the version is valid already; nor, unless asked to `force` it, where a newer one is valid or
     the newest holds all of the cover. The work is done within the storage's folder, or for remote stores below
-    `work_dir`, in about `memory_bytes` of memory. `progress` is told the number of rows applied.
+    `work_dir`, in about `memory_bytes` of memory. `work_dir` is also the cache of what is in a remote store: what is
+    there of the version that is built on is not fetched, and what was built is kept there. `progress` is told the
+    number of rows applied.
 
     Raises NoCoverError without a full dump, LeaseTakenError where another process publishes this dataset, and
     DumpDamagedError where a dump of the cover is damaged.
@@ -122,8 +156,7 @@ def build_version(
             standing = read_published(storage, dataset.name, version).manifest
             return _result(standing, None, f"version {version} has been published before")
         force = force or from_scratch
-        usable = [number for number in published if version is None or number < version or not force]
-        newest, problems = _newest_whole(storage, dataset, usable)
+        newest, problems = _newest(storage, dataset, published)
         if newest is not None and not force:
             standing = newest.manifest
             if version is not None and version < standing.version:
@@ -133,16 +166,26 @@ def build_version(
         plan = _plan(newest, problems, cover)
         if from_scratch:
             plan = plan.anew("it was asked for")
+        elif version is not None and plan.base is not None and version < plan.base.manifest.version:
+            plan = plan.anew(f"{plan.base.name} is newer")
         number = ask_version(catalog, cover.serial) if version is None else version
         build = begin_build(catalog, dataset.name, number)
         with private_folder(private_parent(storage, work_dir)) as folder:
-            path = folder / "leveldb"
-            plan = _copy_base(storage, plan, path, held)
-            flushed = renewing(held, progress)
-            builder, meta = _build(dataset, storage, plan, path, build, write_buffer_bytes, memory_bytes, flushed)
-            manifest = _publish(storage, plan, path, build, meta, held)
-        mark_published(catalog, build, meta.serial, manifest.base_version)
-        return _result(manifest, builder)
+            attempt = _Attempt(
+                dataset=dataset,
+                storage=storage,
+                build=build,
+                folder=folder,
+                cache_dir=work_dir,
+                write_buffer_bytes=write_buffer_bytes,
+                memory_bytes=memory_bytes,
+                held=held,
+                flushed=renewing(held, progress),
+            )
+            built = _build(attempt, plan)
+            manifest = _publish(attempt, built)
+        mark_published(catalog, build, manifest.serial, manifest.base_version)
+        return _result(manifest, built.builder)
 
 
 def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[Manifest]) -> None:
@@ -154,19 +197,24 @@ def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[Manifest
             builder.apply(rows, name, fresh=manifest.kind == DumpKind.FULL)
 
 
-def _newest_whole(
-    storage: Storage, dataset: Dataset, versions: Sequence[int]
-) -> tuple[PublishedVersion | None, list[str]]:
-    """The newest version that can be built on, and what is wrong with those that are newer."""
+def _newest(storage: Storage, dataset: Dataset, versions: Sequence[int]) -> tuple[PublishedVersion | None, list[str]]:
+    """The newest version, if it can be built on, and what is wrong with it and with input lists that are newer.
+
+    An older one would not do: what it alone consists of may be deleted at any moment.
+    """
     problems: list[str] = []
     for version in reversed(versions):
+        inputs = None
         try:
-            published = read_published(storage, dataset.name, version)
+            inputs = read_input_list(storage, dataset.name, version)
+            published = read_listed(storage, inputs)
             if published.manifest.dataset_format != dataset.format:
                 raise UnknownFormatError(f"{published.name} is in format {published.manifest.dataset_format}")
             check_sizes(storage, published)
         except (LeveldbDamagedError, UnknownFormatError) as error:
             problems.append(f"version {version} cannot be built on: {error}")
+            if inputs is not None:
+                break
         else:
             return published, problems
     return None, problems
@@ -187,53 +235,61 @@ def _plan(newest: PublishedVersion | None, problems: list[str], cover: Cover) ->
     return plan.anew(f"the cover does not begin with what {newest.name} holds") if rest else plan
 
 
-def _copy_base(storage: Storage, plan: _Plan, path: Path, held: Lease) -> _Plan:
-    """Copies the version to build on into the new folder `path`; plans to build anew where that one is damaged."""
-    if plan.base is None:
-        return plan
-    flushed = renewing(held)
-    try:
-        copy_published(storage, plan.base, path, copied=lambda _name: flushed(0))
-    except LeveldbDamagedError as error:
-        shutil.rmtree(path, ignore_errors=True)
-        return plan.anew(f"{plan.base.name} is damaged: {error}")
-    return plan
+def _build(attempt: _Attempt, plan: _Plan) -> _Built:
+    """Builds on the version that is planned, and anew where that one is damaged.
+
+    Of files that need no downloading only the sizes are compared with its manifest at first. LevelDB checks each block
+    that it reads; where one is damaged, all files are compared, which mends a cache, and the build begins again.
+    """
+    if plan.base is not None:
+        renewed = renewing(attempt.held)
+        for hashes in (False, True):
+            try:
+                copy_published(
+                    attempt.storage,
+                    plan.base,
+                    attempt.path,
+                    attempt.cache_dir,
+                    hashes=hashes,
+                    copied=lambda _name: renewed(0),
+                )
+                return _apply(attempt, plan)
+            except LeveldbDamagedError as error:
+                shutil.rmtree(attempt.path)
+                because = f"{plan.base.name} is damaged: {error}"
+        plan = plan.anew(because)
+    return _apply(attempt, plan)
 
 
-def _build(
-    dataset: Dataset,
-    storage: Storage,
-    plan: _Plan,
-    path: Path,
-    build: Build,
-    write_buffer_bytes: int,
-    memory_bytes: int,
-    flushed: Progress,
-) -> tuple[Builder, Meta]:
-    name = f"version {build.version} of {dataset.name}"
-    with open_leveldb(path, name, create=plan.base is None, write_buffer_bytes=write_buffer_bytes) as db:
+def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
+    """Applies the dumps that are planned to what is there."""
+    dataset, storage = attempt.dataset, attempt.storage
+    name = f"version {attempt.build.version} of {dataset.name}"
+    applied = tuple(read_manifest(storage, dump.directory) for dump in plan.dumps)
+    create, buffer_bytes = plan.base is None, attempt.write_buffer_bytes
+    with open_leveldb(attempt.path, name, create=create, write_buffer_bytes=buffer_bytes, paranoid=True) as db:
         meta = read_meta(db, name, dataset=dataset.name, known_format=dataset.format) if plan.base else None
-        builder = Builder(db, dataset, meta, flushed)
-        manifests = [read_manifest(storage, dump.directory) for dump in plan.dumps]
-        if plan.base is None and is_worth_loading(storage, manifests[0]):
-            runs = path.with_name("runs")
+        builder = Builder(db, dataset, meta, attempt.flushed)
+        rest = applied
+        if plan.base is None and is_worth_loading(storage, applied[0]):
+            runs = attempt.folder / "runs"
             runs.mkdir()
             loaded = load_dump(
-                db, dataset, storage, manifests.pop(0), folder=runs, memory_bytes=memory_bytes, told=flushed
+                db, dataset, storage, applied[0], folder=runs, memory_bytes=attempt.memory_bytes, told=attempt.flushed
             )
             shutil.rmtree(runs)
             builder.add_loaded(loaded)
-        apply_dumps(builder, storage, manifests)
+            rest = applied[1:]
+        apply_dumps(builder, storage, rest)
         meta = builder.finish(plan.cover.serial)
-    with open_leveldb(path, name):
+    with open_leveldb(attempt.path, name, paranoid=True):
         pass  # opening it moves what is in the log into a table, so that readers need not
-    return builder, meta
+    return _Built(plan, builder, meta, applied)
 
 
-def _publish(storage: Storage, plan: _Plan, path: Path, build: Build, meta: Meta, held: Lease) -> LeveldbManifest:
+def _publish(attempt: _Attempt, built: _Built) -> LeveldbManifest:
     """Puts the files, then their manifest, then the input list that makes the version valid."""
-    target = leveldb_path(build.dataset, build.directory)
-    files = _put_files(storage, path, target, plan.base, held)
+    storage, build, plan, meta = attempt.storage, attempt.build, built.plan, built.meta
     manifest = LeveldbManifest(
         dataset=build.dataset,
         dataset_format=meta.format,
@@ -242,48 +298,62 @@ def _publish(storage: Storage, plan: _Plan, path: Path, build: Build, meta: Meta
         serial=meta.serial,
         counts=meta.counts,
         content_hash=meta.content_hash,
-        files=files,
+        files=_put_files(attempt, plan.base),
         cover=plan.cover.directories,
         held=plan.held,
         base_version=plan.base.manifest.version if plan.base else None,
         rebuilt_because=plan.rebuilt_because,
     )
     content = manifest.encode()
-    storage.put(f"{target}/{MANIFEST_NAME}", content)
-    dumps = [read_manifest(storage, directory) for directory in manifest.cover]
+    storage.put(f"{leveldb_path(build.dataset, build.directory)}/{MANIFEST_NAME}", content)
     inputs = InputList(
         dataset=build.dataset,
         version=build.version,
         directory=build.directory,
         manifest_sha256=hashlib.sha256(content).hexdigest(),
         serial=meta.serial,
-        inputs=tuple(file_path(dump.directory, file.name) for dump in dumps for file in dump.files),
+        inputs=_inputs(storage, built),
     )
-    held.renew()  # whoever has lost the lease publishes nothing
+    attempt.held.renew()  # whoever has lost the lease publishes nothing
     write_input_list(storage, inputs)
+    keep_published(storage, PublishedVersion(inputs, manifest), attempt.path, attempt.cache_dir)
     return manifest
 
 
-def _put_files(
-    storage: Storage, path: Path, target: str, base: PublishedVersion | None, held: Lease
-) -> tuple[LeveldbFile, ...]:
-    """Puts LevelDB's files below `target`. A remote store copies the tables that the base has itself."""
-    flushed = renewing(held)
-    stored = set(base.manifest.files) if base and storage.root is None else set()
+def _put_files(attempt: _Attempt, base: PublishedVersion | None) -> tuple[LeveldbFile, ...]:
+    """Puts those of LevelDB's files that are new. Of the base's tables its manifest says where they lie and what they
+    must be: they are not read again, so that damage stays known as such.
+    """
+    build, renewed = attempt.build, renewing(attempt.held)
+    tables = {file.name: file for file in base.manifest.files if file.is_table} if base else {}
     files = []
-    for local in sorted(path.iterdir()):
-        if local.name in _NOT_PUBLISHED:
+    for local in sorted(attempt.path.iterdir()):
+        size = local.stat().st_size
+        if local.name in _NOT_PUBLISHED or (local.suffix == ".log" and size == 0):
             continue
-        file = LeveldbFile(local.name, local.stat().st_size, file_sha256(local))
-        if base and file in stored:
-            storage.copy(f"{base.path}/{file.name}", f"{target}/{file.name}")
-        elif local.suffix == ".ldb":
-            storage.put_linked(f"{target}/{file.name}", local)
-        else:
-            storage.put(f"{target}/{file.name}", local)
+        file = tables.get(local.name) or LeveldbFile(local.name, build.directory, size, file_sha256(local))
+        if local.name not in tables:
+            target = f"{leveldb_path(build.dataset, build.directory)}/{file.name}"
+            if file.is_table:
+                attempt.storage.put_linked(target, local)
+            else:
+                attempt.storage.put(target, local)
+            renewed(0)
         files.append(file)
-        flushed(0)
     return tuple(files)
+
+
+def _inputs(storage: Storage, built: _Built) -> tuple[str, ...]:
+    """The paths of the files of the cover; those that the version that was built on names need not be looked up."""
+    known: dict[str, list[str]] = {}
+    for path in built.plan.base.inputs.inputs if built.plan.base else ():
+        known.setdefault(PurePosixPath(path).parent.name, []).append(path)
+    manifests = {manifest.directory: manifest for manifest in built.applied}
+    for directory in built.plan.cover.directories:
+        if directory not in known:
+            manifest = manifests.get(directory) or read_manifest(storage, directory)
+            known[directory] = [file_path(directory, file.name) for file in manifest.files]
+    return tuple(path for directory in built.plan.cover.directories for path in known[directory])
 
 
 def _result(manifest: LeveldbManifest, builder: Builder | None, standing_because: str = "") -> BuildResult:

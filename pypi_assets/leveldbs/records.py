@@ -109,9 +109,11 @@ def open_leveldb(
     create: bool = False,
     write_buffer_bytes: int = WRITE_BUFFER_BYTES,
     cache_bytes: int = _CACHE_BYTES,
+    paranoid: bool = False,
 ) -> Iterator[plyvel.DB]:
     """Opens the LevelDB in the folder `path`, which must be nobody else's. `name` is what errors call it, `cache_bytes`
-    is how much of what was read is kept at most.
+    is how much of what was read is kept at most. With `paranoid`, what is merged into new tables is checked too, where
+    damage would be hidden for good.
 
     Raises LeveldbDamagedError where LevelDB finds damage, on opening and later.
     """
@@ -125,6 +127,7 @@ def open_leveldb(
             max_open_files=_OPEN_TABLES,
             lru_cache_size=cache_bytes,
             bloom_filter_bits=_BLOOM_BITS,
+            paranoid_checks=paranoid,
         )
         try:
             yield db

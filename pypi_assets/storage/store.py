@@ -124,11 +124,6 @@ class Storage:
             self.put(path, file)
         return None
 
-    def copy(self, source: str, target: str) -> None:
-        """Copies an object within the store, without its bytes coming here. Raises NotFoundError."""
-        with self._translated(source):
-            obstore.copy(self.objects, source, target)
-
     def get(self, path: str) -> bytes:
         """The whole object. Raises NotFoundError."""
         with self._translated(path):

@@ -1,10 +1,11 @@
 """What is deleted and what stays: after any sequence of dumps, builds, clean-ups and kills all is whole."""
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -35,10 +36,12 @@ from pypi_assets.dumps.manifest import committed_directories, read_manifest
 from pypi_assets.dumps.reader import iter_dump
 from pypi_assets.dumps.writer import commit, missing_ranges, write_file, write_range, write_shard
 from pypi_assets.leveldbs.clean_up import clean_up
-from pypi_assets.leveldbs.input_lists import published_versions, read_input_list
+from pypi_assets.leveldbs.input_lists import InputList, published_versions, read_input_list, write_input_list
 from pypi_assets.leveldbs.layout import input_list_path, leveldb_path
 from pypi_assets.leveldbs.manifest import check_sizes, read_published
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.publish import BuildResult, Progress, build_version
+from pypi_assets.leveldbs.records import LeveldbDamagedError
+from pypi_assets.lookup import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -62,6 +65,7 @@ class Upkeep:
     ahead_s: float = 0.0
     serial: int = 0
     files: dict[str, bool] = field(default_factory=dict)
+    build_result: BuildResult = field(init=False)
     _stamped: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -99,8 +103,11 @@ class Upkeep:
         *_, last = (write_range(self.catalog, self.storage, serials) for serials in missing_ranges(self.catalog))
         return last.directory
 
-    def build(self) -> int:
-        return build_version("modules", storage=self.storage, catalog=self.catalog).version
+    def build(self, *, from_scratch: bool = False, progress: Progress | None = None) -> int:
+        self.build_result = build_version(
+            "modules", storage=self.storage, catalog=self.catalog, from_scratch=from_scratch, progress=progress
+        )
+        return self.build_result.version
 
     def clean(self, *, dry_run: bool = False) -> list[Removal]:
         self.wait(0)
@@ -144,10 +151,9 @@ class Upkeep:
         for directory in committed_directories(self.storage):
             manifest = read_manifest(self.storage, directory)
             reasons |= {manifest_path(directory), *(file_path(directory, file.name) for file in manifest.files)}
-        for one in inputs:
-            folder = leveldb_path("modules", one.directory)
-            files = read_published(self.storage, "modules", one.version).manifest.files
-            reasons |= {f"{folder}/{MANIFEST_NAME}", *(f"{folder}/{file.name}" for file in files)}
+        for version in versions:
+            published = read_published(self.storage, "modules", version)
+            reasons |= {f"{published.path}/{MANIFEST_NAME}", *map(published.path_of, published.manifest.files)}
         assert {path for path in self.paths() if path.split("/")[2] not in unfinished} == reasons
 
 
@@ -259,19 +265,110 @@ def test_a_version_whose_input_list_is_damaged_counts_for_nothing(upkeep: Upkeep
     for _ in range(3):
         upkeep.dump_range()
         upkeep.build()
+    before = upkeep.paths()
     upkeep.storage.put(input_list_path("modules", 3), b"damaged")
     upkeep.wait(50)
     assert upkeep.clean() == []
     upkeep.dump_range()
     upkeep.build()
     upkeep.wait(50)
-    assert directories(upkeep.clean()) == {"00001": Reason.SUPERSEDED}
+    [removal] = upkeep.clean()
+    assert (removal.path, removal.files) == (
+        leveldb_path("modules", "00001"),
+        0,
+    )  # who knows what version 3 needs of it
+    assert before - upkeep.paths() == {input_list_path("modules", 1)}
     assert published_versions(upkeep.storage, "modules") == [2, 3, 4]
     upkeep.dump_range()
     upkeep.build()
     upkeep.wait(50)
-    assert directories(upkeep.clean()) == {"00002": Reason.SUPERSEDED, "00003": Reason.ABANDONED}
+    assert directories(upkeep.clean()) == dict.fromkeys(["00001", "00002", "00003"], Reason.SUPERSEDED)
     assert published_versions(upkeep.storage, "modules") == [4, 5]
+    upkeep.assert_whole()
+
+
+def test_a_version_that_only_newer_software_can_read_keeps_all_that_it_may_name(upkeep: Upkeep) -> None:
+    for _ in range(3):
+        upkeep.dump_range()
+        upkeep.build()
+    inputs = read_input_list(upkeep.storage, "modules", 3)
+    path = f"{leveldb_path('modules', '00003')}/{MANIFEST_NAME}"
+    content = upkeep.storage.get(path).replace(b'"format": 2', b'"format": 99')
+    upkeep.storage.put(path, content)
+    write_input_list(upkeep.storage, replace(inputs, manifest_sha256=hashlib.sha256(content).hexdigest()))
+    upkeep.wait(50)
+    before = upkeep.paths()
+    assert directories(upkeep.clean()) == {"00001": Reason.SUPERSEDED}
+    assert before - upkeep.paths() == {input_list_path("modules", 1)}
+
+
+def test_tables_stay_for_as_long_as_a_version_that_stays_names_them(upkeep: Upkeep) -> None:
+    tables = f"{leveldb_path('modules', '00001')}/"
+    for _ in range(5):
+        upkeep.dump_range()
+        upkeep.build()
+        upkeep.wait(25)
+        upkeep.clean()
+        upkeep.assert_whole()
+        upkeep.assert_nothing_left_over()
+        if upkeep.build_result.version > KEPT:
+            assert {path.rpartition(".")[2] for path in upkeep.paths() if path.startswith(tables)} == {"ldb"}
+    assert published_versions(upkeep.storage, "modules") == [4, 5]
+    before = upkeep.paths()
+    for _ in range(KEPT):
+        upkeep.build(from_scratch=True)
+    upkeep.wait(25)
+    removed = upkeep.clean()
+    assert directories(removed) == dict.fromkeys(["00001", "00002", "00003", "00004", "00005"], Reason.SUPERSEDED)
+    assert not any(path.startswith(tables) for path in upkeep.paths())
+    assert len(before - upkeep.paths()) == sum(removal.files for removal in removed) + KEPT  # and their input lists
+    upkeep.assert_nothing_left_over()
+
+
+def test_what_a_build_stands_on_stays_however_old_it_is(upkeep: Upkeep) -> None:
+    upkeep.dump_range()
+    upkeep.build()
+    upkeep.wait(1000)
+    upkeep.dump_range()
+
+    def cleaned(_rows: int) -> None:
+        upkeep.wait(0.1)
+        assert list(clean_up(upkeep.catalog, upkeep.storage, grace_s=0, versions_kept=1)) == []
+
+    upkeep.build(progress=cleaned)
+    upkeep.assert_whole()
+    assert len(read_published(upkeep.storage, "modules", 2).manifest.files) > 3
+    upkeep.wait(1)
+    list(clean_up(upkeep.catalog, upkeep.storage, grace_s=0, versions_kept=1))
+    assert published_versions(upkeep.storage, "modules") == [2]
+    upkeep.assert_whole()
+
+
+def test_a_writer_that_wakes_up_too_late_hides_no_version_that_is_whole(upkeep: Upkeep) -> None:
+    """It slept between its last look at its lease and its last write, and the tables that it names are gone."""
+    upkeep.dump_range()
+    upkeep.build()
+    upkeep.dump_range()
+    late: list[InputList] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("pypi_assets.leveldbs.publish.write_input_list", lambda _storage, inputs: late.append(inputs))
+        upkeep.build()
+    for _ in range(KEPT):
+        upkeep.build(from_scratch=True)
+        upkeep.wait(25)
+        upkeep.clean()
+    write_input_list(upkeep.storage, late[0])
+    with pytest.raises(LeveldbDamagedError, match="is missing"):
+        read_published(upkeep.storage, "modules", late[0].version)
+    with open_latest("modules", upkeep.storage) as reader:
+        assert reader.version == 4
+    upkeep.dump_range()
+    upkeep.build()
+    assert upkeep.build_result.base_version == 4
+    upkeep.wait(25)
+    upkeep.clean()
+    upkeep.assert_whole()
+    upkeep.assert_nothing_left_over()
 
 
 def test_what_stopped_attempts_have_left_goes_after_a_day(upkeep: Upkeep) -> None:
@@ -328,6 +425,7 @@ def test_a_storage_of_another_catalog_is_left_alone(upkeep: Upkeep, tmp_path: Pa
 STEPS = [
     *["range", "range", "range", "compact", "compact all", "full", "redo", "build", "build", "clean", "clean"],
     *["wait", "wait", "open full", "open range", "stopped compaction", "stopped build", "killed clean", "lease"],
+    *["range", "build", "rebuild", "clean while building", "late build"],
 ]
 
 
@@ -352,6 +450,15 @@ def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[st
                 full_dump(catalog, storage, 1, since=catalog.clock())
             elif step == "build":
                 upkeep.build()
+            elif step == "rebuild":
+                upkeep.build(from_scratch=True)
+            elif step == "clean while building":
+                upkeep.dump_range(choose)
+                upkeep.build(progress=lambda _rows: _clean_meanwhile(upkeep, 0))
+            elif step == "late build":
+                upkeep.dump_range(choose)
+                with suppress(LeaseTakenError):
+                    upkeep.build(progress=lambda _rows: _clean_meanwhile(upkeep, 25))
             elif step == "clean":
                 upkeep.clean()
             elif step == "wait":
@@ -384,6 +491,12 @@ def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[st
         upkeep.assert_whole()
         upkeep.assert_nothing_left_over()
         catalog.close()
+
+
+def _clean_meanwhile(upkeep: Upkeep, hours: float) -> None:
+    """Time passes for a build, in which others clean up."""
+    upkeep.wait(hours)
+    upkeep.clean()
 
 
 def _kill_clean_up(upkeep: Upkeep, moment: int) -> None:

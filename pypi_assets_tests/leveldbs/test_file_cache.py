@@ -85,7 +85,7 @@ def answers(storage: Storage, cache: Path, *, check_hashes: bool = True) -> int:
 
 def sizes(published: PublishedVersion) -> dict[str, int]:
     """Of the files that there is something to fetch of."""
-    return {f"{published.path}/{file.name}": file.size for file in published.manifest.files if file.size}
+    return {published.path_of(file): file.size for file in published.manifest.files if file.size}
 
 
 def table(published: PublishedVersion, cache: Path) -> Path:
@@ -109,9 +109,9 @@ def test_only_what_is_new_is_fetched(small: SmallCatalog, storage: Storage, fetc
         fetched.sizes.clear()
         assert answers(storage, cache) == 299 + number
         known = {file.sha256 for file in before.manifest.files}
-        new = {f"{after.path}/{file.name}" for file in after.manifest.files if file.sha256 not in known and file.size}
+        new = {after.path_of(file) for file in after.manifest.files if file.sha256 not in known}
         assert fetched.sizes == {path: size for path, size in sizes(after).items() if path in new}
-        assert f"{after.path}/{max(before.manifest.files, key=lambda file: file.size).name}" not in new
+        assert after.path_of(max(before.manifest.files, key=lambda file: file.size)) not in new
     kept = {file.sha256 for version in (3, 4) for file in read_published(storage, "depgraph", version).manifest.files}
     assert {path.name for path in (cache / "depgraph" / "files").iterdir()} == kept
     assert len(list((cache / "depgraph" / "versions").iterdir())) == 2

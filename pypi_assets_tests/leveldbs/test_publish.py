@@ -1,7 +1,7 @@
 """Versions are built from real dumps of a real catalog, published, damaged, killed half-way and verified."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from pypi_assets.dumps.layout import file_path
 from pypi_assets.dumps.rows import DumpDamagedError
 from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import InputList, published_versions, read_input_list, write_input_list
-from pypi_assets.leveldbs.layout import input_list_path, leveldb_path
+from pypi_assets.leveldbs.layout import MANIFEST_NAME, input_list_path
 from pypi_assets.leveldbs.manifest import read_published
 from pypi_assets.leveldbs.publish import BuildResult, NoCoverError, build_version
 from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
@@ -88,14 +88,36 @@ def test_the_input_list_names_the_dump_files(small: SmallCatalog, storage: Stora
     assert (manifest["serial"], manifest["base_version"]) == (150, None)
 
 
-def test_tables_are_shared_between_versions(small: SmallCatalog, storage: Storage) -> None:
-    build(small, storage)
+@pytest.mark.parametrize("remote", [False, True])
+def test_only_new_files_are_put_and_tables_stay_where_they_lie(
+    small: SmallCatalog, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, remote: bool
+) -> None:
+    if remote:
+        storage = open_storage("memory:///")
+        full_dump(small.catalog, storage, 1)
+    build(small, storage, work_dir=tmp_path / "work")
     add_range(small, storage, 100)
-    build(small, storage)
-    folders = [storage.local_path(leveldb_path("modules", name)) for name in ("00001", "00002")]
-    tables = [{path.stat().st_ino for path in folder.glob("*.ldb")} for folder in folders if folder]
-    assert tables[0] <= tables[1]
-    assert not any(path.name in {"LOG", "LOCK"} for folder in folders if folder for path in folder.iterdir())
+    put: list[str] = []
+    for name in ("put", "put_linked"):
+        method = getattr(Storage, name)
+
+        def counted(self: Storage, path: str, content: object, method: Callable[..., None] = method) -> None:
+            put.append(path)
+            method(self, path, content)
+
+        monkeypatch.setattr(Storage, name, counted)
+    build(small, storage, work_dir=tmp_path / "work")
+    first, second = (read_published(storage, "modules", version) for version in (1, 2))
+    tables = [{file for file in one.manifest.files if file.is_table} for one in (first, second)]
+    assert tables[0] < tables[1]
+    assert all(file.directory == "00001" for file in tables[0])
+    new = [file for file in second.manifest.files if file.directory == "00002"]
+    assert tables[1] - tables[0] <= set(new)
+    assert {file.name[:7] for file in new if not file.is_table} == {"CURRENT", "MANIFES"}
+    expected = [*map(second.path_of, new), f"{second.path}/{MANIFEST_NAME}", input_list_path("modules", 2)]
+    assert set(put) == set(expected)
+    assert {stored.path for stored in storage.list(second.path)} == set(expected[:-1])
+    assert_verified(storage, build(small, storage, force=True, work_dir=tmp_path / "work"))
 
 
 def test_a_root_can_move(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def paths_with_a_reason(catalog: Catalog, storage: Storage) -> set[str]:
         for version in published_versions(storage, dataset):
             published = read_published(storage, dataset, version)
             paths |= {input_list_path(dataset, version), f"{published.path}/{MANIFEST_NAME}"}
-            paths |= {f"{published.path}/{file.name}" for file in published.manifest.files}
+            paths |= set(map(published.path_of, published.manifest.files))
             directories |= set(published.manifest.cover)
     for directory in directories:
         paths |= {manifest_path(directory)}

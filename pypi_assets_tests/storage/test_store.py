@@ -68,15 +68,6 @@ def test_a_range_of_an_object(storage: Storage) -> None:
         storage.get_range("a/c", 0, 1)
 
 
-def test_copies_within_the_store(storage: Storage) -> None:
-    storage.put("a/b", b"one")
-    storage.copy("a/b", "c/d")
-    storage.put("a/b", b"two")
-    assert (storage.get("a/b"), storage.get("c/d")) == (b"two", b"one")
-    with pytest.raises(NotFoundError):
-        storage.copy("no", "yes")
-
-
 def test_lists_below_a_folder_only(storage: Storage) -> None:
     for path in ("x/1", "x/y/2", "xy/3"):
         storage.put(path, path.encode())

@@ -47,6 +47,7 @@ def _leveldb(dataset: str, description: str) -> dg.AssetsDefinition:
                     version=require_version(parts.catalog, name).version,
                     write_buffer_bytes=parts.settings.leveldb_write_buffer_bytes,
                     memory_bytes=parts.settings.leveldb_memory_bytes,
+                    work_dir=parts.settings.leveldbs_dir,
                     progress=row_log(context, f"rows applied to {dataset}"),
                 )
                 mark(
