@@ -43,6 +43,7 @@ from pypi_assets.leveldbs.records import (
     UnknownFormatError,
     open_leveldb,
     read_meta,
+    settle,
 )
 from pypi_assets.leveldbs.row_decoder import RowDecoder
 from pypi_assets.storage.store import Storage
@@ -282,8 +283,10 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
             rest = applied[1:]
         apply_dumps(builder, storage, rest)
         meta = builder.finish(plan.cover.serial)
+        renewed = renewing(attempt.held)
+        settle(db, lambda: renewed(0))
     with open_leveldb(attempt.path, name, paranoid=True):
-        pass  # opening it moves what is in the log into a table, so that readers need not
+        pass  # opening it removes what is not needed any more
     return _Built(plan, builder, meta, applied)
 
 

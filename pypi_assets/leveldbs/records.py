@@ -3,8 +3,10 @@
 import errno
 import hashlib
 import os
+import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,10 @@ _TABLE_BYTES = 16 * 1024**2  # fewer and larger tables than by default, so that 
 _OPEN_TABLES = 500
 _CACHE_BYTES = 32 * 1024**2
 _BLOOM_BITS = 10
+_LEVELS, _LEVEL_0_TABLES, _LEVEL_1_BYTES = 7, 4, 10 * 1024**2  # LevelDB's own, which are no options
+_TABLE_OR_LEVEL = re.compile(rb"^(?:--- level ([0-9]) ---| [0-9]+:([0-9]+)\[)", re.MULTILINE)
+_NO_KEY = b"\xff"  # which no UTF-8 has
+_PAUSE_S = 0.01
 
 Row = Mapping[str, Any]
 Records = dict[bytes, bytes]
@@ -133,6 +139,32 @@ def open_leveldb(
             yield db
         finally:
             db.close()
+
+
+def settle(db: plyvel.DB, waiting: Callable[[], object]) -> None:
+    """Writes what is in memory into a table, and lets LevelDB merge tables until it is done.
+
+    What is being merged when a LevelDB is closed is thrown away, and whoever opens it next begins it again. `waiting`
+    is called again and again. Raises LeveldbDamagedError, in `open_leveldb`, where merging finds damage.
+    """
+    db.compact_range(start=_NO_KEY, stop=_NO_KEY)
+    while _is_merge_due(db):
+        db.write_batch().write()  # raises where merging has failed
+        waiting()
+        time.sleep(_PAUSE_S)
+
+
+def _is_merge_due(db: plyvel.DB) -> bool:
+    """Whether level 0 has as many tables, or another level as many bytes, as LevelDB begins to merge at."""
+    tables = db.get_property(b"leveldb.sstables") or b""
+    level, sizes = 0, [list[int]() for _ in range(_LEVELS)]
+    for match in _TABLE_OR_LEVEL.finditer(tables):
+        if match[1]:
+            level = int(match[1])
+        else:
+            sizes[level].append(int(match[2]))
+    full = (sum(sizes[level]) >= _LEVEL_1_BYTES * 10 ** (level - 1) for level in range(1, _LEVELS - 1))
+    return len(sizes[0]) >= _LEVEL_0_TABLES or any(full)
 
 
 @contextmanager
