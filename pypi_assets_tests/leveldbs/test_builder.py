@@ -24,6 +24,7 @@ from pypi_assets.leveldbs.records import (
     key,
     open_leveldb,
     read_meta,
+    settle,
     write_meta,
 )
 from pypi_assets_tests.dump_rows import dump_row, histories, in_order, tombstone_of
@@ -277,6 +278,23 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_dataset_is_refused() -> None:
     with pytest.raises(LeveldbError, match="there are modules, depgraph"):
         require_dataset("other")
+
+
+def test_merging_tables_hides_no_damage(tmp_path: Path) -> None:
+    def add(number: int) -> None:
+        with open_leveldb(tmp_path / "db", "x", create=not number, paranoid=True) as db:
+            for name in ("a", "z"):
+                db.put(name.encode() * 50, f"{name} number {number}".encode())
+            settle(db, lambda: None)
+
+    for number in range(5):
+        add(number)
+    table = max((tmp_path / "db").glob("*.ldb"))
+    content = bytearray(table.read_bytes())
+    content[content.index(b"number 4")] ^= 1
+    table.write_bytes(content)
+    with pytest.raises(LeveldbDamagedError, match="x cannot be read"):
+        add(5)  # the fourth table of a level, so they are merged
 
 
 def test_a_full_disk_is_no_damage() -> None:

@@ -13,6 +13,7 @@ from pypi_assets.leveldbs.publish import build_version
 from pypi_assets.leveldbs.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.demo_catalog import add_range, demo_catalog
 from pypi_assets_tests.killed_puts import run_and_kill
 from pypi_assets_tests.small_catalog import small_catalog
 
@@ -48,4 +49,33 @@ def test_a_kill_at_any_step_ends_in_the_same_state(tmp_path: Path, step: int) ->
         assert len(modules.module("demo").results) == 8
         assert (modules.version, modules.skipped) == (newest.version, ())
     assert list((storage.root or Path()).glob(".private/*")) == []
+    catalog.close()
+
+
+_UPDATE = """
+from pypi_assets.leveldbs.publish import build_version
+
+build_version("modules", storage=storage, catalog=catalog)
+print("whole", flush=True)
+"""
+
+
+# Two moments a put, again: two files of the LevelDB, manifest, input list.
+@pytest.mark.parametrize("step", range(1, 9))
+def test_a_kill_at_any_step_of_an_update_ends_in_the_same_state(tmp_path: Path, step: int) -> None:
+    small = demo_catalog(tmp_path)
+    catalog, storage = small.catalog, open_storage((tmp_path / "storage").as_uri())
+    full_dump(catalog, storage, 1)
+    build_version("modules", storage=storage, catalog=catalog)
+    add_range(small, storage, 100)
+    reached = run_and_kill(_UPDATE, catalog, storage, step)
+    assert reached.startswith("after" if step % 2 == 0 else "before")
+    assert (published_versions(storage, "modules") == [1]) == (reached != "after modules/input_lists/00002")
+    with catalog.write() as connection:
+        connection.execute(leases.delete())
+    add_range(small, storage, 150)
+    newest = build_version("modules", storage=storage, catalog=catalog)
+    assert newest.base_version == published_versions(storage, "modules")[-2]
+    for version in published_versions(storage, "modules"):
+        assert verify("modules", version, storage=storage, deep=True).problems == ()
     catalog.close()

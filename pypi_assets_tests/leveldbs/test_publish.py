@@ -1,6 +1,7 @@
 """Versions are built from real dumps of a real catalog, published, damaged, killed half-way and verified."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,13 +17,15 @@ from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import InputList, published_versions, read_input_list, write_input_list
 from pypi_assets.leveldbs.layout import MANIFEST_NAME, input_list_path
 from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.private_copy import copy_published
 from pypi_assets.leveldbs.publish import BuildResult, NoCoverError, build_version
-from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError, open_leveldb
 from pypi_assets.leveldbs.verify import verify
+from pypi_assets.lookup import NoVersionError, open_latest
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.compaction import compact
 from pypi_assets_tests.demo_catalog import add_range, demo_catalog
-from pypi_assets_tests.small_catalog import SmallCatalog
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
 @pytest.fixture
@@ -238,6 +241,96 @@ def test_a_damaged_version_is_not_built_on(
     assert rebuilt.base_version is None
     assert because in str(rebuilt.rebuilt_because)
     assert_verified(storage, rebuilt)
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Iterator[SmallCatalog]:
+    """Enough for tables of many blocks."""
+    small = small_catalog(tmp_path)
+    for number in range(300):
+        modules = tuple(f"m{number * digit % 977}.x{digit}" for digit in range(3, 11))
+        small.add(1, f"p{number:03}", "1.0", f"p{number:03}-1.0.tar.gz", modules=modules)
+    small.add(1, "zz", "1.0", "zz-1.0.tar.gz", modules=("zz.last",))
+    small.complete(100)
+    yield small
+    small.catalog.close()
+
+
+def test_damage_that_no_build_reads_stays_known_as_damage(large: SmallCatalog, tmp_path: Path) -> None:
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(large.catalog, storage, 1)
+    build(large, storage)
+    first = read_published(storage, "modules", 1)
+    table = max(first.manifest.files, key=lambda file: file.size)
+    path = tmp_path / "storage" / first.path_of(table)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"zz.last")] ^= 1
+    path.unlink()
+    path.write_bytes(content)
+    add_range(large, storage, 100)
+    second = build(large, storage)
+    assert second.base_version == 1
+    assert table in read_published(storage, "modules", 2).manifest.files  # by the hash that it had
+    for version in (1, 2):
+        assert "sha256 differs" in verify("modules", version, storage=storage).problems[0]
+    with pytest.raises(NoVersionError):
+        open_latest("modules", storage)
+    assert_verified(storage, build(large, storage, from_scratch=True))
+
+
+def test_a_damaged_cache_is_mended_and_built_on(large: SmallCatalog, tmp_path: Path) -> None:
+    storage, cache = open_storage("memory:///"), tmp_path / "work" / "modules" / "files"
+    full_dump(large.catalog, storage, 1)
+    build(large, storage, work_dir=tmp_path / "work")
+    table = max(read_published(storage, "modules", 1).manifest.files, key=lambda file: file.size)
+    content = (cache / table.sha256).read_bytes()
+    (cache / table.sha256).write_bytes(bytes(byte ^ 1 for byte in content))
+    add_range(large, storage, 100)
+    second = build(large, storage, work_dir=tmp_path / "work")
+    assert second.base_version == 1
+    assert (cache / table.sha256).read_bytes() == content
+    assert_verified(storage, second)
+
+
+def test_a_build_fetches_nothing_that_it_has_put(
+    large: SmallCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, work_dir = open_storage("memory:///"), tmp_path / "work"
+    full_dump(large.catalog, storage, 1)
+    build(large, storage, work_dir=work_dir)
+    fetched: list[str] = []
+    get_range = Storage.get_range
+
+    def counted(self: Storage, path: str, offset: int, size: int) -> bytes:
+        fetched.append(path)
+        return get_range(self, path, offset, size)
+
+    monkeypatch.setattr(Storage, "get_range", counted)
+    for start in range(100, 400, 50):
+        add_range(large, storage, start)
+        build(large, storage, work_dir=work_dir)
+    assert fetched == []
+    with open_latest("modules", storage, work_dir) as reader:
+        assert reader.version == 7
+    assert fetched == []
+    shutil.rmtree(work_dir)
+    add_range(large, storage, 400)
+    last = build(large, storage, work_dir=work_dir)
+    base = read_published(storage, "modules", 7)
+    assert set(fetched) == set(map(base.path_of, base.manifest.files))
+    assert_verified(storage, last)
+
+
+def test_nothing_is_left_to_merge_for_those_who_open_a_version(large: SmallCatalog, tmp_path: Path) -> None:
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(large.catalog, storage, 1)
+    for start in range(100, 600, 50):
+        result = build(large, storage)
+        copy_published(storage, read_published(storage, "modules", result.version), tmp_path / f"copy {start}")
+        with open_leveldb(tmp_path / f"copy {start}", "a copy") as db:
+            assert int(db.get_property(b"leveldb.num-files-at-level0") or 0) < 4
+        assert not any(path.stat().st_size for path in (tmp_path / f"copy {start}").glob("*.log"))
+        add_range(large, storage, start)
 
 
 def test_a_damaged_dump_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
