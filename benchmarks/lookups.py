@@ -3,18 +3,20 @@
     python -m benchmarks.lookups FOLDER [--rows 1000000] [--asked 10000]
 
 FOLDER is a storage with published versions of both datasets; where it has none, a dump of so many rows is generated
-there, and they are built. Names are drawn evenly from all that have an answer of at most 100 results, and are asked one
-after the other, first once to warm up, in one process and one thread. Answers are whole, with all results decoded. The
-bare loop reads the same records from a LevelDB with the same memory, with their checksums, and decodes nothing. All but
-the first answer's seconds is of processor time.
+there, and they are built. Names are drawn evenly from all that have an answer of at most 100 results, with repetition,
+and are asked one after the other, first once to warm up, in one process and one thread; the table says how many of them
+are different, and how many bytes their records take. Answers are whole, with all results decoded. The bare loop reads
+the same records from a LevelDB with the same memory, with their checksums, and decodes nothing: for one version of a
+project too, it reads them all. All but the first answer's seconds is of processor time.
 """
 
 import argparse
 import gc
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -35,7 +37,7 @@ from pypi_assets.leveldbs.manifest import read_published
 from pypi_assets.leveldbs.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.leveldbs.publish import build_version
 from pypi_assets.leveldbs.records import open_leveldb, records_of
-from pypi_assets.lookup import Answer, ModulesReader, open_latest
+from pypi_assets.lookup import Answer, DepgraphReader, Distribution, ModulesReader, open_latest
 from pypi_assets.lookup.latest import CACHE_BYTES
 from pypi_assets.storage.store import Storage, open_storage
 
@@ -74,22 +76,30 @@ def time_opening(storage: Storage) -> None:
 
 
 def time_answers(storage: Storage, asked: int) -> None:
-    print("\n| asked | results | answers/s | bare reads/s | ratio | median µs | p99 µs | p99.9 µs |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("\n| asked | names | MB | results | answers/s | bare reads/s | ratio | median µs | p99 µs | p99.9 µs |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     with open_latest("modules", storage) as reader, bare_leveldb("modules", storage) as db:
         counts = counted(one["module"] for one in reader.modules())
         tell("`module`", reader.module, db, modules.module_prefix, drawn(counts, asked))
     with open_latest("depgraph", storage) as reader, bare_leveldb("depgraph", storage) as db:
+        versions = {one["normalized"]: one["version"] for one in reader.projects()}
         counts = counted(one["normalized"] for one in reader.projects())
         few = [one for one in counts if one[1] <= FEW_RESULTS]
         most = most_results(counts)
         for what, known in (("any", counts), (f"of at most {FEW_RESULTS} files", few), ("with the most files", most)):
             names = drawn(known, asked)
             tell(f"`project`, {what}", reader.project, db, depgraph.project_prefix, names)
+        names = drawn(counts, asked)
+        ask = partial(ask_newest, reader, versions)
+        tell("`project`, its newest version", ask, db, depgraph.project_prefix, names)
         counts = counted(one["required"] for one in reader.all_dependents())
         for what, known in (("any", counts), ("with the most", most_results(counts))):
             names = drawn(known, asked)
             tell(f"`dependents`, {what}", reader.dependents, db, depgraph.dependents_prefix, names)
+
+
+def ask_newest(reader: DepgraphReader, versions: Mapping[str, str], name: str) -> Answer[Distribution]:
+    return reader.project(name, versions[name])
 
 
 def counted(names: Iterable[str]) -> list[tuple[str, int]]:
@@ -130,12 +140,13 @@ def tell(
         times.append(time.thread_time() - begun)
         results += len(answer.results)
     times.sort()
+    different = set(names)
+    records = (record for name in different for record in records_of(db, start_of(name)))
+    megabytes = sum(len(record_key) + len(value) for record_key, value in records) / 1e6
     rate, bare_rate = median(rates[ask]), median(rates[bare])
     shown = " | ".join(f"{1e6 * times[int(len(times) * share)]:,.0f}" for share in (0.5, 0.99, 0.999))
-    print(
-        f"| {what} | {results / len(names):.1f} | {rate:,.0f} | {bare_rate:,.0f} | {rate / bare_rate:.2f} | {shown} |",
-        flush=True,
-    )
+    print(f"| {what} | {len(different):,} | {megabytes:.0f} | {results / len(names):.1f} |", end=" ")
+    print(f"{rate:,.0f} | {bare_rate:,.0f} | {rate / bare_rate:.2f} | {shown} |", flush=True)
 
 
 @contextmanager

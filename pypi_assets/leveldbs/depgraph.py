@@ -1,37 +1,48 @@
 """The dataset `depgraph`: what each distribution requires, and who requires a project. Its keys are in docs/formats.md.
 
-    d PROJECT VERSION KIND REQUIRES_PYTHON PLATFORM ABI BUILD FILENAME    an object: requirements and more
+    d PROJECT (empty) SHARED                                              what files of the project have in common
+    d PROJECT VERSION KIND REQUIRES_PYTHON PLATFORM ABI BUILD FILENAME    what a file has of its own
     f PROJECT FILENAME                                                    the key above, so that it can be removed
     r REQUIRED PROJECT                                                    the versions that require it
 
 What a version requires follows from its files alone. So of a change only the versions that it touches are read, and
-in the records that tell who requires what, only their place changes.
+in the records that tell who requires what, only their place changes. What files have in common is kept once, with the
+number of these files, and before them: one scan reads all.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 import orjson
 import plyvel
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from pypi_assets.leveldbs.records import LeveldbDamagedError, Records, Row, as_part, key, prefix, scan
+from pypi_assets.leveldbs.records import SEPARATOR, LeveldbDamagedError, Records, Row, as_part, key, prefix, scan
 from pypi_assets.leveldbs.requirements import CONDITIONS, required_projects
 from pypi_assets.leveldbs.version_order import version_key
 
-FORMAT = 2
+FORMAT = 3
 COLUMNS = (
     *("project", "version", "filename", "tombstone", "kind", "sha256", "size", "uploaded_at", "requires_python"),
     *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
 )
 """Those of the dumps that `change` looks at."""
+SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")
+"""What many files of a project have in common."""
+_SHARED_PARTS = 4
+_HASH_DIGITS = 32
+
+_RequirementsOf = Callable[[bytes], list[str] | None]
 
 
 def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
     """The project's records that `rows` change, before and after; `project` is the normalized name."""
     before: Records = {}
     after: Records = {}
+    shared = _Shared(db, project)
     latest = {row["filename"]: row for row in rows}.values()
     for row in latest:
         file_key = key("f", project, row["filename"])
@@ -41,14 +52,16 @@ def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records
             if old_value is None:
                 raise LeveldbDamagedError(f"{file_key!r} points to a record that is not there")
             before |= {file_key: old_key, old_key: old_value}
+            shared.drop(old_value)
         if not row["tombstone"]:
             new_key = _distribution_key(project, row)
-            after[file_key], after[new_key] = new_key, _value(row)
+            after[file_key], after[new_key] = new_key, shared.value_of(row)
     if db is None:
         files = ((as_part(row["version"]), row["requires_dist"]) for row in latest if not row["tombstone"])
         after |= _requiring(project, _grouped(files))
     else:
-        _change_requiring(db, project, before, after)
+        _change_requiring(db, project, before, after, shared.requirements_of)
+    shared.add_records(before, after)
     return before, after
 
 
@@ -62,19 +75,35 @@ def dependents_prefix(project: str) -> bytes:
     return prefix("r", project)
 
 
-def decode_distribution(record_key: bytes, value: bytes) -> dict[str, object]:
-    """One distribution: `filename`, `version`, `kind`, and what its value says."""
-    _, project, version, kind, _, platform, abi, build, filename = record_key.decode().split("\0")
-    return {
-        "filename": filename,
-        "version": version,
-        "normalized": project,
-        "kind": kind,
-        **orjson.loads(value),
-        "platform": platform,
-        "abi": abi,
-        "build": build,
-    }
+def decode_distributions(records: Iterable[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
+    """The distributions of one project, in the order of their keys: all of them, or some with all that they share."""
+    contents: dict[str, bytes] = {}
+    templates: dict[str, dict[str, Any]] = {}
+    found = []
+    for record_key, value in records:
+        parts = record_key.decode().split("\0")
+        if len(parts) == _SHARED_PARTS:
+            contents[parts[-1]] = value
+            continue
+        _, project, version, kind, _, platform, abi, build, filename = parts
+        name, sha256, size, uploaded_at = orjson.loads(value)
+        template = templates.get(name)
+        if template is None:
+            if name not in contents:
+                raise LeveldbDamagedError(f"{record_key!r} points to a record that is not there")
+            template = templates[name] = _template(project, contents[name])
+        distribution = template.copy()  # which takes half as long as a new one of all that is in it
+        distribution["filename"] = filename
+        distribution["version"] = version
+        distribution["kind"] = kind
+        distribution["sha256"] = sha256
+        distribution["size"] = size
+        distribution["uploaded_at"] = uploaded_at
+        distribution["platform"] = platform
+        distribution["abi"] = abi
+        distribution["build"] = build
+        found.append(distribution)
+    return found
 
 
 def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
@@ -84,14 +113,19 @@ def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
     return always, marker, extra
 
 
-def encoded(row: Row) -> tuple[bytes, bytes]:
-    """The record of the distribution that a row of a dump is about."""
-    return _distribution_key(row["normalized"], row), _value(row)
+def encoded(project: str, rows: list[Row]) -> list[tuple[bytes, bytes]]:
+    """The records of the distributions that `rows` of dumps are about, all of `project` (normalized) and live."""
+    return [record for record in sorted(change(None, project, rows)[1].items()) if record[0].startswith(b"d")]
 
 
 def version_of(record_key: bytes) -> str:
     """The version that a distribution's key names."""
     return record_key.decode().split("\0", 3)[2]
+
+
+def is_shared(record_key: bytes) -> bool:
+    """Whether it is the key of what distributions have in common, and not of one."""
+    return record_key.count(SEPARATOR) < _SHARED_PARTS
 
 
 def _distribution_key(project: str, row: Row) -> bytes:
@@ -118,21 +152,104 @@ def _parse_tags(name_end: str) -> tuple[str, str, str]:
     return ".".join(sorted(platforms)), ".".join(sorted(abis)), "".join(str(part) for part in build)
 
 
-def _value(row: Row) -> bytes:
-    return orjson.dumps(
-        {  # spelled out, since it is made of every row and a loop takes twice as long
-            "project": row["project"],
-            "sha256": row["sha256"],
-            "size": row["size"],
-            "uploaded_at": row["uploaded_at"],
-            "requires_python": row["requires_python"],
-            "requires_dist": row["requires_dist"],
-            "provides_extra": row["provides_extra"],
-            "yanked": row["yanked"],
-            "yanked_reason": row["yanked_reason"],
-            "outcome": row["outcome"],
-        }
-    )
+class _Shared:
+    """What files of a project have in common, by name, and how many more files use each than before."""
+
+    def __init__(self, db: plyvel.DB | None, project: str) -> None:
+        self._db, self._project = db, project
+        self._uses: Counter[str] = Counter()
+        self._contents: dict[str, bytes] = {}
+        self._stored: dict[str, bytes | None] = {}
+        self._names: dict[tuple[object, ...], str] = {}
+
+    def value_of(self, row: Row) -> bytes:
+        """The value of a file's record, which is one more use. The row's lists must live as long as this."""
+        lists = id(row["requires_dist"]), id(row["provides_extra"])  # rows that have the same mostly have one object
+        seen = (*lists, row["project"], row["requires_python"], row["yanked"], row["yanked_reason"], row["outcome"])
+        name = self._names.get(seen)
+        if name is None:
+            content = orjson.dumps({field: row[field] for field in SHARED_FIELDS})
+            name = self._names[seen] = hashlib.sha256(content).hexdigest()[:_HASH_DIGITS].upper()
+            self._contents[name] = content
+        self._uses[name] += 1
+        return orjson.dumps([name, row["sha256"], row["size"], row["uploaded_at"]])
+
+    def drop(self, value: bytes) -> None:
+        """One use less, by a file whose record had this value."""
+        self._uses[_name_in(value)] -= 1
+
+    def requirements_of(self, value: bytes) -> list[str] | None:
+        """What the file requires whose record has this value, before or after."""
+        name = _name_in(value)
+        content = self._contents.get(name) or self._find(name)[1]
+        if content is None:
+            raise LeveldbDamagedError(f"{_shared_key(self._project, name)!r} is not there, and a file points to it")
+        requirements: list[str] | None = orjson.loads(content)["requires_dist"]
+        return requirements
+
+    def add_records(self, before: Records, after: Records) -> None:
+        """Adds the records, before and after, of what more files use than before, or fewer."""
+        for name, change in self._uses.items():
+            if change:
+                record_key = _shared_key(self._project, name)
+                uses, content = self._find(name)
+                if content is not None:
+                    before[record_key] = _shared_value(uses, content)
+                content = content or self._contents.get(name)
+                if content is None or uses + change < 0:
+                    raise LeveldbDamagedError(f"{record_key!r} does not tell how many files share it")
+                if uses + change:
+                    after[record_key] = _shared_value(uses + change, content)
+
+    def _find(self, name: str) -> tuple[int, bytes | None]:
+        """How many files used it before, and what it is, if any did."""
+        if self._db is None:
+            return 0, None
+        if name not in self._stored:
+            self._stored[name] = self._db.get(_shared_key(self._project, name), verify_checksums=True)
+        value = self._stored[name]
+        if value is None:
+            return 0, None
+        uses, _, content = value[1:-1].partition(b",")
+        return int(uses), content
+
+
+def _shared_key(project: str, name: str) -> bytes:
+    return key("d", project, "", name)
+
+
+def _name_in(value: bytes) -> str:
+    """What the value of a distribution points to."""
+    name: str = orjson.loads(value)[0]
+    return name
+
+
+def _shared_value(uses: int, content: bytes) -> bytes:
+    return b"[%d,%b]" % (uses, content)
+
+
+def _template(project: str, value: bytes) -> dict[str, Any]:
+    """A distribution as far as what it shares tells, with places for the rest."""
+    _, shared = orjson.loads(value)
+    return {
+        "filename": "",
+        "version": "",
+        "normalized": project,
+        "kind": "",
+        "project": shared["project"],
+        "sha256": None,
+        "size": None,
+        "uploaded_at": None,
+        "requires_python": shared["requires_python"],
+        "requires_dist": shared["requires_dist"],
+        "provides_extra": shared["provides_extra"],
+        "yanked": shared["yanked"],
+        "yanked_reason": shared["yanked_reason"],
+        "outcome": shared["outcome"],
+        "platform": "",
+        "abi": "",
+        "build": "",
+    }
 
 
 def _grouped(files: Iterable[tuple[str, list[str] | None]]) -> list[tuple[list[str], dict[str, int]]]:
@@ -167,13 +284,20 @@ def _requiring(project: str, groups: list[tuple[list[str], dict[str, int]]]) -> 
     return records
 
 
-def _change_requiring(db: plyvel.DB, project: str, before: Records, after: Records) -> None:
+def _change_requiring(
+    db: plyvel.DB, project: str, before: Records, after: Records, requirements_of: _RequirementsOf
+) -> None:
     """Adds to the records of a project's files, before and after, those that tell what the project requires."""
     changed = {version_of(record_key) for record_key in (*before, *after) if record_key.startswith(b"d")}
-    stored = {one: value for version in changed for one, value in scan(db, prefix("d", project, version))}
+    stored = {
+        record_key: value
+        for version in changed
+        for record_key, value in scan(db, prefix("d", project, version))
+        if not is_shared(record_key)
+    }
     kept = {one: value for one, value in stored.items() if one not in before}
     added = {one: value for one, value in after.items() if one.startswith(b"d")}
-    was, will_be = _ranks(stored), _ranks(kept | added)
+    was, will_be = _ranks(stored, requirements_of), _ranks(kept | added, requirements_of)
     changes: defaultdict[str, set[str]] = defaultdict(set)
     for required, version in was.keys() | will_be.keys():
         if was.get((required, version)) != will_be.get((required, version)):
@@ -193,9 +317,9 @@ def _change_requiring(db: plyvel.DB, project: str, before: Records, after: Recor
             after[record_key] = _encode_ranks(ranks)
 
 
-def _ranks(distributions: Mapping[bytes, bytes]) -> dict[tuple[str, str], int]:
+def _ranks(distributions: Mapping[bytes, bytes], requirements_of: _RequirementsOf) -> dict[tuple[str, str], int]:
     """What the distributions require, and their version, with the rank of the condition."""
-    files = ((version_of(one), orjson.loads(value)["requires_dist"]) for one, value in distributions.items())
+    files = ((version_of(one), requirements_of(value)) for one, value in distributions.items())
     return {
         (required, version): rank
         for versions, ranks in _grouped(files)

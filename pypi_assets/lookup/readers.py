@@ -14,7 +14,7 @@ import plyvel
 from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs import depgraph, modules
-from pypi_assets.leveldbs.records import LeveldbError, damage_told, key, records_of, scan
+from pypi_assets.leveldbs.records import SEPARATOR, LeveldbError, damage_told, key, records_of, scan
 from pypi_assets.lookup.answers import (
     Answer,
     Dependent,
@@ -22,8 +22,7 @@ from pypi_assets.lookup.answers import (
     ModuleResult,
     Result,
     Stream,
-    by_version,
-    distribution,
+    distributions,
     is_wanted,
 )
 from pypi_assets.storage.store import StorageError
@@ -211,23 +210,22 @@ class DepgraphReader(Reader):
         """The distributions of a project, or of one version of it, by version (PEP 440) and filename."""
         start = depgraph.project_prefix(canonicalize_name(name))
 
-        def distributions(db: plyvel.DB) -> list[Distribution]:
-            return [
-                distribution(record_key, value)
-                for record_key, value in records_of(db, start)
-                if version is None or is_wanted(depgraph.version_of(record_key), version)
-            ]
+        def found(db: plyvel.DB) -> list[Distribution]:
+            records = records_of(db, start)
+            if version is not None:
+                records = [one for one in records if _is_asked_for(one[0], version)]
+            return distributions(records)
 
-        opened, found = self._found(distributions)
-        return Answer(opened.version, opened.serial, tuple(sorted(found, key=by_version)), Distribution)
+        opened, results = self._found(found)
+        return Answer(opened.version, opened.serial, tuple(results), Distribution)
 
     def projects(self, prefix: str = "") -> Stream[Distribution]:
         """The distributions of all projects whose name begins with `prefix`, by project, version and filename."""
 
         def results(db: plyvel.DB) -> Iterator[Distribution]:
-            found = (distribution(*record) for record in scan(db, key("d", canonicalize_name(prefix))))
-            for _, of_project in groupby(found, key=lambda one: one["normalized"]):
-                yield from sorted(of_project, key=by_version)
+            records = scan(db, key("d", canonicalize_name(prefix)))
+            for _, of_project in groupby(records, key=lambda record: record[0].split(SEPARATOR, 2)[1]):
+                yield from distributions(of_project)
 
         return self._stream(Distribution, results)
 
@@ -248,6 +246,10 @@ class DepgraphReader(Reader):
                 yield _dependent(required, project, value)
 
         return self._stream(Dependent, results)
+
+
+def _is_asked_for(record_key: bytes, version: str) -> bool:
+    return depgraph.is_shared(record_key) or is_wanted(depgraph.version_of(record_key), version)
 
 
 def _dependent(required: str, project: str, value: bytes) -> Dependent:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pypi_assets.dumps.rows import Row
 from pypi_assets.leveldbs.builder import Builder
 from pypi_assets.leveldbs.datasets import DATASETS, require_dataset
+from pypi_assets.leveldbs.depgraph import decode_distributions
 from pypi_assets.leveldbs.records import (
     META_PREFIX,
     ContentHash,
@@ -105,8 +106,8 @@ def test_the_dependency_graph_sorts_by_what_installers_choose_by(tmp_path: Path)
         dump_row("demo", "1.0", "demo-not a wheel.whl", yanked=True, yanked_reason="bad"),
         dump_row("demo", "1.0", "demo-1.0.zip", requires_dist=None),
     ]
-    records = decoded(build(tmp_path / "db", "depgraph", [rows]), b"d")
-    assert list(records) == [
+    built = build(tmp_path / "db", "depgraph", [rows])
+    assert [record_key for record_key in decoded(built, b"d") if len(record_key) > 3] == [
         ("demo", "1.0", "sdist", "", "", "", "", "demo-1.0.zip"),
         ("demo", "1.0", "sdist", ">=3.8", "", "", "", "demo-1.0.tar.gz"),
         ("demo", "1.0", "wheel", "", "", "", "", "demo-not a wheel.whl"),
@@ -116,8 +117,13 @@ def test_the_dependency_graph_sorts_by_what_installers_choose_by(tmp_path: Path)
         ),
         ("demo", "1.0", "wheel", "", "win32", "none", "3x", "demo-1.0-3x-py3-none-win32.whl"),
     ]
-    assert records["demo", "1.0", "sdist", "", "", "", "", "demo-1.0.zip"]["requires_dist"] is None  # type: ignore[index]
-    assert records["demo", "1.0", "sdist", ">=3.8", "", "", "", "demo-1.0.tar.gz"] == {
+    found = decode_distributions(one for one in sorted(built.items()) if one[0].startswith(b"d"))
+    assert [one["requires_dist"] for one in found] == [None, ["a>=1"], [], [], []]
+    assert found[1] == {
+        "filename": "demo-1.0.tar.gz",
+        "version": "1.0",
+        "normalized": "demo",
+        "kind": "sdist",
         "project": "demo",
         "sha256": "ab" * 32,
         "size": 10,
@@ -128,14 +134,36 @@ def test_the_dependency_graph_sorts_by_what_installers_choose_by(tmp_path: Path)
         "yanked": False,
         "yanked_reason": None,
         "outcome": "data",
+        "platform": "",
+        "abi": "",
+        "build": "",
     }
+
+
+def test_what_files_have_in_common_is_kept_once_as_long_as_any_has_it(tmp_path: Path) -> None:
+    def shared(records: Records) -> dict[str, int]:
+        """How many files require what."""
+        assert all(one[1] == "" for one in decoded(records, b"d") if len(one) == 3)
+        values = [value for one, value in decoded(records, b"d").items() if len(one) == 3]
+        return {value[1]["requires_dist"][0]: value[0] for value in values}  # type: ignore[index]
+
+    rows = [dump_row("demo", version, f"demo-{version}.zip", requires_dist=["a"]) for version in ("", "1", "2", "3")]
+    rows[3]["requires_dist"] = ["b"]
+    first = build(tmp_path / "db", "depgraph", [rows])
+    assert shared(first) == {"a": 3, "b": 1}
+    assert list(decoded(first, b"d"))[2] == ("demo", "", "sdist", "", "", "", "", "demo-.zip")  # of no known release
+    changed = [rows[0] | {"requires_dist": ["b"]}, rows[1] | {"sha256": "cd" * 32}, tombstone_of(rows[3])]
+    assert shared(build(tmp_path / "db", "depgraph", [changed], create=False)) == {"a": 2, "b": 1}
+    gone = [tombstone_of(rows[1]), tombstone_of(rows[2])]
+    assert shared(build(tmp_path / "db", "depgraph", [gone], create=False)) == {"b": 1}
+    assert content(build(tmp_path / "db", "depgraph", [[tombstone_of(rows[0])]], create=False)) == {}
 
 
 def test_a_file_whose_key_changes_leaves_nothing_behind(tmp_path: Path) -> None:
     row = dump_row("demo", "1.0", "demo-1.0.tar.gz")
     build(tmp_path / "db", "depgraph", [[row]])
     records = build(tmp_path / "db", "depgraph", [[row | {"requires_python": ">=3.9"}]], create=False)
-    assert list(decoded(records, b"d")) == [("demo", "1.0", "sdist", ">=3.9", "", "", "", "demo-1.0.tar.gz")]
+    assert list(decoded(records, b"d"))[1:] == [("demo", "1.0", "sdist", ">=3.9", "", "", "", "demo-1.0.tar.gz")]
     assert content(build(tmp_path / "db", "depgraph", [[tombstone_of(row)]], create=False)) == {}
 
 
@@ -185,12 +213,12 @@ def rows_of(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
     project, version, filename = file
     return dump_row(
         project,
-        draw(st.sampled_from([version, version, "2!1\0"])),  # a file may turn out to be of another release
+        draw(st.sampled_from([version, version, "2!1\0", ""])),  # a file may turn out to be of another release
         filename,
         project=draw(st.sampled_from([project, project.upper()])),
         modules=draw(st.none() | modules),
         requires_dist=draw(st.none() | st.lists(st.sampled_from(_REQUIREMENTS), max_size=3)),
-        requires_python=draw(st.sampled_from([None, ">=3", "<4\0"])),
+        requires_python=draw(st.sampled_from([None, "", ">=3", "<4\0"])),
         yanked=draw(st.booleans()),
         live_since=draw(st.integers(0, serial)),
     )
@@ -242,6 +270,13 @@ def test_a_record_that_a_file_points_to_must_be_there(tmp_path: Path) -> None:
         with pytest.raises(LeveldbDamagedError, match="not there"):
             Builder(db, DATASETS["depgraph"]).apply([dump_row("a", "1", "a-1.zip")], "some dump")
         db.delete(key("f", "a", "a-1.zip"))
+        Builder(db, DATASETS["depgraph"]).apply([dump_row("b", "1", "b-1.zip")], "some dump")
+        shared, _ = next(db.iterator(prefix=b"d\0b\0\0"))
+        db.delete(shared)
+        with pytest.raises(LeveldbDamagedError, match="is not there, and a file points to it"):
+            Builder(db, DATASETS["depgraph"]).apply([tombstone_of(dump_row("b", "1", "b-1.zip"))], "some dump")
+        with pytest.raises(LeveldbDamagedError, match="points to a record that is not there"):
+            decode_distributions(db.iterator(prefix=b"d\0b\0"))
         db.put(key("r", "x", "a"), b'{"always":["1"]}')
         with pytest.raises(LeveldbDamagedError, match="does not tell what version 1 requires"):
             Builder(db, DATASETS["depgraph"]).apply([dump_row("a", "1", "a-1.zip", requires_dist=["x"])], "some dump")
