@@ -52,6 +52,8 @@ def clean_up(
                 end_expired_leases(connection, now)
             since = min(now - grace_s, oldest_lease(connection, now))
         old = min(since, now - ABANDONED_AFTER_S)
+        for stored in storage.delete_unfinished(old, dry_run=dry_run):
+            yield Removal(stored.path, Reason.ABANDONED, 1, stored.size)
         named: set[str] = set()
         for dataset in DATASETS:
             known = attempts(catalog, dataset)  # first: the input list of one that is published by now will be listed

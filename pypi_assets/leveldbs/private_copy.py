@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pypi_assets.leveldbs.file_cache import FileCache, download
 from pypi_assets.leveldbs.manifest import LeveldbFile, PublishedVersion, check_file
-from pypi_assets.leveldbs.records import LeveldbError
+from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
 from pypi_assets.storage.store import Storage
 
 PRIVATE_FOLDER = ".private"
@@ -82,7 +82,10 @@ def copy_published(
         path, copied_to = published.path_of(file), target / file.name
         if source := storage.local_path(path):
             check_file(source, file, hashes=hashes)
-            _link_or_copy(source, copied_to, file)
+            try:
+                _link_or_copy(source, copied_to, file)
+            except FileNotFoundError as error:
+                raise LeveldbDamagedError(f"{source} is missing: it was deleted just now") from error
         elif cache is not None:
             while not copied_to.exists():
                 with suppress(FileNotFoundError):  # another process has removed it

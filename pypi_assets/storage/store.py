@@ -6,12 +6,13 @@ AWS_ACCESS_KEY_ID ...), which obstore reads itself. What the objects mean is not
 
 import io
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
@@ -27,6 +28,7 @@ READ_BUFFER_BYTES = 1024**2
 RANGE_BYTES = 8 * 1024**2
 PART_BYTES = 5 * 1024**2  # of a large file that is put; what is on its way takes three times as much memory
 _putting_parts = threading.Lock()  # or else a dump would take the more memory, the more of its files are large
+_UNFINISHED = re.compile(r".+#[0-9]+")  # what obstore calls the file that a put into a folder writes
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
 
@@ -174,6 +176,22 @@ class Storage:
                 obstore.delete(self.objects, path)
         except NotFoundError:
             return
+
+    def delete_unfinished(self, before: float, *, dry_run: bool = False) -> Iterator[StoredObject]:
+        """Deletes what puts into a folder that were killed before then (unix seconds) have left, and yields it.
+
+        Nothing else shows it. In a `dry_run` nothing is deleted.
+        """
+        for folder, _, names in os.walk(self.root) if self.root else ():
+            for name in filter(_UNFINISHED.fullmatch, names):
+                path = Path(folder, name)
+                with suppress(FileNotFoundError):  # of a put that has just come to its end
+                    status = path.stat()
+                    if status.st_mtime < before:
+                        if not dry_run:
+                            path.unlink()
+                        written = datetime.fromtimestamp(status.st_mtime, UTC)
+                        yield StoredObject(path.relative_to(self.root or path).as_posix(), status.st_size, written)
 
     @contextmanager
     def _translated(self, path: str) -> Iterator[None]:

@@ -390,6 +390,20 @@ def test_what_stopped_attempts_have_left_goes_after_a_day(upkeep: Upkeep) -> Non
     upkeep.assert_whole()
 
 
+def test_what_a_killed_put_has_left_goes_after_a_day(upkeep: Upkeep) -> None:
+    left = upkeep.storage.local_path("modules/leveldbs/00001/CURRENT#1")
+    assert left is not None
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half")
+    upkeep.wait(23)
+    assert upkeep.clean() == []
+    upkeep.wait(2)
+    for dry_run in (True, False):
+        removed = [Removal("modules/leveldbs/00001/CURRENT#1", Reason.ABANDONED, 1, 4)]
+        assert upkeep.clean(dry_run=dry_run) == removed
+    assert not left.exists()
+
+
 def test_an_open_full_dump_stays_until_it_is_overtaken(upkeep: Upkeep) -> None:
     catalog, storage = upkeep.catalog, upkeep.storage
     left = open_full_dump(catalog, 16)

@@ -9,7 +9,7 @@ import pytest
 
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.writer import write_range
-from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.manifest import LeveldbFile, check_file, read_published
 from pypi_assets.leveldbs.publish import build_version
 from pypi_assets.leveldbs.records import LeveldbError
 from pypi_assets.leveldbs.verify import verify
@@ -131,6 +131,27 @@ def test_a_damaged_version_is_skipped_and_told(
     storage.delete("modules/input_lists/00001")
     with pytest.raises(NoVersionError, match=r"version 3: .*run `pypi-assets leveldb update`"):
         open_latest("modules", storage, tmp_path / "empty cache")
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "ldb"])
+@pytest.mark.parametrize("storage", ["file"], indirect=True)
+def test_a_version_that_is_deleted_while_it_is_copied_is_skipped(
+    small: SmallCatalog, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    full_dump(small.catalog, storage, 1)
+    publish(small, storage, tmp_path)
+    newest = build_version("modules", storage=storage, catalog=small.catalog, from_scratch=True)
+
+    def check_and_delete(path: Path, file: LeveldbFile, **options: bool) -> None:
+        check_file(path, file, **options)
+        if path.name.endswith(name) and f"{newest.version:05d}" in path.parts:
+            path.unlink()
+
+    monkeypatch.setattr("pypi_assets.leveldbs.private_copy.check_file", check_and_delete)
+    with open_latest("modules", storage) as modules:
+        assert modules.version == 1
+        assert "is missing" in modules.skipped[0]
+        assert len(modules.module("demo").results) == 2
 
 
 @pytest.mark.parametrize("storage", ["file"], indirect=True)

@@ -1,7 +1,10 @@
 """The same behaviour on a folder, in memory and on S3; clear errors where a store cannot be used."""
 
 import os
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -59,6 +62,37 @@ def test_an_unnamed_file_gets_its_name_on_a_folder(storage: Storage, tmp_path: P
         storage.put("c", named)
         named.write(b"THREE")
     assert storage.get("c") == b"three"
+
+
+def test_what_a_killed_put_has_left_is_deleted_once_it_is_old(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path.as_uri())
+    storage.put("a/b", b"whole")
+    kill_in_a_put = """
+import os, sys, threading
+from pathlib import Path
+from pypi_assets.storage.store import open_storage
+
+def kill() -> None:
+    while not any(Path(sys.argv[1]).glob("a/c#*")):
+        pass
+    os.kill(os.getpid(), 9)
+
+threading.Thread(target=kill).start()
+storage = open_storage(Path(sys.argv[1]).as_uri())
+while True:
+    storage.put("a/c", bytes(50_000_000))
+    storage.delete("a/c")
+"""
+    while not (left := next(tmp_path.glob("a/c#*"), None)):  # a put may end before it is killed
+        subprocess.run([sys.executable, "-c", kill_in_a_put, str(tmp_path)], check=False)
+    storage.delete("a/c")
+    now = time.time()
+    assert [stored.path for stored in storage.list()] == ["a/b"]
+    assert list(storage.delete_unfinished(now - 3600)) == []
+    (told,) = storage.delete_unfinished(now + 3600, dry_run=True)
+    assert (told.path, told.size) == (left.relative_to(tmp_path).as_posix(), left.stat().st_size)
+    assert list(storage.delete_unfinished(now + 3600)) == [told]
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
 
 
 def test_a_range_of_an_object(storage: Storage) -> None:
