@@ -182,7 +182,7 @@ class Settings(BaseSettings):
     ] = 2
     partitions_kept_days: Annotated[
         float, Field(ge=1, le=36_500, description="days that Dagster shows a range or LevelDB version, 1 to 36500")
-    ] = 365.0
+    ] = 90.0
     superseded_kept_hours: Annotated[
         float, Field(ge=0, le=87_600, description="hours that what was superseded is kept, 0 to 87600")
     ] = 24.0

@@ -10,7 +10,7 @@ from pypi_assets.catalog.claims import scopes_at_work
 from pypi_assets.catalog.crawls import find_open_crawl, followed_index, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.events import first_event_time
-from pypi_assets.catalog.ledger import RangeState, complete_serial, gaps, inexact_spans, ledger
+from pypi_assets.catalog.ledger import complete_serial, inexact_spans, unfinished_ranges
 from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed_serial
 from pypi_assets.catalog.queue import TaskState, range_scope, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
@@ -27,6 +27,7 @@ from pypi_assets.catalog.tables import (
     projects,
     read_attempts,
     releases,
+    serial_ranges,
     visit_queue,
     visits,
     yanked_intervals,
@@ -137,8 +138,8 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
         )
         completed = last_completed_crawl(connection)
-        entries = ledger(connection) if completed else []
-        unfinished = {range_scope(entry.serials) for entry in entries if entry.state != RangeState.COMPLETE}
+        entries = unfinished_ranges(connection) if completed else []
+        unfinished = {range_scope(entry.serials) for entry in entries}
         return CatalogStatus(
             followed=read_followed(connection),
             exact_from=None if completed is None or state is None else state.exact_from,
@@ -302,11 +303,12 @@ def count_unexplained(connection: Connection, serials: SerialRange | None = None
 
 def ledger_faults(connection: Connection) -> list[str]:
     """What is wrong with the ledger: gaps and overlaps, in words and in order. Empty when all is well."""
-    entries = ledger(connection)
-    faults = [(gap.end, f"gap: no range holds the serials {gap.start + 1} to {gap.end}") for gap in gaps(entries)]
-    end = 0
-    for entry in entries:
-        if entry.serials.start < end:
-            faults.append((entry.serials.start, f"overlap: {entry.serials} begins before {end}"))
-        end = max(end, entry.serials.end)
-    return [text for _, text in sorted(faults)]
+    furthest = func.max(serial_ranges.c.end).over(order_by=serial_ranges.c.start, rows=(None, -1))
+    ranges = select(serial_ranges.c.start, serial_ranges.c.end, func.coalesce(furthest, 0).label("before")).subquery()
+    faulty = select(ranges).where(ranges.c.start != ranges.c.before).order_by(ranges.c.start)
+    return [
+        f"gap: no range holds the serials {before + 1} to {start}"
+        if start > before
+        else f"overlap: {SerialRange(start, end)} begins before {before}"
+        for start, end, before in connection.execute(faulty)
+    ]

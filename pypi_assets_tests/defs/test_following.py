@@ -203,7 +203,7 @@ def test_old_partitions_are_pruned_and_do_not_come_back(index: ServedIndex, pipe
         assert pipeline.run("incremental_crawl", keys[-1]).success
         versions = pipeline.requested("new_leveldb_version")
         assert pipeline.run("update_leveldbs", versions[-1]).success
-        pipeline.ahead_s += 300 * 24 * 3600.0
+        pipeline.ahead_s += 75 * 24 * 3600.0
     index.wheel("undumped", "1.0")
     (late,) = crawl_incremental(pipeline.crawler)
     assert pipeline.requested("new_serial_range") == [late.serials.key]
@@ -214,7 +214,7 @@ def test_old_partitions_are_pruned_and_do_not_come_back(index: ServedIndex, pipe
         assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == ["00002"]
         pipeline.tick("new_serial_range")
         pipeline.tick("new_leveldb_version")
-    pipeline.ahead_s += 400 * 24 * 3600.0
+    pipeline.ahead_s += 100 * 24 * 3600.0
     assert pipeline.run("clean_up").success
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [late.serials.key, "1-2"]
     assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == ["00002"]

@@ -1,0 +1,275 @@
+"""Do Dagster's pages, the sensors and the command line stay quick with the partitions of a year?
+
+    python -m benchmarks.many_partitions [FOLDER] [--ranges 52560] [--shown 52560 20000 KEPT] [--no-browser]
+
+FOLDER gets a year of ranges (see benchmarks/year_of_ranges.py; some 5 GB, kept for the next time; a folder that goes
+away without it). First what does not depend on the pages: ticks, as the daemon has them evaluated, without a cursor and
+with one; compaction; a check; `pypi-assets`; and the pruning of one day's partitions. Then for so many of the newest
+ranges left as partitions, in Chromium with an empty profile, the seconds until a page shows what it is asked for, with
+the processor time of Dagster's webserver and the slowest of the queries that the page sends to it. The baseline is the
+same page of an asset with 256 partitions, in the same run. KEPT is what the settings leave.
+
+Needs selenium, chromium and chromedriver.
+"""
+
+import argparse
+import json
+import math
+import os
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dagster._core.storage.event_log.schema import DynamicPartitionsTable
+
+from benchmarks.year_of_ranges import PAUSE_S, ROOT, Year, opened_year
+from pypi_assets.catalog.answers import ledger_faults
+from pypi_assets.catalog.ledger import ledger
+from pypi_assets.defs.attempts import attempts
+from pypi_assets.defs.pruning import prune_partitions, shown_ranges, shown_versions
+from pypi_assets.dumps.compaction import compact
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import newest_serials
+from pypi_assets.leveldbs.layout import version_name
+
+DAY_S = 24 * 3600.0
+PATIENCE_S = 600.0
+TIMES = 3
+BASELINE = 256
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Page:
+    """`shows` is what its text has once it is there, as a regular expression, for so many partitions."""
+
+    name: str
+    path: str
+    shows: Callable[[int], str]
+
+
+def selected(count: int) -> str:
+    return rf"(?s){count:,} Partitions Selected.*Materialized \((?!0\))"
+
+
+BASELINE_PAGE = Page("full_dump, partitions", "/assets/full_dump?view=partitions", "{:,} Partitions Selected".format)
+PAGES = (
+    Page("incremental_dump, partitions", "/assets/incremental_dump?view=partitions", selected),
+    Page("changelog, partitions", "/assets/changelog?view=partitions", selected),
+    Page("graph of data_dumps", "/locations/pypi-assets/asset-groups/data_dumps", "{:,} partitions".format),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--ranges", type=int, default=52_560)
+    parser.add_argument("--shown", type=int, nargs="+")
+    parser.add_argument("--no-browser", action="store_true")
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory() as away:
+        folder = told.folder or Path(away)
+        folder.mkdir(exist_ok=True)
+        with opened_year(folder, told.ranges) as year:
+            ranges = [serials.key for serials in shown_ranges(year.catalog, math.inf)]
+            keys = {
+                "serial_ranges": ranges,
+                "leveldb_versions": [version_name(version) for version in shown_versions(year.catalog, math.inf)],
+            }
+            leave(year, keys, len(ranges))
+            kept = len(shown_ranges(year.catalog, year.settings.partitions_kept_days))
+            print(f"{len(ranges):,} ranges; the settings keep {kept:,}, {year.settings.partitions_kept_days:.0f} days")
+            measure_processes(year, ranges)
+            if not told.no_browser:
+                measure_pages(year, folder / "dagster", keys, told.shown or [len(ranges), 20_000, kept])
+            leave(year, keys, len(ranges))
+
+
+def measure_processes(year: Year, keys: Sequence[str]) -> None:
+    end = keys[-1].partition("-")[2]
+    held = newest_serials(year.storage, DATASETS)
+    line("new_serial_range, no cursor", lambda: year.tick("new_serial_range"))
+    line("new_serial_range", lambda: year.tick("new_serial_range", end))
+    line("first_full_dump", lambda: year.tick("first_full_dump"))
+    line("new_leveldb_version", lambda: year.tick("new_leveldb_version"))
+    line("runs of a range so far", lambda: attempts(year.instance, "incremental_crawl", keys[-1]))
+    line("compaction, nothing to join", lambda: list(compact(year.catalog, year.storage, held=held)))
+    with year.catalog.read() as connection:
+        line("the ledger, as `ledger` has it", lambda: ledger(connection))
+        line("check of the ledger", lambda: ledger_faults(connection))
+    for command in ("status", "ranges"):
+        line(f"pypi-assets {command}", partial(run_command, year, command))
+    days = len(keys) * PAUSE_S / DAY_S
+    began = time.monotonic(), time.process_time()
+    pruned = prune_partitions(year.instance, year.catalog, days - 1)
+    print(
+        f"pruning of {pruned} partitions: {time.process_time() - began[1]:.2f} s, {time.monotonic() - began[0]:.2f} s"
+    )
+
+
+def line(name: str, work: Callable[[], object]) -> None:
+    """Prints the least seconds of processor time, of this process and those it waited for, and by the clock."""
+    found = []
+    for _ in range(TIMES):
+        began = time.monotonic(), processor_s()
+        work()
+        found.append((processor_s() - began[1], time.monotonic() - began[0]))
+    print(f"{name:<32} {min(found)[0]:>7.3f} s, {min(one[1] for one in found):>7.3f} s by the clock", flush=True)
+
+
+def processor_s() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def run_command(year: Year, command: str) -> None:
+    program = Path(sys.executable).with_name("pypi-assets")
+    subprocess.run([program, command], env=environment(year), capture_output=True, check=False)
+
+
+def environment(year: Year) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYPI_ASSETS_")}
+    return kept | {
+        "PYPI_ASSETS_HOME": str(year.settings.home),
+        "PYPI_ASSETS_INDEX_URL": year.settings.index_url,
+        "PYTHONWARNINGS": "ignore",
+    }
+
+
+def leave(year: Year, keys: dict[str, list[str]], count: int) -> None:
+    """Leaves the newest of `keys`, so many of ranges and of versions, as partitions, in their order."""
+    table = DynamicPartitionsTable
+    with year.instance.event_log_storage.index_connection() as connection:  # type: ignore[attr-defined]
+        connection.execute(table.delete())
+        for name, some in keys.items():
+            rows = [{"partitions_def_name": name, "partition": key} for key in some[-count:]]
+            connection.execute(table.insert(), rows)
+
+
+def measure_pages(year: Year, dagster_home: Path, keys: dict[str, list[str]], shown: Sequence[int]) -> None:
+    for count in shown:
+        leave(year, keys, count)
+        with webserver(year, dagster_home) as (process, url):
+            see(url, process, BASELINE_PAGE, BASELINE)  # once, so that the server has what it keeps
+            for page in (BASELINE_PAGE, *PAGES):
+                see(url, process, page, BASELINE if page is BASELINE_PAGE else count, told=True)
+
+
+def see(url: str, process: int, page: Page, count: int, *, told: bool = False) -> None:
+    """Prints how long it took, and the slowest query, where `told`."""
+    with chromium() as browser:
+        began = time.monotonic(), tree_processor_s(process)
+        browser.get(url + page.path)
+        shows = re.compile(page.shows(count))
+        while not shows.search(text_of(browser)):
+            if time.monotonic() - began[0] > PATIENCE_S:
+                raise SystemExit(f"{page.name}: not there after {PATIENCE_S:.0f} s:\n{text_of(browser)[:2000]}")
+            time.sleep(0.1)
+        seconds, processor = time.monotonic() - began[0], tree_processor_s(process) - began[1]
+        slowest, query_s, size = max(queries(browser), key=lambda one: one[1])
+    if told:
+        print(
+            f"{page.name:<30} {count:>6,} partitions: {seconds:>6.1f} s; the webserver's processor {processor:>5.2f} s;"
+            f" {slowest} {query_s:.2f} s, {size / 1e6:.2f} MB",
+            flush=True,
+        )
+
+
+def text_of(browser: Any) -> str:
+    return str(browser.execute_script("return document.body.innerText"))
+
+
+def queries(browser: Any) -> Iterator[tuple[str, float, int]]:
+    """The GraphQL queries that were answered: name, seconds, bytes sent over the wire."""
+    asked: dict[str, tuple[str, float]] = {}
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        told = message["params"]
+        if message["method"] == "Network.requestWillBeSent" and "/graphql" in told["request"]["url"]:
+            name = json.loads(told["request"].get("postData", "{}")).get("operationName", "?")
+            asked[told["requestId"]] = name, told["timestamp"]
+        elif message["method"] == "Network.loadingFinished" and told["requestId"] in asked:
+            name, began = asked[told["requestId"]]
+            yield name, told["timestamp"] - began, int(told["encodedDataLength"])
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"):
+        options.add_argument(option)
+    options.add_argument("--window-size=1500,1100")
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
+    options.binary_location = str(shutil.which("chromium"))
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+@contextmanager
+def webserver(year: Year, dagster_home: Path) -> Iterator[tuple[int, str]]:
+    """Dagster's webserver: its process, and its URL."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    program = Path(sys.executable).with_name("dagster-webserver")
+    command = [program, "--host", "127.0.0.1", "--port", port, "--workspace", ROOT / "workspace.yaml"]
+    settings = environment(year) | {"DAGSTER_HOME": str(dagster_home), "PYTHONPATH": str(ROOT)}
+    with (dagster_home / "webserver.log").open("wb") as log:
+        process = subprocess.Popen(command, env=settings, stdout=log, stderr=log)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        until_it_answers(f"{url}/server_info")
+        yield process.pid, url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def until_it_answers(url: str) -> None:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            with direct.open(url, timeout=10):
+                return
+        except (urllib.error.URLError, OSError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def tree_processor_s(root: int) -> float:
+    """The processor time of a process and of those below it that run."""
+    parents, used = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(folder.name)], used[int(folder.name)] = int(fields[1]), int(fields[11]) + int(fields[12])
+    below = {root}
+    while more := {one for one, parent in parents.items() if parent in below} - below:
+        below |= more
+    return sum(used.get(one, 0) for one in below) / TICKS_PER_SECOND
+
+
+if __name__ == "__main__":
+    main()
