@@ -27,7 +27,6 @@ _PARTS = 32  # of the memory is what a reducer holds before it is written, or wh
 _SAMPLE_ROWS = 4_000
 _BATCH_BYTES = 4 * 1024**2
 _BATCHES_AHEAD = 2
-_BEYOND_ALL_KEYS = b"\xff"
 _LEAST_ROWS = 50_000  # fewer are done in less time than processes take to start
 
 Told = Callable[[int], object]
@@ -94,8 +93,6 @@ def load_runs(db: plyvel.DB, runs: Sequence[Runs], rows: int, memory_bytes: int,
     for one in runs:
         counts.update(one.counts)
     written = _write(db, merged(runs, memory_bytes), lambda: told(rows))
-    # What LevelDB has in memory becomes a table now: whoever opens it next would take it from the log, one by one.
-    db.compact_range(start=_BEYOND_ALL_KEYS, stop=_BEYOND_ALL_KEYS)
     if written != counts.total():
         raise LeveldbError(f"a project is in the dump twice: {counts.total() - written} records came again")
     return Loaded(rows, counts, sum(one.hash_sum for one in runs))
