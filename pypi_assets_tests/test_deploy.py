@@ -74,18 +74,17 @@ def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypat
     assert set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text())) <= set(EXAMPLE)
     clear_settings(monkeypatch)
     for name in EXAMPLE:
-        if name.startswith(ENV_PREFIX):
-            monkeypatch.setenv(name, EXAMPLE[name])
+        monkeypatch.setenv(name, EXAMPLE[name])
     settings = load_settings()
     assert {f"{ENV_PREFIX}{field.upper()}" for field in settings.model_fields_set} == {
-        name for name in EXAMPLE if name.startswith(ENV_PREFIX)
+        name for name, value in EXAMPLE.items() if name.startswith(ENV_PREFIX) and value
     }
     assert settings.resolved_database_url == "postgresql+psycopg://pypi_assets:abc@postgres/catalog"
     assert settings.storage_url == "s3://pypi-assets/pypi-assets"
 
 
 def test_services_of_compose_are_told_where_they_find_each_other():
-    services = compose_services(DEPLOY / "compose.yaml", EXAMPLE)
+    services = compose_services(EXAMPLE, DEPLOY / "compose.yaml")
     assert set(services) == {"postgres", "s3", "code", "daemon", "webserver"}
     assert EXAMPLE["DAGSTER_CODE_HOST"] in services
     assert EXAMPLE["AWS_ENDPOINT_URL"] == f"http://s3{EXAMPLE['S3_ADDRESS']}"

@@ -1,10 +1,11 @@
 """Downloads the real distributions that the reader is measured on, with pip, about 450 MB the first time.
 
-    python -m benchmarks.corpora.download [FOLDER]
+    python -m benchmarks.corpora.download [--wheels] [FOLDER]
 
 `FOLDER` (default .corpora) gets `closure/`, the wheels of this project's own pinned dependencies, and `pairs/`, an
-sdist and a wheel of each release in pairs.txt. pip asks a build backend for the metadata of an sdist before it keeps
-it; here every backend is replaced by one that copies the sdist's PKG-INFO, so that nothing of a distribution is run.
+sdist and a wheel of each release in pairs.txt; with `--wheels`, no sdists. pip asks a build backend for the metadata of
+an sdist before it keeps it; here every backend is replaced by one that copies the sdist's PKG-INFO, so that nothing of
+a distribution is run.
 """
 
 import argparse
@@ -101,7 +102,9 @@ def canonical(release: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
-    folder = parser.parse_args().folder
+    parser.add_argument("--wheels", action="store_true", help="wheels only, about 300 MB")
+    options = parser.parse_args()
+    folder = options.folder
     closure, pairs = folder / "closure", folder / "pairs"
     closure.mkdir(parents=True, exist_ok=True)
     pairs.mkdir(exist_ok=True)
@@ -111,11 +114,11 @@ def main() -> None:
     listed = releases(PAIRS)
     if wheels := [line for line in listed if canonical(line) not in have_wheel(pairs)]:
         pip_download(pairs, "--only-binary", ":all:", *wheels)
-    sdists = [line for line in listed if canonical(line) not in have_sdist(pairs)]
+    sdists = [] if options.wheels else [line for line in listed if canonical(line) not in have_sdist(pairs)]
     with tempfile.TemporaryDirectory() as backends, ThreadPoolExecutor(4) as pool:
         write_backends(Path(backends))
-        options = ["--no-binary", ":all:", "--no-build-isolation", "--use-pep517"]
-        for _ in pool.map(lambda line: pip_download(pairs, *options, line, backends=Path(backends)), sdists):
+        as_sdist = ["--no-binary", ":all:", "--no-build-isolation", "--use-pep517"]
+        for _ in pool.map(lambda line: pip_download(pairs, *as_sdist, line, backends=Path(backends)), sdists):
             pass
     print(f"{len(have_wheel(closure))} wheels in {closure}")
     print(f"{len(have_sdist(pairs) & have_wheel(pairs))} pairs in {pairs}")

@@ -1,12 +1,35 @@
 """The services of deploy/compose.yaml as processes of this machine, with the same commands and the same files."""
 
+import os
 import re
 import shlex
-from collections.abc import Mapping
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+TOLD = ("PYPI_ASSETS_", "DAGSTER_", "AWS_")
+START_WITHIN_S = 120
+ENTRY_POINTS = {"s3": ["rclone"]}
+"""Of the images that have one."""
+LISTENS = {
+    "s3": "S3_ADDRESS",
+    "code": "DAGSTER_GRPC_PORT",
+    "daemon": None,
+    "webserver": "DAGSTER_WEBSERVER_PORT",
+}
+"""The services but PostgreSQL, in order, and which variable tells where they listen."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::\?[^}]*)?\}")
 
@@ -25,9 +48,117 @@ def read_environment(path: Path, others: Mapping[str, str] | None = None) -> dic
     return values
 
 
-def compose_services(path: Path, environment: Mapping[str, str]) -> dict[str, Any]:
-    """The services of a Compose file, each with the variables in its command put in."""
-    services: dict[str, Any] = yaml.safe_load(path.read_text())["services"]
+def compose_services(environment: Mapping[str, str], *paths: Path) -> dict[str, Any]:
+    """The services of Compose files, of which later ones go over earlier ones, with the variables in their commands."""
+    services: dict[str, Any] = {}
+    for path in paths:
+        for name, service in yaml.safe_load(path.read_text())["services"].items():
+            services[name] = services.get(name, {}) | service
     for service in services.values():
         service["command"] = [_put_in(part, environment) for part in service.get("command", ())]
     return services
+
+
+@dataclass
+class Deployment:
+    """The services of Compose files but PostgreSQL, with what `environment` tells them.
+
+    To all of them, `root` is what the root of its file system is to a container. What they say is in `logs`.
+    """
+
+    root: Path
+    environment: dict[str, str]
+    files: Sequence[str] = ("compose.yaml",)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.services = compose_services(self.environment, *(DEPLOY / name for name in self.files))
+        (self.root / "logs").mkdir(parents=True)
+        self.home.mkdir(parents=True)
+        self.bucket.mkdir(parents=True)
+        for name in ("dagster.yaml", "workspace.yaml"):
+            shutil.copy(DEPLOY / name, self.home / name)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(TOLD)}
+        commands = os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]])
+        image = {"PATH": commands, "DAGSTER_HOME": str(self.home), "PYPI_ASSETS_HOME": str(self.home)}
+        self.told = kept | image | self.environment
+
+    @property
+    def home(self) -> Path:
+        """Where the image has Dagster's files, and its processes begin."""
+        return self._within("/var/lib/pypi-assets")
+
+    @property
+    def bucket(self) -> Path:
+        """Where the volume `store` is mounted."""
+        return self._within(f"/srv/buckets/{self.environment['DAGSTER_S3_BUCKET']}")
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.environment['DAGSTER_WEBSERVER_PORT']}/graphql"
+
+    def start(self, *names: str) -> None:
+        """Starts those that are named, or all that are not running, in the order in which they wait for each other."""
+        for name, listens in LISTENS.items():
+            if name in (names or self.services) and name not in self.running:
+                self._start(name, name)
+                if listens is not None:
+                    self._await_port(name, int(self.environment[listens].rpartition(":")[2]))
+
+    def stop(self) -> None:
+        """Ends all, with the runs that they have started, and returns when they are gone."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for process in self.running.values():
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
+            for process in self.running.values():
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(20)
+        self.running.clear()
+
+    def run(self, *command: str) -> str:
+        """What `docker compose run` prints: a command in the environment of the services."""
+        done = subprocess.run(command, cwd=self.home, env=self.told, stdout=subprocess.PIPE, check=True)
+        return done.stdout.decode()
+
+    def said(self, name: str) -> str:
+        return (self.root / "logs" / name).read_text(errors="replace")
+
+    def last_said(self) -> str:
+        """The last of what each process has said."""
+        return "\n".join(f"--- {log.name}\n{self.said(log.name)[-2000:]}" for log in (self.root / "logs").iterdir())
+
+    def _within(self, path: str) -> Path:
+        return self.root / path.removeprefix("/")
+
+    def _start(self, name: str, called: str) -> None:
+        service = self.services[name]
+        told = {variable: str(self._within(path)) for variable, path in service.get("environment", {}).items()}
+        with (self.root / "logs" / called).open("ab") as log:
+            self.running[called] = subprocess.Popen(
+                [*ENTRY_POINTS.get(name, ()), *service["command"]],
+                cwd=self._within(service["working_dir"]) if "working_dir" in service else self.home,
+                env=self.told | told,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _await_port(self, name: str, port: int) -> None:
+        deadline = time.monotonic() + START_WITHIN_S
+        pause = threading.Event()
+        while time.monotonic() < deadline and self.running[name].poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            pause.wait(0.2)
+        raise AssertionError(f"{name} does not answer\n{self.last_said()}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nobody listens on."""
+    with ExitStack() as opened:
+        probes = [opened.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -193,3 +195,43 @@ def test_a_missing_bucket_is_a_failure_to_write(s3_url: str) -> None:
     with pytest.raises(StorageError, match="cannot write s3://missing-bucket/x") as caught:
         open_storage("s3://missing-bucket").put("x", b"")
     assert not isinstance(caught.value, NotFoundError)
+
+
+class WithoutRanges(BaseHTTPRequestHandler):
+    """Answers every range with the whole object, as some servers do where the range is all of it."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        for name, value in {
+            "Content-Length": "7",
+            "ETag": '"one"',
+            "Last-Modified": "Sat, 01 Aug 2026 00:00:00 GMT",
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(b"content")
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def test_a_range_that_is_the_whole_object_may_be_answered_as_if_none_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), WithoutRanges) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+        }.items():
+            monkeypatch.setenv(name, value)
+        storage = open_storage("s3://bucket/prefix")
+        assert storage.get_range("object", 0, 7) == b"content"
+        with pytest.raises(StorageError, match=r"object: .*non-partial"):
+            storage.get_range("object", 2, 3)
+        server.shutdown()
+        thread.join()

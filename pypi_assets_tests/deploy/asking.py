@@ -1,0 +1,87 @@
+"""What a person does in Dagster's UI, by its GraphQL, and what a lookup over the store answers."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+import requests
+
+from pypi_assets.assembly import storage_from
+from pypi_assets.leveldbs.records import LeveldbError
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.settings import load_settings
+from pypi_assets.storage.store import NotFoundError
+from pypi_assets_tests.deploy.services import Deployment
+
+STEP_WITHIN_S = 900
+"""How long any one step may take, on a machine that has other work to do."""
+
+T = TypeVar("T")
+
+
+def until(deployment: Deployment, look: Callable[[], T | None]) -> T:
+    """What `look` finds, asked again until it finds something."""
+    pause = threading.Event()
+    deadline = time.monotonic() + STEP_WITHIN_S
+    while not (found := look()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"not there after {STEP_WITHIN_S} s\n{deployment.last_said()}")
+        pause.wait(0.5)
+    return found
+
+
+def ask(deployment: Deployment, query: str, **variables: object) -> Any:
+    answer = requests.post(deployment.url, json={"query": query, "variables": variables}, timeout=STEP_WITHIN_S).json()
+    assert "errors" not in answer, answer
+    return answer["data"]
+
+
+def launch(deployment: Deployment, job: str, *assets: str) -> str:
+    """Launches a job, or some of its assets, as the UI does; returns the run's id."""
+    selector: dict[str, Any] = {
+        "repositoryName": "__repository__",
+        "repositoryLocationName": "pypi-assets",
+        "jobName": job,
+        "assetSelection": [{"path": [asset]} for asset in assets] or None,
+    }
+    launched = ask(
+        deployment,
+        "mutation ($params: ExecutionParams!) {launchRun(executionParams: $params)"
+        " {__typename ... on LaunchRunSuccess {run {runId}} ... on PythonError {message}}}",
+        params={"selector": selector, "runConfigData": {}},
+    )["launchRun"]
+    return str(launched["run"]["runId"])
+
+
+def ended(deployment: Deployment, run: str) -> str | None:
+    """How a run ended; None while it goes on."""
+    found = ask(deployment, "query ($id: ID!) {runOrError(runId: $id) {... on Run {status}}}", id=run)
+    status = str(found["runOrError"]["status"])
+    return status if status in {"SUCCESS", "FAILURE", "CANCELED"} else None
+
+
+def runs(deployment: Deployment, *statuses: str) -> list[str]:
+    """The jobs of the runs that stand so."""
+    query = "query ($filter: RunsFilter!) {runsOrError(filter: $filter) {... on Runs {results {jobName}}}}"
+    found = ask(deployment, query, filter={"statuses": statuses})
+    return [str(run["jobName"]) for run in found["runsOrError"]["results"]]
+
+
+def filenames(project: str) -> set[str] | None:
+    """The files of `project` in the newest version of `depgraph`; None while there is none."""
+    try:
+        with open_latest("depgraph", storage_from(load_settings())) as reader:
+            return {str(row["filename"]) for row in reader.project(project).results}
+    except (LeveldbError, NotFoundError):
+        return None
+
+
+def providers(module: str) -> set[str] | None:
+    """The projects that provide `module` in the newest version of `modules`; None while there is none."""
+    try:
+        with open_latest("modules", storage_from(load_settings())) as reader:
+            return {str(row["project"]) for row in reader.module(module).results}
+    except (LeveldbError, NotFoundError):
+        return None
