@@ -107,6 +107,8 @@ def run(name: str, site: Site, seed: int) -> None:
                 process.pause(0.2)
             except DumpDroppedError as error:  # a later full dump was quicker, and a clean-up came by
                 process.tell("dropped", 1, error)
+            except NoVersionError as error:  # all that were listed have been deleted since, or are damaged in a cache
+                process.tell("refused", 1, error)
 
 
 # Those that write
@@ -239,17 +241,14 @@ def visit(process: Process) -> None:
     chance, cache = process.chance, process.site.folder / "damaged cache"
     process.tell("damaged", _damage(cache, chance))
     check_hashes = chance.random() < 0.7
-    try:
-        with (
-            open_latest("modules", process.storage, cache, check_hashes=check_hashes) as modules,
-            open_latest("depgraph", process.storage, cache, check_hashes=check_hashes) as depgraph,
-        ):
-            answered = check_answers(process.catalog, chance, modules, depgraph)
-            process.tell("answered", answered, f"by {modules.version} and {depgraph.version}")
-            if check_hashes:
-                process.tell("compared", check_whole(process.catalog, depgraph), f"files of {depgraph.version}")
-    except NoVersionError as error:  # all that were listed have been deleted meanwhile, or are damaged in the cache
-        process.tell("refused", 1, error)
+    with (
+        open_latest("modules", process.storage, cache, check_hashes=check_hashes) as modules,
+        open_latest("depgraph", process.storage, cache, check_hashes=check_hashes) as depgraph,
+    ):
+        answered = check_answers(process.catalog, chance, modules, depgraph)
+        process.tell("answered", answered, f"by {modules.version} and {depgraph.version}")
+        if check_hashes:
+            process.tell("compared", check_whole(process.catalog, depgraph), f"files of {depgraph.version}")
     process.pause(0.1)
 
 
