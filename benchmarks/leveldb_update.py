@@ -1,10 +1,10 @@
 """What does the next version of a LevelDB cost, when little has changed, beside building it anew?
 
-    python -m benchmarks.leveldb_update [FOLDER] [--rows 1000000] [--changed 1000 10000] [--updates 12 4]
+    python -m benchmarks.leveldb_update [FOLDER] [--rows 1000000] [--changed 1000 10000] [--updates 20 6]
 
 Takes the full dump below FOLDER/ROWS, which is generated where it is missing (see generated.py), and builds a version
 of each dataset from it: the rebuild. Then ranges follow, each of so many changed rows, and a version after each, built
-on the one before: 12 with 1,000 rows, then 4 with 10,000. LevelDB merges small tables into larger ones now and then, so
+on the one before: 20 with 1,000 rows, then 6 with 10,000. LevelDB merges small tables into larger ones now and then, so
 that versions differ: the mean of them is shown, and the worst one. The changed rows are new releases, with all their
 files, of projects that are drawn evenly, and a tombstone in ten or so (see generated.changed_rows).
 
@@ -19,6 +19,7 @@ S3 tell little. Ratios are to the rebuild on the same store.
 
 import argparse
 import json
+import logging
 import os
 import resource
 import shutil
@@ -189,7 +190,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=Path(tempfile.gettempdir()) / "pypi-assets-dumps")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--changed", type=int, nargs="+", default=[1_000, 10_000])
-    parser.add_argument("--updates", type=int, nargs="+", default=[12, 4], help="versions with so many changed rows")
+    parser.add_argument("--updates", type=int, nargs="+", default=[20, 6], help="versions with so many changed rows")
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     parser.add_argument("--stores", nargs="+", choices=["local", "s3"], default=["local", "s3"])
     parser.add_argument("--build", nargs=5, help=argparse.SUPPRESS)
@@ -200,6 +201,7 @@ def main() -> None:
             json.dumps(build(dataset, storage_url, catalog_url, Path(work_dir), from_scratch=bool(int(from_scratch))))
         )
         return
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # the server's, a line for each request
     dumps, projects = dumped(options.folder, options.rows), list(generate_projects(options.rows))
     with tempfile.TemporaryDirectory(dir=options.folder) as name, pytest.MonkeyPatch.context() as environment:
         folder, door = Path(name), Door(environment)

@@ -81,7 +81,9 @@ def _matches_input_list(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChe
             versions = published_versions(parts.storage, dataset)
             if not versions:
                 return dg.AssetCheckResult(passed=False, description=f"no version of {dataset} is published")
-            verified = verify(dataset, versions[-1], storage=parts.storage)
+            verified = verify(
+                dataset, versions[-1], storage=parts.storage, work_dir=parts.settings.leveldbs_dir, cached=True
+            )
         return dg.AssetCheckResult(
             passed=verified.ok,
             description="; ".join(verified.problems[:10]) or f"version {verified.version} is whole",

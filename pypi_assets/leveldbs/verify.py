@@ -12,7 +12,7 @@ from pypi_assets.dumps.manifest import Manifest, read_manifest
 from pypi_assets.dumps.rows import DumpDamagedError
 from pypi_assets.leveldbs.builder import Builder
 from pypi_assets.leveldbs.datasets import Dataset, require_dataset
-from pypi_assets.leveldbs.manifest import PublishedVersion, read_published
+from pypi_assets.leveldbs.manifest import PublishedVersion, check_sizes, read_published
 from pypi_assets.leveldbs.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.leveldbs.publish import apply_dumps
 from pypi_assets.leveldbs.records import META_PREFIX, ContentHash, LeveldbError, open_leveldb, read_meta
@@ -34,10 +34,20 @@ class Verification:
 
 
 def verify(
-    dataset_name: str, version: int, *, storage: Storage, deep: bool = False, work_dir: Path | None = None
+    dataset_name: str,
+    version: int,
+    *,
+    storage: Storage,
+    deep: bool = False,
+    work_dir: Path | None = None,
+    cached: bool = False,
 ) -> Verification:
     """Reads every record of a version and compares counts and content hash with what is stored inside and in its
     manifest. With `deep`, the version is built anew from its input list and compared record by record.
+
+    The work is done within the storage's folder, or for remote stores below `work_dir`. With `cached`, what a remote
+    store holds comes from the cache there, where it is: then only its sizes are compared with the manifest, beside the
+    contents of the cache.
     """
     dataset = require_dataset(dataset_name)
     problems: list[str] = []
@@ -45,7 +55,8 @@ def verify(
     try:
         published = read_published(storage, dataset.name, version)
         with private_folder(private_parent(storage, work_dir)) as folder:
-            copy_published(storage, published, folder / "published")
+            check_sizes(storage, published)
+            copy_published(storage, published, folder / "published", work_dir if cached else None)
             with open_leveldb(folder / "published", published.name) as db:
                 records = _check_contents(db, dataset, published, problems)
                 if deep:

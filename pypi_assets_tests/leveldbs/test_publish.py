@@ -312,7 +312,13 @@ def test_a_build_fetches_nothing_that_it_has_put(
     assert fetched == []
     with open_latest("modules", storage, work_dir) as reader:
         assert reader.version == 7
+    assert verify("modules", 7, storage=storage, work_dir=work_dir, cached=True).ok
     assert fetched == []
+    put = read_published(storage, "modules", 7)
+    content = storage.get(path := put.path_of(put.manifest.files[0]))
+    storage.put(path, content[:-1])
+    assert "bytes, not" in verify("modules", 7, storage=storage, work_dir=work_dir, cached=True).problems[0]
+    storage.put(path, content)
     shutil.rmtree(work_dir)
     add_range(large, storage, 400)
     last = build(large, storage, work_dir=work_dir)
