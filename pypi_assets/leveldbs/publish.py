@@ -41,6 +41,7 @@ from pypi_assets.leveldbs.records import (
     LeveldbError,
     Meta,
     UnknownFormatError,
+    flush,
     open_leveldb,
     read_meta,
     settle,
@@ -278,6 +279,7 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
             loaded = load_dump(
                 db, dataset, storage, applied[0], folder=runs, memory_bytes=attempt.memory_bytes, told=attempt.flushed
             )
+            flush(db)  # now, since what comes has keys before all others
             shutil.rmtree(runs)
             builder.add_loaded(loaded)
             rest = applied[1:]

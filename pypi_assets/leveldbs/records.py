@@ -141,13 +141,18 @@ def open_leveldb(
             db.close()
 
 
+def flush(db: plyvel.DB) -> None:
+    """Writes what is in memory into a table: a deep one, merged late, where no other has keys among its own."""
+    db.compact_range(start=_NO_KEY, stop=_NO_KEY)
+
+
 def settle(db: plyvel.DB, waiting: Callable[[], object]) -> None:
-    """Writes what is in memory into a table, and lets LevelDB merge tables until it is done.
+    """Flushes, and lets LevelDB merge tables until it is done.
 
     What is being merged when a LevelDB is closed is thrown away, and whoever opens it next begins it again. `waiting`
     is called again and again. Raises LeveldbDamagedError, in `open_leveldb`, where merging finds damage.
     """
-    db.compact_range(start=_NO_KEY, stop=_NO_KEY)
+    flush(db)
     while _is_merge_due(db):
         db.write_batch().write()  # raises where merging has failed
         waiting()

@@ -22,6 +22,7 @@ from pypi_assets.leveldbs.records import (
     Meta,
     UnknownFormatError,
     damage_told,
+    flush,
     key,
     open_leveldb,
     read_meta,
@@ -313,6 +314,16 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_dataset_is_refused() -> None:
     with pytest.raises(LeveldbError, match="there are modules, depgraph"):
         require_dataset("other")
+
+
+def test_what_is_flushed_apart_lies_deep(tmp_path: Path) -> None:
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        for names in ("cz", "ab"):
+            for name in names:
+                db.put(name.encode(), b"x")
+            flush(db)
+        settle(db, lambda: None)
+        assert [int(db.get_property(b"leveldb.num-files-at-level%d" % level) or 0) for level in range(3)] == [0, 0, 2]
 
 
 def test_merging_tables_hides_no_damage(tmp_path: Path) -> None:
