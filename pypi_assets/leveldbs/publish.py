@@ -285,10 +285,9 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
             rest = applied[1:]
         apply_dumps(builder, storage, rest)
         meta = builder.finish(plan.cover.serial)
+    with open_leveldb(attempt.path, name, paranoid=True) as db:  # which ends merging that was begun because of reading
         renewed = renewing(attempt.held)
         settle(db, lambda: renewed(0))
-    with open_leveldb(attempt.path, name, paranoid=True):
-        pass  # opening it removes what is not needed any more
     return _Built(plan, builder, meta, applied)
 
 
