@@ -302,7 +302,8 @@ def test_a_build_fetches_nothing_that_it_has_put(
     get_range = Storage.get_range
 
     def counted(self: Storage, path: str, offset: int, size: int) -> bytes:
-        fetched.append(path)
+        if path.startswith("modules/"):
+            fetched.append(path)
         return get_range(self, path, offset, size)
 
     monkeypatch.setattr(Storage, "get_range", counted)
