@@ -77,8 +77,9 @@ class Crew:
             self.start(name)
 
     def start(self, name: str) -> None:
-        arguments = (name, self.site, self.chance.randrange(2**32))
-        self.at_work[name] = _processes.Process(target=run, args=arguments, name=name, daemon=True)
+        seed = self.chance.randrange(2**32)
+        arguments = (name, self.site, seed)
+        self.at_work[name] = _processes.Process(target=run, args=arguments, name=f"{name} {seed}", daemon=True)
         self.at_work[name].start()
 
     def trouble(self) -> None:
@@ -103,7 +104,7 @@ class Crew:
             with self.catalog.write() as connection:  # all would wait for one that is stopped while it writes
                 end_leases(connection, name)
                 _signal(process, signal.SIGSTOP)
-            self.site.was_stopped(process.pid or 0).touch()
+            self.site.was_stopped(process.name).touch()
             self.stopped.append((time.monotonic() + self.chance.uniform(0, GRACE_S / 2), process))
             self.done["stopped"] += 1
         self.start(name)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from multiprocessing import current_process
 from pathlib import Path
 from random import Random
 
@@ -59,9 +60,9 @@ class Site:
         """Once this file is there, all bring to an end what they do, and do no more."""
         return self.folder / "end"
 
-    def was_stopped(self, pid: int) -> Path:
+    def was_stopped(self, process_name: str) -> Path:
         """Once this file is there, the process has been replaced by another one, and does no more."""
-        return self.folder / f"stopped {pid}"
+        return self.folder / f"stopped {process_name}"
 
     @property
     def work_dir(self) -> Path:
@@ -82,7 +83,7 @@ class Process:
 
     def goes_on(self) -> bool:
         orphaned = os.getppid() == 1
-        return not (orphaned or self.site.end.exists() or self.site.was_stopped(os.getpid()).exists())
+        return not (orphaned or self.site.end.exists() or self.site.was_stopped(current_process().name).exists())
 
     def pause(self, most_s: float) -> None:
         time.sleep(self.chance.uniform(0, most_s))
