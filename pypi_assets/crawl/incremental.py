@@ -27,6 +27,7 @@ from pypi_assets.catalog.ledger import (
     ledger,
     lock_state,
     require_range,
+    unfinished_ranges,
 )
 from pypi_assets.catalog.listings import exact_again_from
 from pypi_assets.catalog.queue import (
@@ -98,7 +99,7 @@ def open_ranges(crawler: Crawler) -> list[SerialRange]:
     """The ranges of the ledger that are not complete, in order. The one of a full crawl under way is not among them."""
     with crawler.catalog.read() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
-        return [entry.serials for entry in ledger(connection) if entry.state != RangeState.COMPLETE]
+        return [entry.serials for entry in unfinished_ranges(connection)]
 
 
 def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
