@@ -218,6 +218,13 @@ def _recorded_files(connection: Connection, dump: Dump) -> list[DumpFile]:
     return [newest[shard] for shard in sorted(newest)]
 
 
+def require_not_dropped(catalog: Catalog, dump: Dump) -> None:
+    """Raises DumpDroppedError where the dump has been given up."""
+    with catalog.read() as connection:
+        if connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id)) == DumpState.DROPPED:
+            raise _dropped(dump)
+
+
 def begin_commit(
     catalog: Catalog, dump: Dump, stands: Callable[[Sequence[Dump]], bool] | None = None
 ) -> list[DumpFile]:

@@ -27,6 +27,7 @@ from pypi_assets.catalog.dumps import (
     range_dump_rows,
     record_file,
     recorded_files,
+    require_not_dropped,
 )
 from pypi_assets.catalog.ledger import RangeState, recent_ranges
 from pypi_assets.catalog.ranges import SerialRange
@@ -133,7 +134,11 @@ def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
     DumpDroppedError for a compaction whose inputs have left the cover meanwhile, or that was given up.
     """
     if dump.state == DumpState.OPEN:  # once the list is frozen, no shard can be written again
-        _require_stored(storage, dump, recorded_files(catalog, dump))
+        try:
+            _require_stored(storage, dump, recorded_files(catalog, dump))
+        except DumpDamagedError:
+            require_not_dropped(catalog, dump)  # then its files may have been deleted
+            raise
     try:
         files = begin_commit(catalog, dump, partial(still_covered, dump) if dump.kind == DumpKind.COMPACTED else None)
         manifest = Manifest(

@@ -215,12 +215,12 @@ def test_a_404_after_other_failures_is_not_believed_at_the_deadline(index: Serve
     index.faults = lambda request: (
         PlainTextResponse("", statuses.pop() if statuses else 404) if "/simple/one/" in request.url.path else None
     )
-    passed = []
+    passed = [catalog.clock()]
 
     def pass_time(_: float) -> None:
         passed.append(3600.0)
 
-    later = replace(catalog, clock=lambda: catalog.clock() + sum(passed))
+    later = replace(catalog, clock=lambda: sum(passed))  # by these steps alone
     [result] = crawl_incremental(index.crawler(later, sleep=pass_time, retry_deadline_s=1800))
     assert result.visits.gave_up == 1
     assert live(catalog) == index.shown()  # the events told

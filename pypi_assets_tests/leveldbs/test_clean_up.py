@@ -374,7 +374,8 @@ def test_a_writer_that_wakes_up_too_late_hides_no_version_that_is_whole(upkeep: 
 def test_what_stopped_attempts_have_left_goes_after_a_day(upkeep: Upkeep) -> None:
     catalog, storage = upkeep.catalog, upkeep.storage
     upkeep.dump_range()
-    write_shard(catalog, storage, open_range_dump(catalog, upkeep.change()), 0)
+    stopped = open_range_dump(catalog, upkeep.change())
+    write_shard(catalog, storage, stopped, 0)
     storage.put(file_path("0-3", "python_distribution_data0000.9.json.gz"), b"of a writer that was too late")
     storage.put(file_path("77-88", "python_distribution_data0000.json.gz"), b"of a catalog that was lost")
     storage.put(manifest_path("88-99"), b"of a catalog that was lost")
@@ -385,6 +386,8 @@ def test_what_stopped_attempts_have_left_goes_after_a_day(upkeep: Upkeep) -> Non
     upkeep.wait(2)
     expected = {"6-9", "0-3", "77-88", "00001"}
     assert directories(upkeep.clean()) == dict.fromkeys(expected, Reason.ABANDONED)
+    with pytest.raises(DumpDroppedError):  # its writer wakes up
+        commit(catalog, storage, stopped)
     assert committed_directories(storage) == ["0-3", "3-6", "88-99"]
     upkeep.dump_range()
     upkeep.assert_whole()
