@@ -136,13 +136,15 @@ def status_of(catalog: Catalog, settings: Settings) -> Status:
 def ask_lag(settings: Settings, followed: Followed, now: float) -> Lag:
     """How far the catalog is behind. The index is asked for its serial, and where the first event beyond the complete
     serial is not stored, for that."""
-    index_serial, index_error = ask_last_serial(settings, followed.index_url)
-    if settings.lister == SIMPLE or followed.is_changelog_off:
+    tells_events = settings.lister != SIMPLE and not followed.is_changelog_off
+    if tells_events:
+        index_serial, index_error = ask_last_serial(settings, followed.index_url)
+    else:
         index_serial, index_error = followed.listed_serial, None
     complete, since = followed.complete_serial, followed.next_event_at
     if complete is None or (index_serial is not None and index_serial <= complete):
         since = None
-    elif since is None and index_serial is not None and index_error is None and not followed.is_changelog_off:
+    elif since is None and index_serial is not None and tells_events:
         since = _first_event_after(settings, complete)
     return Lag(complete, index_serial, index_error, since, now)
 
@@ -163,8 +165,6 @@ def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | Non
 
 def _first_event_after(settings: Settings, serial: int) -> float | None:
     """When it was, as the changelog tells, if it does."""
-    if settings.lister == SIMPLE:
-        return None
     try:
         with index_from(_hasty(settings)) as index:
             return next((event.timestamp for event in index.changelog_page(serial)), None)

@@ -10,6 +10,7 @@ from pypi_assets.catalog.claims import scopes_at_work
 from pypi_assets.catalog.crawls import find_open_crawl, followed_index, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.events import first_event_time
+from pypi_assets.catalog.failures import count_failed_visits
 from pypi_assets.catalog.ledger import complete_serial, inexact_spans, unfinished_ranges
 from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed_serial
 from pypi_assets.catalog.queue import TaskState, range_scope, scope_progress
@@ -134,9 +135,6 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
                 .group_by(distribution_data.c.outcome)
             )
         }
-        failed_visits = connection.scalar(
-            select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
-        )
         completed = last_completed_crawl(connection)
         entries = unfinished_ranges(connection) if completed else []
         unfinished = {range_scope(entry.serials) for entry in entries}
@@ -146,7 +144,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             events_through=None if state is None else state.events_through,
             live_distributions=sum(outcomes.values()),
             outcomes=outcomes,
-            failed_visits=failed_visits or 0,
+            failed_visits=count_failed_visits(connection),
             unexplained_changes=count_unexplained(connection),
             visited=visited_projects(connection),
             open_ranges=len(unfinished),

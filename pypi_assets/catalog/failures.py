@@ -90,8 +90,13 @@ def count_failures(connection: Connection, *, given_up: bool = False) -> dict[st
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
     outcomes = (Outcome.GAVE_UP,) if given_up else _FINAL
     counted = select(error_kind, func.count()).where(data.outcome.in_(outcomes)).group_by(error_kind)
-    visits = select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
-    return {kind: count for kind, count in connection.execute(counted)} | {VISIT: connection.scalar(visits) or 0}
+    return {kind: count for kind, count in connection.execute(counted)} | {VISIT: count_failed_visits(connection)}
+
+
+def count_failed_visits(connection: Connection) -> int:
+    """How many visits stand as given up."""
+    query = select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
+    return connection.scalar(query) or 0
 
 
 def retry_failed_reads(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:

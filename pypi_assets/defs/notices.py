@@ -6,6 +6,7 @@ import dagster as dg
 from dagster import ResourceParam
 
 from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.partitions import PARTITION_TAG
 from pypi_assets.defs.parts import Parts
 from pypi_assets.notices import send_notice
 
@@ -64,7 +65,7 @@ def build_failed_run_sensor(*, on: bool) -> dg.SensorDefinition:
 
 def describe_run(run: dg.DagsterRun) -> str:
     """The job, and the partition if it has one."""
-    key = run.tags.get("dagster/partition")
+    key = run.tags.get(PARTITION_TAG)
     return f"{run.job_name} of {key}" if key else run.job_name
 
 
