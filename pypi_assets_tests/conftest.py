@@ -10,13 +10,20 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 
-# On CI the same examples each time, so that what fails there can be repeated; elsewhere new ones.
+# On CI the same examples each time, so that what fails there can be repeated; elsewhere new ones. How long the first
+# examples take says how busy the machine is: to draw a text, all of Unicode is looked through once.
 hypothesis_settings.register_profile(
-    "suite", deadline=None, print_blob=True, database=None, derandomize="CI" in os.environ
+    "suite",
+    deadline=None,
+    print_blob=True,
+    database=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 hypothesis_settings.load_profile("suite")
 

@@ -264,6 +264,7 @@ def begin_commit(
 def mark_committed(catalog: Catalog, dump: Dump) -> None:
     """Notes that the dump's manifest has been written. Raises DumpDroppedError."""
     with catalog.write() as connection:
+        lock_state(connection, exclusive=True)  # or else it could be dropped by who has just seen it uncommitted
         connection.execute(
             update(dumps)
             .where(dumps.c.id == dump.id, dumps.c.state == DumpState.COMMITTING)

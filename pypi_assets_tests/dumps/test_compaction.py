@@ -3,17 +3,19 @@
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from pypi_assets.catalog.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.dumps import (
     Dump,
     DumpDroppedError,
     DumpState,
+    _known_dumps,
     begin_commit,
     committed_dumps,
     committing_dumps,
@@ -198,6 +200,33 @@ def test_a_compaction_that_was_stopped_right_before_a_full_dump_is_dropped(
     with pytest.raises(DumpDroppedError):
         mark_committed(small.catalog, frozen)
     assert cover(small.catalog).directories == ("0-120",)
+
+
+def test_a_compaction_that_two_processes_commit_at_once_stands(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them notes the manifest just when the other one asks whether the compaction may be committed."""
+    small, storage = small_catalog(tmp_path, database_url), open_storage((tmp_path / "storage").as_uri())
+    small.complete(100)
+    full_dump(small.catalog, storage, 1)
+    joined = add_ranges(small, storage, 100, 110)
+    frozen = open_compaction(small.catalog, SerialRange(100, 120), 2, inputs_of(joined))
+    write_file(small.catalog, storage, frozen, 0, joined_rows(storage, joined))
+    storage.put(manifest_path(frozen.directory), _manifest(frozen, begin_commit(small.catalog, frozen)).encode())
+    noting = Thread(target=mark_committed, args=(small.catalog, frozen))
+
+    def known(connection: Connection) -> list[Dump]:
+        if noting.ident is None:
+            noting.start()
+            noting.join(0.5)  # which it is to wait out
+        return _known_dumps(connection)
+
+    monkeypatch.setattr("pypi_assets.catalog.dumps._known_dumps", known)
+    settle(small.catalog, storage)
+    noting.join()
+    assert cover(small.catalog).directories == ("0-100", "100-120")
+    assert frozen.directory in committed_directories(storage)
+    small.catalog.close()
 
 
 def _manifest(dump: Dump, files: Sequence[DumpFile]) -> Manifest:
