@@ -59,7 +59,7 @@ def index_from(settings: Settings, catalog: Catalog | None = None) -> IndexClien
 
 
 def catalog_from(settings: Settings) -> Catalog:
-    """The catalog, its tables made or migrated. Raises CatalogError."""
+    """The catalog, its tables made where there are none. Raises CatalogError."""
     return open_catalog(settings.resolved_database_url)
 
 

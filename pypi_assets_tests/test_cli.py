@@ -610,6 +610,13 @@ def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -
     assert commands.json("crawl", "full")["reads"]["data"] == 1
 
 
+def test_the_tables_of_a_catalog_are_made_and_then_up_to_date(commands: Commands) -> None:
+    assert "had no tables" in commands.done("migrate").output
+    migrated = commands.json("migrate")
+    assert migrated["before"] == migrated["after"]
+    assert f"has schema {migrated['after']}, and is up to date" in commands.done("migrate").output
+
+
 def test_a_reader_that_has_had_enough_is_no_error(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
@@ -657,6 +664,7 @@ def test_the_commands_are_these() -> None:
         "reprocess",
         "extracts clean",
         "inspect",
+        "migrate",
     }
     assert ("devindex", "serve") in {path for path, _ in every_command()}
 

@@ -115,10 +115,25 @@ def _is_deadlock(error: BaseException) -> bool:
 
 
 def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
-    """Opens the catalog at `url`, making or migrating its tables where that is due.
+    """Opens the catalog at `url`; a database without tables gets them.
 
-    Raises CatalogError where the database cannot be reached, or was made by a newer version.
+    Raises CatalogError where the database cannot be reached, or has the tables of an older or a newer version.
     """
+    return _open(url, clock, migrate=False)[0]
+
+
+def migrate_catalog(url: str) -> tuple[str | None, str]:
+    """Brings the tables of the catalog at `url` up to date; returns the schema they had, if there were any, and have.
+
+    Raises CatalogError where the database cannot be reached, or has the tables of a newer version.
+    """
+    catalog, before, after = _open(url, time.time, migrate=True)
+    catalog.close()
+    return before, after
+
+
+def _open(url: str, clock: Callable[[], float], *, migrate: bool) -> tuple[Catalog, str | None, str]:
+    """The catalog, the schema that was found there, and the one that it has now."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -133,15 +148,17 @@ def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
     with ExitStack() as on_failure:
         on_failure.callback(engine.dispose)
         catalog = Catalog(engine, clock)
-        _migrate_as_told(catalog, shown)
+        with _faults_told(shown):
+            before, after = _bring_up_to_date(catalog, migrate=migrate)
         on_failure.pop_all()
-    return catalog
+    return catalog, before, after
 
 
-def _migrate_as_told(catalog: Catalog, shown: str) -> None:
-    """Migrates; what the database says against it comes out as a CatalogError that calls the database `shown`."""
+@contextmanager
+def _faults_told(shown: str) -> Iterator[None]:
+    """What the database says against it comes out as a CatalogError that calls the database `shown`."""
     try:
-        _migrate(catalog)
+        yield
     except OperationalError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise CatalogError(f"cannot open the database {shown}: {reason}; check PYPI_ASSETS_DATABASE_URL") from error
@@ -179,7 +196,8 @@ def _server_engine(url: str) -> Engine:
     return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
 
 
-def _migrate(catalog: Catalog) -> None:
+def _bring_up_to_date(catalog: Catalog, *, migrate: bool) -> tuple[str | None, str]:
+    """The schema before and after. Tables of an older version are left alone, and refused, unless told to `migrate`."""
     from alembic import command  # takes longer to load than most, and processes that open no catalog come here too
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
@@ -189,21 +207,28 @@ def _migrate(catalog: Catalog) -> None:
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.set_main_option("path_separator", "os")
     script = ScriptDirectory.from_config(config)
+    newest = str(script.get_current_head())
     with catalog.engine.connect() as connection:
-        current = MigrationContext.configure(connection).get_current_revision()
-    if current == script.get_current_head():
-        return
+        found = MigrationContext.configure(connection).get_current_revision()
+    if found == newest:
+        return found, newest
     with catalog.write() as connection:
         if not catalog.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-        current = MigrationContext.configure(connection).get_current_revision()
-        if current is not None and current not in {revision.revision for revision in script.walk_revisions()}:
+        found = MigrationContext.configure(connection).get_current_revision()
+        if found is not None and found not in {revision.revision for revision in script.walk_revisions()}:
             raise CatalogError(
-                f"the catalog has schema {current}, which this version of pypi-assets does not know:"
+                f"the catalog has schema {found}, which this version of pypi-assets does not know:"
                 " a newer version has migrated it; upgrade pypi-assets"
+            )
+        if found not in {None, newest} and not migrate:
+            raise CatalogError(
+                f"the catalog has schema {found}, and this version of pypi-assets needs {newest}: stop what works with"
+                " it, back it up, and run `pypi-assets migrate`"
             )
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+    return found, newest
 
 
 def at_a_time(values: Iterable[_V]) -> Iterator[Sequence[_V]]:

@@ -1,4 +1,5 @@
-"""Commands for what failed, and for what is kept of each distribution: looked at, read anew, cleaned."""
+"""Commands for what failed, and for what is kept of each distribution: looked at, read anew, cleaned; and for the
+catalog's tables."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets import terminal
 from pypi_assets.assembly import limits_from, readers_from, storage_from
+from pypi_assets.catalog.database import migrate_catalog
 from pypi_assets.catalog.failures import Failure, FailureGroup, group_failures, list_failures
 from pypi_assets.cli.crawl import tell_failed, told_reads
 from pypi_assets.cli.opening import opened_catalog, opened_crawler
@@ -238,6 +240,22 @@ def inspect_command(files: tuple[Path, ...], from_extract: bool, project: str | 
         raise click.exceptions.Exit(1)
 
 
+@command("migrate")
+@JSON
+def migrate_command(as_json: bool) -> None:
+    """Bring the catalog's tables up to date after an upgrade of pypi-assets.
+
+    Stop all that works with it, and back it up before.
+    """
+    before, after = migrate_catalog(load_settings().resolved_database_url)
+    if as_json:
+        print_json({"before": before, "after": after})
+    elif before == after:
+        click.echo(f"the catalog has schema {after}, and is up to date")
+    else:
+        click.echo(f"the catalog has schema {after} now" + (f", and had {before}" if before else ", and had no tables"))
+
+
 def _inspect_extracts(filenames: Sequence[str], project: str | None, as_json: bool) -> None:
     settings = load_settings()
     with opened_catalog(settings) as catalog:
@@ -262,4 +280,4 @@ def _print_record(fields: dict[str, object]) -> None:
     click.echo()
 
 
-COMMANDS = (failures_group, audit_command, reprocess_command, extracts_group, inspect_command)
+COMMANDS = (failures_group, audit_command, reprocess_command, extracts_group, inspect_command, migrate_command)

@@ -26,21 +26,20 @@ def iter_rows(
     path = file_path(directory, file.name)
     uri = storage.uri(path)
     try:
-        stream = storage.open(path)
-    except NotFoundError as error:
+        with storage.open(path) as stream:
+            hashed = HashingReader(stream)
+            count = 0
+            for row in read_rows(cast("BinaryIO", hashed), uri, decode):
+                count += 1
+                yield row
+            hashed.read()  # what decompression has left over
+    except NotFoundError as error:  # before it was opened, or after
         raise DumpDamagedError(f"{uri} is missing, though its manifest names it") from error
-    with stream:
-        hashed = HashingReader(stream)
-        count = 0
-        for row in read_rows(cast("BinaryIO", hashed), uri, decode):
-            count += 1
-            yield row
-        hashed.read()  # what decompression has left over
-        if (hashed.size, hashed.sha256, count) != (file.size, file.sha256, file.rows):
-            raise DumpDamagedError(
-                f"{uri} is not the file that its manifest names: {hashed.size} bytes with sha256 {hashed.sha256} and"
-                f" {count} rows, instead of {file.size}, {file.sha256} and {file.rows}"
-            )
+    if (hashed.size, hashed.sha256, count) != (file.size, file.sha256, file.rows):
+        raise DumpDamagedError(
+            f"{uri} is not the file that its manifest names: {hashed.size} bytes with sha256 {hashed.sha256} and"
+            f" {count} rows, instead of {file.size}, {file.sha256} and {file.rows}"
+        )
 
 
 def iter_dump(storage: Storage, directory: str) -> Iterator[Row]:

@@ -1,7 +1,9 @@
 """How a catalog is opened: made, migrated, refused. The migrations lead to the very tables that the code uses."""
 
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -9,8 +11,27 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, delete, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing, open_catalog, upsert
+from pypi_assets.catalog import database
+from pypi_assets.catalog.database import (
+    Catalog,
+    CatalogError,
+    insert_missing,
+    migrate_catalog,
+    open_catalog,
+    upsert,
+)
 from pypi_assets.catalog.tables import full_crawls, leases, metadata, snapshots
+
+_NOTES = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision, branch_labels, depends_on = "9001", "0001", None, None
+
+
+def upgrade():
+    op.add_column("leases", sa.Column("notes", sa.Text()))
+"""
 
 
 def test_migrations_lead_to_the_tables_of_the_code(catalog: Catalog):
@@ -35,6 +56,34 @@ def test_a_catalog_of_a_newer_version_is_refused(catalog: Catalog):
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(CatalogError, match="newer version"):
         open_catalog(catalog.engine.url.render_as_string(hide_password=False))
+
+
+def test_a_catalog_of_an_older_version_is_left_alone_until_told_to_migrate(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    url = catalog.engine.url.render_as_string(hide_password=False)
+    row = {"name": "a", "holder": "h", "taken_at": 0.0, "expires_at": 1.0}
+    with catalog.write() as connection:
+        connection.execute(insert(leases).values(row))
+    ours = database._MIGRATIONS
+    newer = shutil.copytree(ours, tmp_path / "migrations")
+    (newer / "versions" / "9001_notes.py").write_text(_NOTES)
+    monkeypatch.setattr(database, "_MIGRATIONS", newer)
+    before = inspect(catalog.engine).get_columns("leases")
+    with pytest.raises(CatalogError, match=r"has schema .* needs 9001: .* run `pypi-assets migrate`"):
+        open_catalog(url)
+    assert len(inspect(catalog.engine).get_columns("leases")) == len(before)
+    [*_, ours_newest] = sorted(path.name[:4] for path in (ours / "versions").glob("[0-9]*.py"))
+    assert migrate_catalog(url) == (ours_newest, "9001")
+    assert migrate_catalog(url) == ("9001", "9001")
+    opened = open_catalog(url)
+    with opened.read() as connection:
+        assert connection.execute(text("SELECT name, notes FROM leases")).all() == [("a", None)]
+    opened.close()
+    monkeypatch.setattr(database, "_MIGRATIONS", ours)
+    for refused in (open_catalog, migrate_catalog):
+        with pytest.raises(CatalogError, match=r"schema 9001, .* newer version"):
+            refused(url)
 
 
 @pytest.mark.parametrize(

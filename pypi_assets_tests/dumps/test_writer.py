@@ -29,7 +29,7 @@ from pypi_assets.dumps.reader import iter_dump, iter_rows, read_rows_frame
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION, DumpDamagedError
 from pypi_assets.dumps.writer import commit, missing_shards, settle, write_range, write_shard
-from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets.storage.store import Storage, StorageError, StoredObject, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -257,6 +257,23 @@ def test_a_store_that_fails_leaves_no_manifest(small: SmallCatalog, tmp_path: Pa
     assert committed_dumps(small.catalog) == []
     (tmp_path / "storage" / "data_dumps").unlink()
     assert full_dump(small.catalog, storage, 1).rows == 15
+
+
+def test_a_file_that_goes_after_it_was_asked_for_its_size_is_missing(
+    small: SmallCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = open_storage("memory:///")
+    manifest = full_dump(small.catalog, storage, 1)
+    head = Storage.head
+
+    def gone_then(self: Storage, path: str) -> StoredObject:
+        stored = head(self, path)
+        self.delete(path)
+        return stored
+
+    monkeypatch.setattr(Storage, "head", gone_then)
+    with pytest.raises(DumpDamagedError, match="is missing, though"):
+        list(iter_dump(storage, manifest.directory))
 
 
 def test_what_changed_after_the_manifest_is_noticed(small: SmallCatalog, storage: Storage) -> None:
