@@ -1,6 +1,8 @@
-"""When a partition's run is to be asked for: once, and again with growing pauses for as long as it fails."""
+"""When a run is to be asked for: once, and again with growing pauses for as long as it fails."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import dagster as dg
 
@@ -8,6 +10,7 @@ from pypi_assets.defs.partitions import PARTITION_TAG
 
 FIRST_PAUSE_S = 60.0
 LONGEST_PAUSE_S = 3600.0
+_LOOKED_AT = 20  # more failures in a row make no longer pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,16 @@ def attempts(instance: dg.DagsterInstance, job: str, partition_key: str | None =
     tags = {} if partition_key is None else {PARTITION_TAG: partition_key}
     records = instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags))
     ended = [record for record in records if record.dagster_run.is_finished]
-    return Attempts(
-        running=len(ended) < len(records),
-        ended=len(ended),
-        ended_at=max((record.end_time or record.update_timestamp.timestamp() for record in ended), default=0.0),
-    )
+    return Attempts(running=len(ended) < len(records), ended=len(ended), ended_at=_ended_at(ended))
+
+
+def failures_in_a_row(instance: dg.DagsterInstance, job: str) -> Attempts:
+    """The newest runs of `job`, for as far back as they failed: none where the last to end was cancelled, say."""
+    records = instance.get_run_records(dg.RunsFilter(job_name=job), limit=_LOOKED_AT)  # the newest first
+    ended = [record for record in records if record.dagster_run.is_finished]
+    failed = list(takewhile(lambda record: record.dagster_run.status == dg.DagsterRunStatus.FAILURE, ended))
+    return Attempts(running=len(ended) < len(records), ended=len(failed), ended_at=_ended_at(failed))
+
+
+def _ended_at(ended: Sequence[dg.RunRecord]) -> float:
+    return max((record.end_time or record.update_timestamp.timestamp() for record in ended), default=0.0)

@@ -1,4 +1,5 @@
-"""Sensors: they follow the index in serial ranges, dump what a first full crawl found, and ask for LevelDB versions.
+"""Sensors: they follow the index in serial ranges, dump what a first full crawl found, ask for LevelDB versions, and go on
+with a full crawl whose run failed.
 
 The catalog's ledger and the storage tell what is to be done, so a tick that was lost, or a run that failed, is made
 good by a later tick. A tick asks the index for its last serial, and for a few pages of the
@@ -20,10 +21,10 @@ from pypi_assets.catalog.ledger import last_asked_serial, unfinished_ranges
 from pypi_assets.catalog.leveldbs import ask_version, last_asked_version
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.incremental import ask_next_ranges
-from pypi_assets.defs.attempts import attempts
+from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.failures import told_plainly
-from pypi_assets.defs.jobs import full_dump_job, incremental_crawl_job, update_leveldbs_job
-from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, serial_ranges
+from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
+from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.pruning import shown_ranges, shown_versions
 from pypi_assets.dumps.cover import Cover, cover
@@ -79,6 +80,33 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
         )
 
     return new_serial_range
+
+
+def open_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+    @dg.sensor(
+        name="open_full_crawl",
+        job=full_crawl_job,
+        minimum_interval_seconds=interval_s,
+        default_status=status,
+        description="Asks again for an open full crawl whose last run failed. One that was cancelled is left alone.",
+    )
+    def open_full_crawl(
+        context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
+    ) -> dg.RunRequest | dg.SkipReason:
+        with told_plainly():
+            catalog = parts.catalog
+            with catalog.read() as connection:
+                crawl = find_open_crawl(connection)
+            if crawl is None:
+                return dg.SkipReason("no full crawl is open")
+            made = failures_in_a_row(context.instance, full_crawl_job.name)
+            if not made.running and not made.ended:
+                return dg.SkipReason(f"no run of the full crawl at serial {crawl.serial} has failed")
+            if not made.due(catalog.clock()):
+                return dg.SkipReason(f"full crawl at serial {crawl.serial}: {made.describe(catalog.clock())}")
+        return dg.RunRequest(run_key=f"{crawl.serial}:{made.ended_at}", tags=all_of(project_shards))
+
+    return open_full_crawl
 
 
 def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
@@ -225,6 +253,7 @@ def build_sensors(interval_s: int, *, on: bool) -> list[dg.SensorDefinition]:
     """All sensors, each looking every `interval_s` seconds; `on` from the start, or once a person turns it on."""
     status = dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED
     return [
+        open_full_crawl_sensor(interval_s, status),
         new_serial_range_sensor(interval_s, status),
         first_full_dump_sensor(interval_s, status),
         new_leveldb_version_sensor(interval_s, status),

@@ -72,6 +72,31 @@ def test_the_range_sensor_waits_for_a_full_crawl_and_says_so(pipeline: Pipeline)
     assert "is not complete yet: run the job full_crawl to go on with it" in pipeline.skipped("new_serial_range")
 
 
+def test_a_full_crawl_whose_run_failed_is_gone_on_with(index: ServedIndex, pipeline: Pipeline) -> None:
+    job = pipeline.defs.resolve_job_def("full_crawl")
+
+    def launched(status: dg.DagsterRunStatus) -> None:
+        pipeline.instance.create_run_for_job(job, status=status)
+
+    launched(dg.DagsterRunStatus.FAILURE)
+    assert pipeline.skipped("open_full_crawl") == "no full crawl is open"
+    list_index(pipeline.crawler)
+    launched(dg.DagsterRunStatus.CANCELED)
+    assert "no run of the full crawl at serial" in pipeline.skipped("open_full_crawl")
+    launched(dg.DagsterRunStatus.FAILURE)
+    launched(dg.DagsterRunStatus.FAILURE)
+    assert "2 runs of it ended without success" in pipeline.skipped("open_full_crawl")
+    pipeline.ahead_s = 2 * FIRST_PAUSE_S + 5
+    request, again = pipeline.tick("open_full_crawl"), pipeline.tick("open_full_crawl")
+    assert isinstance(request, dg.RunRequest)
+    assert request.tags == {RANGE_START_TAG: "000", RANGE_END_TAG: "999"}
+    assert again == request
+    launched(dg.DagsterRunStatus.STARTED)
+    assert "its run is under way" in pipeline.skipped("open_full_crawl")
+    crawl_full(pipeline.crawler)
+    assert pipeline.skipped("open_full_crawl") == "no full crawl is open"
+
+
 def test_a_full_dump_is_asked_for_after_the_first_full_crawl(index: ServedIndex, pipeline: Pipeline) -> None:
     crawl_full(pipeline.crawler)
     request = pipeline.tick("first_full_dump")
