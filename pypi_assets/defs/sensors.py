@@ -1,5 +1,5 @@
-"""Sensors: they follow the index in serial ranges, dump what a first full crawl found, ask for LevelDB versions, and go on
-with a full crawl whose run failed.
+"""Sensors: they follow the index in serial ranges, dump what a first full crawl found, ask for LevelDB versions, and go
+on with a full crawl whose run failed.
 
 The catalog's ledger and the storage tell what is to be done, so a tick that was lost, or a run that failed, is made
 good by a later tick. A tick asks the index for its last serial, and for a few pages of the
