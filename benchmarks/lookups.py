@@ -7,7 +7,7 @@ there, and they are built. Names are drawn evenly from all that have an answer o
 and are asked one after the other, first once to warm up, in one process and one thread; the table says how many of them
 are different, and how many bytes their records take. Answers are whole, with all results decoded. The bare loop reads
 the same records from a LevelDB with the same memory, with their checksums, and decodes nothing: for one version of a
-project too, it reads them all. All but the first answer's seconds is of processor time.
+project too, it reads all of the project's. All but the first answer's seconds is of processor time.
 """
 
 import argparse
@@ -80,22 +80,24 @@ def time_answers(storage: Storage, asked: int) -> None:
     print("|---|---|---|---|---|---|---|---|---|---|")
     with open_latest("modules", storage) as reader, bare_leveldb("modules", storage) as db:
         counts = counted(one["module"] for one in reader.modules())
-        tell("`module`", reader.module, db, modules.module_prefix, drawn(counts, asked))
+        tell("`module`", reader.module, partial(records_below, db, modules.module_prefix), drawn(counts, asked))
     with open_latest("depgraph", storage) as reader, bare_leveldb("depgraph", storage) as db:
+        bare = partial(depgraph.project_records, db)
         versions = {one["normalized"]: one["version"] for one in reader.projects()}
         counts = counted(one["normalized"] for one in reader.projects())
         few = [one for one in counts if one[1] <= FEW_RESULTS]
         most = most_results(counts)
         for what, known in (("any", counts), (f"of at most {FEW_RESULTS} files", few), ("with the most files", most)):
-            names = drawn(known, asked)
-            tell(f"`project`, {what}", reader.project, db, depgraph.project_prefix, names)
-        names = drawn(counts, asked)
-        ask = partial(ask_newest, reader, versions)
-        tell("`project`, its newest version", ask, db, depgraph.project_prefix, names)
+            tell(f"`project`, {what}", reader.project, bare, drawn(known, asked))
+        tell("`project`, its newest version", partial(ask_newest, reader, versions), bare, drawn(counts, asked))
         counts = counted(one["required"] for one in reader.all_dependents())
+        bare = partial(records_below, db, depgraph.dependents_prefix)
         for what, known in (("any", counts), ("with the most", most_results(counts))):
-            names = drawn(known, asked)
-            tell(f"`dependents`, {what}", reader.dependents, db, depgraph.dependents_prefix, names)
+            tell(f"`dependents`, {what}", reader.dependents, bare, drawn(known, asked))
+
+
+def records_below(db: plyvel.DB, start_of: Callable[[str], bytes], name: str) -> list[tuple[bytes, bytes]]:
+    return records_of(db, start_of(name))
 
 
 def ask_newest(reader: DepgraphReader, versions: Mapping[str, str], name: str) -> Answer[Distribution]:
@@ -117,11 +119,11 @@ def drawn(counts: Sequence[tuple[str, int]], asked: int) -> list[str]:
 
 
 def tell(
-    what: str, ask: Callable[[str], Answer[Any]], db: plyvel.DB, start_of: Callable[[str], bytes], names: Sequence[str]
+    what: str,
+    ask: Callable[[str], Answer[Any]],
+    bare: Callable[[str], list[tuple[bytes, bytes]]],
+    names: Sequence[str],
 ) -> None:
-    def bare(name: str) -> object:
-        return records_of(db, start_of(name))
-
     gc.collect()
     gc.freeze()  # the names of the benchmark are none of the reader's
     rates: dict[Callable[[str], object], list[float]] = {ask: [], bare: []}
@@ -141,7 +143,7 @@ def tell(
         results += len(answer.results)
     times.sort()
     different = set(names)
-    records = (record for name in different for record in records_of(db, start_of(name)))
+    records = (record for name in different for record in bare(name))
     megabytes = sum(len(record_key) + len(value) for record_key, value in records) / 1e6
     rate, bare_rate = median(rates[ask]), median(rates[bare])
     shown = " | ".join(f"{1e6 * times[int(len(times) * share)]:,.0f}" for share in (0.5, 0.99, 0.999))

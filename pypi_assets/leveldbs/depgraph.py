@@ -1,73 +1,109 @@
 """The dataset `depgraph`: what each distribution requires, and who requires a project. Its keys are in docs/formats.md.
 
-    d PROJECT (empty) SHARED                                              what files of the project have in common
-    d PROJECT VERSION KIND REQUIRES_PYTHON PLATFORM ABI BUILD FILENAME    what a file has of its own
-    f PROJECT FILENAME                                                    the key above, so that it can be removed
-    r REQUIRED PROJECT                                                    the versions that require it
+    d PROJECT                   its files, or how many they are, where they are many
+    d PROJECT RELEASE           then the files of a release
+    d PROJECT (empty) SHARED    and what files of several releases have in common
+    f PROJECT FILENAME          and the release that a file is in
+    r REQUIRED PROJECT          the versions that require it
 
-What a version requires follows from its files alone. So of a change only the versions that it touches are read, and
-in the records that tell who requires what, only their place changes. What files have in common is kept once, with the
-number of these files, and before them: one scan reads all.
+Most projects have few files: they are read as one record, and written anew when one of them changes. Of a project with
+many files only the releases are read and written that a change touches. A release is named by its canonical version: so
+one record has all that a question for a version is about. What a version requires follows from its files alone, so in
+the records that tell who requires what, only its place changes.
 """
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import orjson
 import plyvel
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from pypi_assets.leveldbs.records import SEPARATOR, LeveldbDamagedError, Records, Row, as_part, key, prefix, scan
+from pypi_assets.leveldbs.records import (
+    SEPARATOR,
+    LeveldbDamagedError,
+    Records,
+    Row,
+    as_part,
+    key,
+    prefix,
+    records_of,
+)
 from pypi_assets.leveldbs.requirements import CONDITIONS, required_projects
-from pypi_assets.leveldbs.version_order import version_key
+from pypi_assets.leveldbs.version_order import canonical_version, version_key
 
-FORMAT = 3
+FORMAT = 4
 COLUMNS = (
     *("project", "version", "filename", "tombstone", "kind", "sha256", "size", "uploaded_at", "requires_python"),
     *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
 )
 """Those of the dumps that `change` looks at."""
+OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "abi", "build")
+"""What a file has of its own."""
 SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")
 """What many files of a project have in common."""
-_SHARED_PARTS = 4
+FEW_FILES = 100
+"""So many files, or fewer, are one record."""
 _HASH_DIGITS = 32
+_TEMPLATE: dict[str, Any] = dict.fromkeys(
+    (
+        *("filename", "version", "normalized", "kind", "project", "sha256", "size", "uploaded_at", "requires_python"),
+        *("requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome", "platform", "abi", "build"),
+    )
+)
+"""What is answered of a distribution, with places for all of it."""
 
-_RequirementsOf = Callable[[bytes], list[str] | None]
+
+class _File(NamedTuple):
+    """A file. `shared` is the JSON of what it may have in common with others, `own` has the values of OWN_FIELDS."""
+
+    version: str
+    shared: bytes
+    own: Sequence[Any]
+
+
+_Files = dict[str, _File]
+"""By filename."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Records of a project, and the files that they tell of: of its `count` files all, or those of some releases."""
+
+    records: Records
+    files: _Files
+    count: int
 
 
 def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
     """The project's records that `rows` change, before and after; `project` is the normalized name."""
-    before: Records = {}
-    after: Records = {}
-    shared = _Shared(db, project)
-    latest = {row["filename"]: row for row in rows}.values()
-    for row in latest:
-        file_key = key("f", project, row["filename"])
-        old_key = db.get(file_key, verify_checksums=True) if db else None
-        if db and old_key is not None:
-            old_value = db.get(old_key, verify_checksums=True)
-            if old_value is None:
-                raise LeveldbDamagedError(f"{file_key!r} points to a record that is not there")
-            before |= {file_key: old_key, old_key: old_value}
-            shared.drop(old_value)
-        if not row["tombstone"]:
-            new_key = _distribution_key(project, row)
-            after[file_key], after[new_key] = new_key, shared.value_of(row)
+    told = _told(rows)
     if db is None:
-        files = ((as_part(row["version"]), row["requires_dist"]) for row in latest if not row["tombstone"])
-        after |= _requiring(project, _grouped(files))
+        files = _changed({}, told)
+        return {}, _records(project, files) | _requiring(project, _grouped(files.values()))
+    stored = _read(db, project, told)
+    files = _changed(stored.files, told)
+    count = stored.count + len(files) - len(stored.files)
+    if stored.count > FEW_FILES >= count:
+        stored = _read_all(db, project)
+        files = _changed(stored.files, told)
+    before = stored.records
+    if stored.count > FEW_FILES < count:
+        moved = {filename: file for filename, file in told.items() if file is not None}
+        after = _count_record(project, count) | _release_records(project, files) | _place_records(project, moved)
+        _change_shared(db, project, stored.files, files, before, after)
     else:
-        _change_requiring(db, project, before, after, shared.requirements_of)
-    shared.add_records(before, after)
+        after = _records(project, files)
+    touched = {some[filename].version for filename in told for some in (stored.files, files) if filename in some}
+    was, will_be = (_ranks(file for file in some.values() if file.version in touched) for some in (stored.files, files))
+    _change_requiring(db, project, was, will_be, before, after)
     return before, after
-
-
-def project_prefix(project: str) -> bytes:
-    """What the keys of all distributions of `project` (normalized) begin with."""
-    return prefix("d", project)
 
 
 def dependents_prefix(project: str) -> bytes:
@@ -75,35 +111,61 @@ def dependents_prefix(project: str) -> bytes:
     return prefix("r", project)
 
 
-def decode_distributions(records: Iterable[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
-    """The distributions of one project, in the order of their keys: all of them, or some with all that they share."""
-    contents: dict[str, bytes] = {}
+def project_records(db: plyvel.DB, project: str) -> list[tuple[bytes, bytes]]:
+    """All that is kept of the distributions of `project` (normalized)."""
+    first = key("d", project)
+    value = db.get(first, verify_checksums=True)
+    if value is None:
+        return []
+    return [(first, value), *([] if _has_files(value) else records_of(db, prefix("d", project)))]
+
+
+def project_of(record_key: bytes) -> bytes:
+    """The project that the key of a record of distributions names."""
+    return record_key.split(SEPARATOR, 2)[1]
+
+
+def decode_project(project: str, records: Iterable[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
+    """The distributions of `project` (normalized) that its records tell, by version (PEP 440) and filename."""
+    start = len(prefix("d", project))
+    first: Any = None
     templates: dict[str, dict[str, Any]] = {}
-    found = []
+    releases = []
     for record_key, value in records:
-        parts = record_key.decode().split("\0")
-        if len(parts) == _SHARED_PARTS:
-            contents[parts[-1]] = value
-            continue
-        _, project, version, kind, _, platform, abi, build, filename = parts
-        name, sha256, size, uploaded_at = orjson.loads(value)
-        template = templates.get(name)
-        if template is None:
-            if name not in contents:
-                raise LeveldbDamagedError(f"{record_key!r} points to a record that is not there")
-            template = templates[name] = _template(project, contents[name])
-        distribution = template.copy()  # which takes half as long as a new one of all that is in it
-        distribution["filename"] = filename
-        distribution["version"] = version
-        distribution["kind"] = kind
-        distribution["sha256"] = sha256
-        distribution["size"] = size
-        distribution["uploaded_at"] = uploaded_at
-        distribution["platform"] = platform
-        distribution["abi"] = abi
-        distribution["build"] = build
-        found.append(distribution)
+        if len(record_key) < start:
+            first = orjson.loads(value)
+        elif record_key.startswith(SEPARATOR, start):
+            templates[record_key[start + 1 :].decode()] = _template(project, orjson.loads(value)[1])
+        else:
+            releases.append((version_key(record_key[start:].decode()), value))
+    if isinstance(first, list):
+        return _decode(first[1], [_template(project, shared) for shared in first[0]])
+    found = _decode((run for _, value in sorted(releases) for run in orjson.loads(value)), templates)
+    if len(found) != (first or 0):
+        raise LeveldbDamagedError(f"{key('d', project)!r} tells of {first} files, and there are {len(found)}")
     return found
+
+
+def find_version(db: plyvel.DB, project: str, version: str) -> list[dict[str, Any]]:
+    """The distributions of those versions of `project` (normalized) that are canonically `version`, in the same order.
+
+    Of a project with many files no other ones are read.
+    """
+    value = db.get(key("d", project), verify_checksums=True)
+    if value is None:
+        return []
+    release = _release_of(as_part(version))
+    if _has_files(value):
+        all_shared, runs = orjson.loads(value)
+        runs = [run for run in runs if _release_of(run[0]) == release]
+        return _decode(runs, {run[1]: _template(project, all_shared[run[1]]) for run in runs})
+    release_key = prefix("d", project) + release.encode(errors="surrogatepass")  # which no key has
+    value = db.get(release_key, verify_checksums=True)
+    runs = [] if value is None else orjson.loads(value)
+    templates = {
+        name: _template(project, orjson.loads(_read_shared(db, project, name)[1])) for name in {run[1] for run in runs}
+    }
+    return _decode(runs, templates)
 
 
 def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
@@ -115,25 +177,33 @@ def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
 
 def encoded(project: str, rows: list[Row]) -> list[tuple[bytes, bytes]]:
     """The records of the distributions that `rows` of dumps are about, all of `project` (normalized) and live."""
-    return [record for record in sorted(change(None, project, rows)[1].items()) if record[0].startswith(b"d")]
+    records = _records(project, _changed({}, _told(rows)))
+    return [record for record in sorted(records.items()) if record[0].startswith(b"d")]
 
 
-def version_of(record_key: bytes) -> str:
-    """The version that a distribution's key names."""
-    return record_key.decode().split("\0", 3)[2]
+def _told(rows: Iterable[Row]) -> dict[str, _File | None]:
+    """The files that rows tell of, by filename; None for those that are gone. Of several rows the last one counts."""
+    told: dict[str, _File | None] = {}
+    known: dict[tuple[object, ...], bytes] = {}
+    for row in rows:
+        filename = as_part(row["filename"])
+        if row["tombstone"]:
+            told[filename] = None
+            continue
+        lists = id(row["requires_dist"]), id(row["provides_extra"])  # rows that have the same mostly have one object
+        same = (*lists, row["project"], row["requires_python"], row["yanked"], row["yanked_reason"], row["outcome"])
+        shared = known.get(same)
+        if shared is None:
+            shared = known[same] = orjson.dumps({field: row[field] for field in SHARED_FIELDS})
+        platform, abi, build = _wheel_tags(filename)
+        own = (filename, row["kind"], row["sha256"], row["size"], row["uploaded_at"], platform, abi, build)
+        told[filename] = _File(as_part(row["version"]), shared, own)
+    return told
 
 
-def is_shared(record_key: bytes) -> bool:
-    """Whether it is the key of what distributions have in common, and not of one."""
-    return record_key.count(SEPARATOR) < _SHARED_PARTS
-
-
-def _distribution_key(project: str, row: Row) -> bytes:
-    platform, abi, build = _wheel_tags(row["filename"])
-    return key(
-        *("d", project, row["version"], row["kind"], row["requires_python"] or "", platform, abi, build),
-        row["filename"],
-    )
+def _changed(files: _Files, told: Mapping[str, _File | None]) -> _Files:
+    """The files after what rows tell of some."""
+    return {filename: file for filename, file in {**files, **told}.items() if file is not None}
 
 
 def _wheel_tags(filename: str) -> tuple[str, str, str]:
@@ -152,120 +222,220 @@ def _parse_tags(name_end: str) -> tuple[str, str, str]:
     return ".".join(sorted(platforms)), ".".join(sorted(abis)), "".join(str(part) for part in build)
 
 
-class _Shared:
-    """What files of a project have in common, by name, and how many more files use each than before."""
+def _records(project: str, files: _Files) -> Records:
+    """All records of the files of a project, which are all that it has."""
+    if not files:
+        return {}
+    if len(files) <= FEW_FILES:
+        numbers: dict[bytes, int] = {}
+        runs = _runs(files.values(), lambda shared: numbers.setdefault(shared, len(numbers)))
+        return {key("d", project): orjson.dumps(([orjson.Fragment(shared) for shared in numbers], runs))}
+    uses = Counter(file.shared for file in files.values())
+    return (
+        _count_record(project, len(files))
+        | {_shared_key(project, _name_of(shared)): _shared_value(count, shared) for shared, count in uses.items()}
+        | _release_records(project, files)
+        | _place_records(project, files)
+    )
 
-    def __init__(self, db: plyvel.DB | None, project: str) -> None:
-        self._db, self._project = db, project
-        self._uses: Counter[str] = Counter()
-        self._contents: dict[str, bytes] = {}
-        self._stored: dict[str, bytes | None] = {}
-        self._names: dict[tuple[object, ...], str] = {}
 
-    def value_of(self, row: Row) -> bytes:
-        """The value of a file's record, which is one more use. The row's lists must live as long as this."""
-        lists = id(row["requires_dist"]), id(row["provides_extra"])  # rows that have the same mostly have one object
-        seen = (*lists, row["project"], row["requires_python"], row["yanked"], row["yanked_reason"], row["outcome"])
-        name = self._names.get(seen)
-        if name is None:
-            content = orjson.dumps({field: row[field] for field in SHARED_FIELDS})
-            name = self._names[seen] = hashlib.sha256(content).hexdigest()[:_HASH_DIGITS].upper()
-            self._contents[name] = content
-        self._uses[name] += 1
-        return orjson.dumps([name, row["sha256"], row["size"], row["uploaded_at"]])
+def _count_record(project: str, count: int) -> Records:
+    return {key("d", project): b"%d" % count}
 
-    def drop(self, value: bytes) -> None:
-        """One use less, by a file whose record had this value."""
-        self._uses[_name_in(value)] -= 1
 
-    def requirements_of(self, value: bytes) -> list[str] | None:
-        """What the file requires whose record has this value, before or after."""
-        name = _name_in(value)
-        content = self._contents.get(name) or self._find(name)[1]
-        if content is None:
-            raise LeveldbDamagedError(f"{_shared_key(self._project, name)!r} is not there, and a file points to it")
-        requirements: list[str] | None = orjson.loads(content)["requires_dist"]
-        return requirements
+def _release_records(project: str, files: _Files) -> Records:
+    """The records of releases, of which all files are given."""
+    releases: defaultdict[str, list[_File]] = defaultdict(list)
+    for file in files.values():
+        releases[_release_of(file.version)].append(file)
+    return {key("d", project, release): orjson.dumps(_runs(same, _name_of)) for release, same in releases.items()}
 
-    def add_records(self, before: Records, after: Records) -> None:
-        """Adds the records, before and after, of what more files use than before, or fewer."""
-        for name, change in self._uses.items():
-            if change:
-                record_key = _shared_key(self._project, name)
-                uses, content = self._find(name)
-                if content is not None:
-                    before[record_key] = _shared_value(uses, content)
-                content = content or self._contents.get(name)
-                if content is None or uses + change < 0:
-                    raise LeveldbDamagedError(f"{record_key!r} does not tell how many files share it")
-                if uses + change:
-                    after[record_key] = _shared_value(uses + change, content)
 
-    def _find(self, name: str) -> tuple[int, bytes | None]:
-        """How many files used it before, and what it is, if any did."""
-        if self._db is None:
-            return 0, None
-        if name not in self._stored:
-            self._stored[name] = self._db.get(_shared_key(self._project, name), verify_checksums=True)
-        value = self._stored[name]
-        if value is None:
-            return 0, None
-        uses, _, content = value[1:-1].partition(b",")
-        return int(uses), content
+def _place_records(project: str, files: _Files) -> Records:
+    """The records that tell in which release a file is."""
+    return {key("f", project, filename): _release_of(file.version).encode() for filename, file in files.items()}
+
+
+def _release_of(version: str) -> str:
+    return as_part(canonical_version(version))
+
+
+def _runs(files: Iterable[_File], name_of: Callable[[bytes], object]) -> list[tuple[str, object, list[Sequence[Any]]]]:
+    """Files by version (PEP 440) and filename, as (version, name of what they share, what each has of its own)."""
+    versions: defaultdict[str, list[_File]] = defaultdict(list)
+    for file in files:
+        versions[file.version].append(file)
+    runs = []
+    for version in sorted(versions, key=version_key):
+        same = versions[version]
+        same.sort(key=lambda file: file.own[0])
+        for shared, run in groupby(same, key=attrgetter("shared")):
+            runs.append((version, name_of(shared), [file.own for file in run]))
+    return runs
+
+
+def _files_in(runs: Iterable[Any], contents: Mapping[Any, bytes]) -> _Files:
+    """The files that `_runs` made runs of. `contents` are what they share, by name."""
+    return {own[0]: _File(version, contents[name], own) for version, name, owns in runs for own in owns}
+
+
+def _decode(runs: Iterable[Any], templates: Any) -> list[dict[str, Any]]:
+    """The distributions of runs. `templates` are what they share, by name."""
+    found = []
+    for version, name, owns in runs:
+        try:
+            template = templates[name]
+        except LookupError:
+            raise LeveldbDamagedError(f"files of {version} share {name!r}, which is not there") from None
+        template["version"] = version
+        for filename, kind, sha256, size, uploaded_at, platform, abi, build in owns:
+            distribution = template.copy()  # which takes half as long as a new one of all that is in it
+            distribution["filename"] = filename
+            distribution["kind"] = kind
+            distribution["sha256"] = sha256
+            distribution["size"] = size
+            distribution["uploaded_at"] = uploaded_at
+            distribution["platform"] = platform
+            distribution["abi"] = abi
+            distribution["build"] = build
+            found.append(distribution)
+    return found
+
+
+def _template(project: str, shared: dict[str, Any]) -> dict[str, Any]:
+    """A distribution as far as what it shares tells, with places for the rest."""
+    template = _TEMPLATE | shared
+    template["normalized"] = project
+    return template
+
+
+def _has_files(value: bytes) -> bool:
+    """Whether a project's first record has all files in it, and not only their number."""
+    return value.startswith(b"[")
+
+
+def _read(db: plyvel.DB, project: str, told: Mapping[str, _File | None]) -> _Stored:
+    """What is there of the project: all where it has few files, else the releases that `told` touches."""
+    first = key("d", project)
+    value = db.get(first, verify_checksums=True)
+    if value is None:
+        return _Stored({}, {}, 0)
+    if _has_files(value):
+        all_shared, runs = orjson.loads(value)
+        files = _files_in(runs, dict(enumerate(map(orjson.dumps, all_shared))))
+        return _Stored({first: value}, files, len(files))
+    records = {first: value}
+    releases = {_release_of(file.version) for file in told.values() if file is not None}
+    places = {}
+    for filename in told:
+        place_key = key("f", project, filename)
+        place = db.get(place_key, verify_checksums=True)
+        if place is not None:
+            records[place_key] = place
+            places[filename] = place_key
+            releases.add(place.decode())
+    runs = []
+    for release in releases:
+        release_key = key("d", project, release)
+        found = db.get(release_key, verify_checksums=True)
+        if found is not None:
+            records[release_key] = found
+            runs += orjson.loads(found)
+    files = _files_in(runs, {name: _read_shared(db, project, name)[1] for name in {run[1] for run in runs}})
+    for filename, place_key in places.items():
+        if filename not in files:
+            raise LeveldbDamagedError(f"{place_key!r} points to a release that has no such file")
+    return _Stored(records, files, int(value))
+
+
+def _read_all(db: plyvel.DB, project: str) -> _Stored:
+    """All that is there of a project with many files."""
+    records = dict(project_records(db, project)) | dict(records_of(db, prefix("f", project)))
+    start = prefix("d", project)
+    runs, contents = [], {}
+    for record_key, value in records.items():
+        if record_key.startswith(start + SEPARATOR):
+            contents[record_key[len(start) + 1 :].decode()] = _split_shared(value)[1]
+        elif record_key.startswith(start):
+            runs += orjson.loads(value)
+    files = _files_in(runs, contents)
+    return _Stored(records, files, len(files))
+
+
+@lru_cache(maxsize=1_024)
+def _name_of(shared: bytes) -> str:
+    return hashlib.sha256(shared).hexdigest()[:_HASH_DIGITS].upper()
 
 
 def _shared_key(project: str, name: str) -> bytes:
     return key("d", project, "", name)
 
 
-def _name_in(value: bytes) -> str:
-    """What the value of a distribution points to."""
-    name: str = orjson.loads(value)[0]
-    return name
+def _shared_value(uses: int, shared: bytes) -> bytes:
+    return b"[%d,%b]" % (uses, shared)
 
 
-def _shared_value(uses: int, content: bytes) -> bytes:
-    return b"[%d,%b]" % (uses, content)
+def _split_shared(value: bytes) -> tuple[int, bytes]:
+    uses, _, shared = value[1:-1].partition(b",")
+    return int(uses), shared
 
 
-def _template(project: str, value: bytes) -> dict[str, Any]:
-    """A distribution as far as what it shares tells, with places for the rest."""
-    _, shared = orjson.loads(value)
-    return {
-        "filename": "",
-        "version": "",
-        "normalized": project,
-        "kind": "",
-        "project": shared["project"],
-        "sha256": None,
-        "size": None,
-        "uploaded_at": None,
-        "requires_python": shared["requires_python"],
-        "requires_dist": shared["requires_dist"],
-        "provides_extra": shared["provides_extra"],
-        "yanked": shared["yanked"],
-        "yanked_reason": shared["yanked_reason"],
-        "outcome": shared["outcome"],
-        "platform": "",
-        "abi": "",
-        "build": "",
-    }
+def _read_shared(db: plyvel.DB, project: str, name: str) -> tuple[int, bytes]:
+    """How many files share what has this name, and what that is."""
+    value = db.get(_shared_key(project, name), verify_checksums=True)
+    if value is None:
+        raise LeveldbDamagedError(f"{_shared_key(project, name)!r} is not there, and a file points to it")
+    return _split_shared(value)
 
 
-def _grouped(files: Iterable[tuple[str, list[str] | None]]) -> list[tuple[list[str], dict[str, int]]]:
-    """Versions that require the same, each group with what it requires. `files` are (version, requirements)."""
+def _change_shared(db: plyvel.DB, project: str, was: _Files, will_be: _Files, before: Records, after: Records) -> None:
+    """Adds the records, before and after, of what more files share than before, or fewer."""
+    changes = Counter(file.shared for file in will_be.values())
+    changes.subtract(Counter(file.shared for file in was.values()))
+    for shared, change in changes.items():
+        if change:
+            record_key = _shared_key(project, _name_of(shared))
+            value = db.get(record_key, verify_checksums=True)
+            uses = 0 if value is None else _split_shared(value)[0]
+            if uses + change < 0:
+                raise LeveldbDamagedError(f"{record_key!r} does not tell how many files share it")
+            if value is not None:
+                before[record_key] = value
+            if uses + change:
+                after[record_key] = _shared_value(uses + change, shared)
+
+
+def _grouped(files: Iterable[_File]) -> list[tuple[list[str], dict[str, int]]]:
+    """Versions that require the same, each group with what it requires."""
     lists_of: dict[str, list[list[str]]] = {}
-    for version, requirements in files:
+    for version, shared in dict.fromkeys((file.version, file.shared) for file in files):
         known = lists_of.setdefault(version, [])
+        requirements = _requirements_in(shared)
         if requirements and requirements not in known:  # the files of a version mostly share one list
             known.append(requirements)
     groups: dict[tuple[str, ...], tuple[list[str], dict[str, int]]] = {}
     for version, lists in lists_of.items():
-        shared = tuple(lists[0] if len(lists) == 1 else sorted({one for some in lists for one in some}))
-        if shared not in groups:
-            groups[shared] = ([], required_projects(shared))
-        groups[shared][0].append(version)
+        all_of_it = tuple(lists[0] if len(lists) == 1 else sorted({one for some in lists for one in some}))
+        if all_of_it not in groups:
+            groups[all_of_it] = ([], required_projects(all_of_it))
+        groups[all_of_it][0].append(version)
     return list(groups.values())
+
+
+@lru_cache(maxsize=1_024)
+def _requirements_in(shared: bytes) -> list[str] | None:
+    requirements: list[str] | None = orjson.loads(shared)["requires_dist"]
+    return requirements
+
+
+def _ranks(files: Iterable[_File]) -> dict[tuple[str, str], int]:
+    """What the files require, and their version, with the rank of the condition."""
+    return {
+        (required, version): rank
+        for versions, ranks in _grouped(files)
+        for required, rank in ranks.items()
+        for version in versions
+    }
 
 
 def _requiring(project: str, groups: list[tuple[list[str], dict[str, int]]]) -> Records:
@@ -285,19 +455,14 @@ def _requiring(project: str, groups: list[tuple[list[str], dict[str, int]]]) -> 
 
 
 def _change_requiring(
-    db: plyvel.DB, project: str, before: Records, after: Records, requirements_of: _RequirementsOf
+    db: plyvel.DB,
+    project: str,
+    was: Mapping[tuple[str, str], int],
+    will_be: Mapping[tuple[str, str], int],
+    before: Records,
+    after: Records,
 ) -> None:
-    """Adds to the records of a project's files, before and after, those that tell what the project requires."""
-    changed = {version_of(record_key) for record_key in (*before, *after) if record_key.startswith(b"d")}
-    stored = {
-        record_key: value
-        for version in changed
-        for record_key, value in scan(db, prefix("d", project, version))
-        if not is_shared(record_key)
-    }
-    kept = {one: value for one, value in stored.items() if one not in before}
-    added = {one: value for one, value in after.items() if one.startswith(b"d")}
-    was, will_be = _ranks(stored, requirements_of), _ranks(kept | added, requirements_of)
+    """Adds the records, before and after, that tell what the project requires, where the ranks of versions change."""
     changes: defaultdict[str, set[str]] = defaultdict(set)
     for required, version in was.keys() | will_be.keys():
         if was.get((required, version)) != will_be.get((required, version)):
@@ -315,17 +480,6 @@ def _change_requiring(
                 ranks[version] = will_be[required, version]
         if ranks:
             after[record_key] = _encode_ranks(ranks)
-
-
-def _ranks(distributions: Mapping[bytes, bytes], requirements_of: _RequirementsOf) -> dict[tuple[str, str], int]:
-    """What the distributions require, and their version, with the rank of the condition."""
-    files = ((version_of(one), requirements_of(value)) for one, value in distributions.items())
-    return {
-        (required, version): rank
-        for versions, ranks in _grouped(files)
-        for required, rank in ranks.items()
-        for version in versions
-    }
 
 
 def _encode_ranks(ranks: Mapping[str, int]) -> bytes:

@@ -1,13 +1,17 @@
-"""The order of release versions: PEP 440's, with what is no PEP 440 version before all others."""
+"""Which release versions are equal, and their order: PEP 440's, with what is no PEP 440 version before all others."""
 
 from functools import lru_cache
 from typing import Any
 
+from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion, Version
 
 VersionKey = tuple[Any, ...]
 _BEFORE_ALL = ("",)
 _AFTER_ALL = ("z",)
+
+canonical_version = lru_cache(maxsize=65_536)(canonicalize_version)
+"""The same text for versions that PEP 440 holds equal; what is none of its versions stays as it is."""
 
 
 @lru_cache(maxsize=65_536)

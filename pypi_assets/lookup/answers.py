@@ -3,15 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from operator import itemgetter
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, cast
-
-from packaging.utils import canonicalize_version
 
 from pypi_assets.leveldbs import depgraph
 from pypi_assets.leveldbs.records import Row
-from pypi_assets.leveldbs.version_order import version_key
+from pypi_assets.leveldbs.version_order import canonical_version, version_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,22 +114,9 @@ def module_answer(serial: int, name: str, releases: Iterable[tuple[str, str, str
 
 def project_answer(serial: int, rows: Iterable[Row], version: str | None = None) -> Answer[Distribution]:
     """What `DepgraphReader.project` answers of the rows of a project's live distributions, as dumps give them."""
-    found = [row for row in rows if is_wanted(row["version"], version)]
-    records = depgraph.encoded(found[0]["normalized"], found) if found else []
-    return Answer(None, serial, tuple(distributions(records)), Distribution)
-
-
-def distributions(records: Iterable[tuple[bytes, bytes]]) -> list[Distribution]:
-    """What the records of a project in `depgraph` tell, by version (PEP 440) and filename."""
-    found = cast("list[Distribution]", depgraph.decode_distributions(records))
-    found.sort(key=itemgetter("filename"))
-    found.sort(key=lambda one: version_key(one["version"]))
-    return found
-
-
-def is_wanted(version: str, wanted: str | None) -> bool:
-    """Whether a distribution of `version` is asked for: of any, or of one that is canonically the same."""
-    return wanted is None or _canonical(version) == _canonical(wanted)
-
-
-_canonical = lru_cache(maxsize=65_536)(canonicalize_version)
+    found = [row for row in rows if version is None or canonical_version(row["version"]) == canonical_version(version)]
+    if not found:
+        return Answer(None, serial, (), Distribution)
+    project = found[0]["normalized"]
+    results = depgraph.decode_project(project, depgraph.encoded(project, found))
+    return Answer(None, serial, tuple(cast("list[Distribution]", results)), Distribution)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import plyvel
 from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs import depgraph, modules
-from pypi_assets.leveldbs.records import SEPARATOR, LeveldbError, damage_told, key, records_of, scan
+from pypi_assets.leveldbs.records import LeveldbError, damage_told, key, records_of, scan
 from pypi_assets.lookup.answers import (
     Answer,
     Dependent,
@@ -22,8 +22,6 @@ from pypi_assets.lookup.answers import (
     ModuleResult,
     Result,
     Stream,
-    distributions,
-    is_wanted,
 )
 from pypi_assets.storage.store import StorageError
 
@@ -208,24 +206,23 @@ class DepgraphReader(Reader):
 
     def project(self, name: str, version: str | None = None) -> Answer[Distribution]:
         """The distributions of a project, or of one version of it, by version (PEP 440) and filename."""
-        start = depgraph.project_prefix(canonicalize_name(name))
+        project = canonicalize_name(name)
 
-        def found(db: plyvel.DB) -> list[Distribution]:
-            records = records_of(db, start)
-            if version is not None:
-                records = [one for one in records if _is_asked_for(one[0], version)]
-            return distributions(records)
+        def found(db: plyvel.DB) -> list[dict[str, Any]]:
+            if version is None:
+                return depgraph.decode_project(project, depgraph.project_records(db, project))
+            return depgraph.find_version(db, project, version)
 
         opened, results = self._found(found)
-        return Answer(opened.version, opened.serial, tuple(results), Distribution)
+        return Answer(opened.version, opened.serial, tuple(cast("list[Distribution]", results)), Distribution)
 
     def projects(self, prefix: str = "") -> Stream[Distribution]:
         """The distributions of all projects whose name begins with `prefix`, by project, version and filename."""
 
         def results(db: plyvel.DB) -> Iterator[Distribution]:
             records = scan(db, key("d", canonicalize_name(prefix)))
-            for _, of_project in groupby(records, key=lambda record: record[0].split(SEPARATOR, 2)[1]):
-                yield from distributions(of_project)
+            for project, of_project in groupby(records, key=lambda record: depgraph.project_of(record[0])):
+                yield from cast("list[Distribution]", depgraph.decode_project(project.decode(), of_project))
 
         return self._stream(Distribution, results)
 
@@ -246,10 +243,6 @@ class DepgraphReader(Reader):
                 yield _dependent(required, project, value)
 
         return self._stream(Dependent, results)
-
-
-def _is_asked_for(record_key: bytes, version: str) -> bool:
-    return depgraph.is_shared(record_key) or is_wanted(depgraph.version_of(record_key), version)
 
 
 def _dependent(required: str, project: str, value: bytes) -> Dependent:

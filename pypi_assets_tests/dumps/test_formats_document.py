@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION
-from pypi_assets.leveldbs.depgraph import FORMAT, SHARED_FIELDS
+from pypi_assets.leveldbs.depgraph import FEW_FILES, FORMAT, OWN_FIELDS, SHARED_FIELDS
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 
@@ -15,6 +15,10 @@ def test_every_column_is_documented_in_order() -> None:
     assert described == [(name, column.type) for name, column in COLUMNS.items()]
 
 
-def test_every_field_that_distributions_share_is_documented() -> None:
-    section = DOCUMENT.split(f"### `depgraph`, format {FORMAT}\n")[1]
-    assert [name for name in SHARED_FIELDS if f"`{name}`" not in section] == []
+def test_the_fields_of_distributions_are_documented() -> None:
+    section = DOCUMENT.split(f"### `depgraph`, format {FORMAT}\n")[1].split("\n## ")[0]
+    named = re.findall(r"`(\w+)`", section)
+    for fields in (OWN_FIELDS, SHARED_FIELDS):
+        start = named.index(fields[0], named.index("build") if fields is SHARED_FIELDS else 0)
+        assert tuple(named[start : start + len(fields)]) == fields
+    assert f"up to {FEW_FILES} files" in section

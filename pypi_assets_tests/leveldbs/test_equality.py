@@ -31,6 +31,7 @@ from pypi_assets.dumps.compaction import compact, joined_rows
 from pypi_assets.dumps.cover import cover, inputs_of
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.writer import commit, missing_ranges, write_file, write_missing_ranges, write_range, write_shard
+from pypi_assets.leveldbs import depgraph
 from pypi_assets.leveldbs.clean_up import clean_up
 from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import newest_serials, published_versions
@@ -302,7 +303,8 @@ class Published(RuleBasedStateMachine):
                 assert verify(dataset, version, storage=self.storage, deep=True).problems == ()
 
 
-def test_every_history(tmp_path: Path) -> None:
+def test_every_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(depgraph, "FEW_FILES", 3)
     small_catalog(tmp_path).catalog.close()
     machine = type("Published", (Published,), {"empty_catalog": tmp_path / "catalog.sqlite"})
     machine.TestCase.settings = settings(

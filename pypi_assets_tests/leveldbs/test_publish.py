@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,25 @@ def test_a_damaged_version_is_not_built_on(
     assert rebuilt.base_version is None
     assert because in str(rebuilt.rebuilt_because)
     assert_verified(storage, rebuilt)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_a_version_in_an_older_format_is_not_built_on(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch, dataset: str
+) -> None:
+    known = DATASETS[dataset]
+    with monkeypatch.context() as earlier:
+        earlier.setitem(DATASETS, dataset, replace(known, format=known.format - 1))
+        build(small, storage, dataset)
+    add_range(small, storage, 100)
+    rebuilt = build(small, storage, dataset)
+    assert rebuilt.base_version is None
+    assert f"version 1 cannot be built on: version 1 of {dataset}" in str(rebuilt.rebuilt_because)
+    assert f"is in format {known.format - 1}" in str(rebuilt.rebuilt_because)
+    assert_verified(storage, rebuilt)
+    storage.delete(input_list_path(dataset, 2))
+    with pytest.raises(NoVersionError, match=f"in format {known.format - 1}"):
+        open_latest(dataset, storage)
 
 
 @pytest.fixture

@@ -179,7 +179,7 @@ def damage_a_block(storage: Storage, version: int) -> None:
 
 def test_damage_that_shows_late_leads_to_a_version_that_is_good(publisher: Publisher) -> None:
     for number in range(200):
-        publisher.small.add(101, "demo", "2.0", f"demo-2.0-{number}-py3-none-any.whl")
+        publisher.small.add(101, "demo", f"2.{number}", f"demo-2.{number}-py3-none-any.whl")
     publisher.publish()
     newest = build_version("depgraph", storage=publisher.storage, catalog=publisher.small.catalog, from_scratch=True)
     damage_a_block(publisher.storage, newest.version)
