@@ -41,6 +41,9 @@ $(VENV)/.installed-test: $(VENV)/.installed
 $(VENV)/.installed-test-deploy: $(VENV)/.installed-test
 	@echo "installing what the test of deploy/ needs ..."
 	@$(INSTALL) --editable '.[test,test-deploy]'
+	@command -v redis-server > /dev/null || \
+		{ [ "$$(id -u)" = 0 ] && apt-get update --quiet --quiet && apt-get install --yes --quiet --quiet redis-server; } || \
+		{ echo "redis-server is needed: install it from your system's packages" >&2; exit 1; }
 	@touch $@
 
 clean:

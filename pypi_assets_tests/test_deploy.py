@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from pypi_assets.definitions import build_defs
+from pypi_assets.defs.celery_launcher import WatchedCeleryRunLauncher
 from pypi_assets.settings import ENV_PREFIX, load_settings
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.deploy.services import compose_services, read_environment
@@ -21,7 +22,12 @@ from pypi_assets_tests.s3_server import BUCKET, s3_server
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
-SECRETS = {"POSTGRES_PASSWORD": "abc", "AWS_SECRET_ACCESS_KEY": "def", "PYPI_ASSETS_CONTACT": "me@example.org"}
+SECRETS = {
+    "POSTGRES_PASSWORD": "abc",
+    "AWS_SECRET_ACCESS_KEY": "def",
+    "REDIS_PASSWORD": "ghi",
+    "PYPI_ASSETS_CONTACT": "me@example.org",
+}
 EXAMPLE = read_environment(DEPLOY / "env.example", SECRETS)
 
 
@@ -69,9 +75,10 @@ def test_both_instance_files_agree_where_nothing_speaks_against_it():
 
 
 def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypatch: pytest.MonkeyPatch):
-    for name in ("dagster.yaml", "workspace.yaml", "values.yaml"):
+    for name in ("dagster.yaml", "workspace.yaml", "values.yaml", "celery/run_launcher.yaml"):
         assert set(re.findall(r"env: (\w+)", (DEPLOY / name).read_text())) <= set(EXAMPLE), name
-    assert set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text())) <= set(EXAMPLE)
+    for name in ("compose.yaml", "compose.celery.yaml"):
+        assert set(re.findall(r"\$\{(\w+)", (DEPLOY / name).read_text())) <= set(EXAMPLE), name
     clear_settings(monkeypatch)
     for name in EXAMPLE:
         monkeypatch.setenv(name, EXAMPLE[name])
@@ -92,6 +99,38 @@ def test_services_of_compose_are_told_where_they_find_each_other():
     for name in ("code", "daemon", "webserver"):
         assert services[name]["env_file"] == ".env"
         assert services[name]["image"] == services["code"]["image"]
+
+
+def test_with_celery_the_same_services_are_told_where_the_broker_is():
+    services = compose_services(EXAMPLE, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
+    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "redis", "worker"}
+    assert EXAMPLE["CELERY_BROKER_URL"] == "redis://:ghi@redis:6379/0"
+    assert EXAMPLE["CELERY_RESULT_BACKEND"] == "redis://:ghi@redis:6379/1"
+    assert services["redis"]["command"][:3] == ["redis-server", "--port", "6379"]
+    for name in ("code", "daemon", "webserver", "worker"):
+        assert services[name]["environment"] == {"DAGSTER_HOME": "/var/lib/pypi-assets/celery"}
+        assert services[name]["env_file"] == ".env"
+        assert services[name]["image"] == services["code"]["image"]
+
+
+def test_dagster_with_celery_launches_runs_over_redis_and_lets_none_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
+):
+    joined = [(DEPLOY / name).read_text() for name in ("dagster.yaml", "celery/run_launcher.yaml")]
+    (tmp_path / "dagster.yaml").write_text("".join(joined))
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
+    for name in ("DAGSTER_S3_BUCKET", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"):
+        monkeypatch.setenv(name, EXAMPLE[name])
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        launcher = instance.run_launcher
+        assert isinstance(launcher, WatchedCeleryRunLauncher)
+        assert launcher.celery.conf.broker_url == EXAMPLE["CELERY_BROKER_URL"]
+        assert launcher.celery.conf.result_backend == EXAMPLE["CELERY_RESULT_BACKEND"]
+        assert instance.run_monitoring_enabled
+        assert instance.run_monitoring_max_resume_run_attempts == 0
+        assert instance.run_retries_enabled
+        assert instance.run_retries_max_retries > 0
+        assert not instance.run_retries_retry_on_asset_or_op_failure
 
 
 def test_the_chart_is_told_the_same_as_dagster_yaml():

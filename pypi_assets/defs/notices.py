@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster import ResourceParam
+from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.partitions import PARTITION_TAG
@@ -14,6 +15,7 @@ TOLD_TAG = "pypi-assets/told"
 """Of a failed run of which a notice was sent."""
 ONE_NOTICE_IN = timedelta(hours=1)
 _GOES_ON = "launch it again: it goes on where it stopped"
+_RUN_AGAIN = "its process was lost: it is run again by itself, and goes on where it stopped"
 _ASKED_AGAIN = "it is asked for again by the sensor {}, after a minute first, and after an hour at last"
 _NEXT = {
     "full_crawl": _GOES_ON,
@@ -45,7 +47,7 @@ def build_failed_run_sensor(*, on: bool) -> dg.SensorDefinition:
     def failed_run(context: dg.RunFailureSensorContext, parts: ResourceParam[Parts]) -> None:
         run = context.dagster_run
         what = describe_run(run)
-        text = f"{reason_of(context)}\n\nWhat comes next: {_NEXT.get(run.job_name, 'nothing by itself')}."
+        text = f"{reason_of(context)}\n\nWhat comes next: {what_comes_next(run)}."
         context.log.error(f"{what} failed: {text}")
         with told_plainly():
             urls = parts.settings.notify_urls
@@ -67,6 +69,13 @@ def describe_run(run: dg.DagsterRun) -> str:
     """The job, and the partition if it has one."""
     key = run.tags.get(PARTITION_TAG)
     return f"{run.job_name} of {key}" if key else run.job_name
+
+
+def what_comes_next(run: dg.DagsterRun) -> str:
+    """Who runs it again, or what a person is to do."""
+    if run.tags.get(WILL_RETRY_TAG) == "true":
+        return _RUN_AGAIN
+    return _NEXT.get(run.job_name, "nothing by itself")
 
 
 def reason_of(context: dg.RunFailureSensorContext) -> str:

@@ -1,6 +1,7 @@
 """The sensor that tells of failed runs: what it says, to whom, and how often."""
 
 import dagster as dg
+from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from pypi_assets.defs.notices import told_lately
 from pypi_assets_tests.defs.conftest import Pipeline
@@ -11,8 +12,10 @@ from pypi_assets_tests.served_index import ServedIndex
 def tell(pipeline: Pipeline, run: dg.ExecuteInProcessResult) -> None:
     """What the daemon does once a run has failed."""
     (failure,) = [event for event in run.all_events if event.is_run_failure]
+    kept = pipeline.instance.get_run_by_id(run.run_id)
+    assert kept is not None
     context = dg.build_run_status_sensor_context(
-        "failed_run", failure, pipeline.instance, run.dagster_run, resources={"parts": pipeline.parts}
+        "failed_run", failure, pipeline.instance, kept, resources={"parts": pipeline.parts}
     ).for_run_failure()
     sensor = pipeline.defs.resolve_sensor_def("failed_run")
     assert isinstance(sensor, dg.RunStatusSensorDefinition)
@@ -41,3 +44,16 @@ def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pi
         assert not told_lately(pipeline.instance, "update_leveldbs")
         tell(pipeline, fail())
         assert len(received) == 1
+
+
+def test_a_run_that_is_run_again_by_itself_asks_nothing_of_a_person(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
+    run = pipeline.run("update_leveldbs", "00007", raise_on_error=False)
+    pipeline.instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "true"})  # as Dagster does where its process was lost
+    with receiving() as (url, received):
+        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        tell(pipeline, run)
+    (notice,) = received
+    assert "it is run again by itself" in notice["message"]
+    assert "new_leveldb_version" not in notice["message"]

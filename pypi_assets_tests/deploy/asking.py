@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -62,11 +62,25 @@ def ended(deployment: Deployment, run: str) -> str | None:
     return status if status in {"SUCCESS", "FAILURE", "CANCELED"} else None
 
 
-def runs(deployment: Deployment, *statuses: str) -> list[str]:
-    """The jobs of the runs that stand so."""
-    query = "query ($filter: RunsFilter!) {runsOrError(filter: $filter) {... on Runs {results {jobName}}}}"
-    found = ask(deployment, query, filter={"statuses": statuses})
-    return [str(run["jobName"]) for run in found["runsOrError"]["results"]]
+def backfill(deployment: Deployment, assets: Sequence[str], keys: Sequence[str]) -> None:
+    """Backfills these partitions, as the UI does."""
+    launched = ask(
+        deployment,
+        "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
+        " {__typename ... on PythonError {message}}}",
+        params={"assetSelection": [{"path": [asset]} for asset in assets], "partitionNames": list(keys)},
+    )["launchPartitionBackfill"]
+    assert launched["__typename"] == "LaunchBackfillSuccess", launched
+
+
+def runs(deployment: Deployment, *statuses: str) -> list[dict[str, Any]]:
+    """The runs that stand so: `jobName`, `runId`, `parentRunId` of one that is run again, `startTime`, `endTime`."""
+    query = (
+        "query ($filter: RunsFilter!) {runsOrError(filter: $filter)"
+        " {... on Runs {results {jobName runId parentRunId startTime endTime}}}}"
+    )
+    found: list[dict[str, Any]] = ask(deployment, query, filter={"statuses": statuses})["runsOrError"]["results"]
+    return found
 
 
 def filenames(project: str) -> set[str] | None:

@@ -16,18 +16,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import yaml
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
-TOLD = ("PYPI_ASSETS_", "DAGSTER_", "AWS_")
+TOLD = ("PYPI_ASSETS_", "DAGSTER_", "AWS_", "CELERY_")
 START_WITHIN_S = 120
 ENTRY_POINTS = {"s3": ["rclone"]}
 """Of the images that have one."""
 LISTENS = {
+    "redis": "REDIS_PORT",
     "s3": "S3_ADDRESS",
     "code": "DAGSTER_GRPC_PORT",
     "daemon": None,
     "webserver": "DAGSTER_WEBSERVER_PORT",
+    "worker": None,
 }
 """The services but PostgreSQL, in order, and which variable tells where they listen."""
 
@@ -46,6 +49,34 @@ def read_environment(path: Path, others: Mapping[str, str] | None = None) -> dic
             name, _, value = line.partition("=")
             values[name] = (others or {}).get(name, _put_in("".join(shlex.split(value)), values))
     return values
+
+
+def told_here(index_url: str, postgres_url: str) -> dict[str, str]:
+    """What `env.example` tells the services, for an index and a PostgreSQL server of this machine, on free ports."""
+    s3, code, webserver, redis = _free_ports(4)
+    return read_environment(
+        DEPLOY / "env.example",
+        {
+            "PYPI_ASSETS_INDEX_URL": index_url,
+            "PYPI_ASSETS_CONTACT": "me@example.org",
+            "PYPI_ASSETS_REQUESTS_PER_SECOND": "1000",
+            "PYPI_ASSETS_SENSOR_INTERVAL_S": "5",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{s3}",
+            "S3_ADDRESS": f"127.0.0.1:{s3}",
+            "PYPI_ASSETS_DATABASE_URL": postgres_url.replace("/postgres?", "/catalog?"),
+            "DAGSTER_POSTGRES_URL": postgres_url.replace("/postgres?", "/dagster?").replace("://", "+psycopg2://"),
+            "DAGSTER_CODE_HOST": "127.0.0.1",
+            "DAGSTER_GRPC_HOST": "127.0.0.1",
+            "DAGSTER_GRPC_PORT": str(code),
+            "DAGSTER_WEBSERVER_HOST": "127.0.0.1",
+            "DAGSTER_WEBSERVER_PORT": str(webserver),
+            "REDIS_PASSWORD": "secret",
+            "REDIS_PORT": str(redis),
+            "CELERY_BROKER_URL": f"redis://:secret@127.0.0.1:{redis}/0",
+            "CELERY_RESULT_BACKEND": f"redis://:secret@127.0.0.1:{redis}/1",
+        },
+    )
 
 
 def compose_services(environment: Mapping[str, str], *paths: Path) -> dict[str, Any]:
@@ -74,10 +105,12 @@ class Deployment:
     def __post_init__(self) -> None:
         self.services = compose_services(self.environment, *(DEPLOY / name for name in self.files))
         (self.root / "logs").mkdir(parents=True)
-        self.home.mkdir(parents=True)
+        shutil.copytree(DEPLOY / "celery", self.home / "celery")
         self.bucket.mkdir(parents=True)
         for name in ("dagster.yaml", "workspace.yaml"):
             shutil.copy(DEPLOY / name, self.home / name)
+        joined = [(DEPLOY / name).read_text() for name in ("dagster.yaml", "celery/run_launcher.yaml")]
+        (self.home / "celery" / "dagster.yaml").write_text("".join(joined))
         kept = {name: value for name, value in os.environ.items() if not name.startswith(TOLD)}
         commands = os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]])
         image = {"PATH": commands, "DAGSTER_HOME": str(self.home), "PYPI_ASSETS_HOME": str(self.home)}
@@ -104,6 +137,16 @@ class Deployment:
                 self._start(name, name)
                 if listens is not None:
                     self._await_port(name, int(self.environment[listens].rpartition(":")[2]))
+
+    def start_another(self, name: str) -> None:
+        """Starts one more of a service, as `--scale` does."""
+        self._start(name, f"another {name}")
+
+    def kill(self, called: str) -> None:
+        """Kills a service and all that it has started, at once."""
+        killed = self.running.pop(called)
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait()
 
     def stop(self) -> None:
         """Ends all, with the runs that they have started, and returns when they are gone."""
@@ -133,12 +176,14 @@ class Deployment:
 
     def _start(self, name: str, called: str) -> None:
         service = self.services[name]
-        told = {variable: str(self._within(path)) for variable, path in service.get("environment", {}).items()}
+        folders = {variable: str(self._within(path)) for variable, path in service.get("environment", {}).items()}
+        begins_in = self._within(service["working_dir"]) if "working_dir" in service else self.home
+        begins_in.mkdir(parents=True, exist_ok=True)
         with (self.root / "logs" / called).open("ab") as log:
             self.running[called] = subprocess.Popen(
                 [*ENTRY_POINTS.get(name, ()), *service["command"]],
-                cwd=self._within(service["working_dir"]) if "working_dir" in service else self.home,
-                env=self.told | told,
+                cwd=begins_in,
+                env=self.told | folders,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -155,10 +200,22 @@ class Deployment:
         raise AssertionError(f"{name} does not answer\n{self.last_said()}")
 
 
-def free_ports(count: int) -> list[int]:
+def _free_ports(count: int) -> list[int]:
     """Ports of this machine that nobody listens on."""
     with ExitStack() as opened:
         probes = [opened.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
             probe.bind(("127.0.0.1", 0))
         return [int(probe.getsockname()[1]) for probe in probes]
+
+
+def make_databases(server_url: str) -> None:
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        for statement in (DEPLOY / "postgres" / "databases.sql").read_text().split(";"):
+            connection.execute(statement)  # type: ignore[call-overload]
+
+
+def drop_databases(server_url: str) -> None:
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        for name in ("catalog", "dagster"):
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload]

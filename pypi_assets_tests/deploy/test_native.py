@@ -13,8 +13,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from pypi_assets.devindex.history import History
 from pypi_assets_tests.deploy.asking import ended, filenames, launch, providers, runs, until
-from pypi_assets_tests.deploy.conftest import drop_databases, make_databases
-from pypi_assets_tests.deploy.services import Deployment
+from pypi_assets_tests.deploy.services import Deployment, drop_databases, make_databases
 
 pytestmark = pytest.mark.deploy
 

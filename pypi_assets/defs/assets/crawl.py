@@ -15,6 +15,7 @@ from pypi_assets.distributions.models import EXTRACTOR_VERSION
 GROUP = "full_crawl"
 INDEX_POOL = "index"
 OWNERS = ["team:pypi-assets"]
+SHARDS_IN_ONE_RUN = 100  # of a backfill: as many runs as machines can share, and few enough to start
 RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL)
 
 
@@ -44,7 +45,7 @@ def project_listing(context: dg.AssetExecutionContext, parts: ResourceParam[Part
     group_name=GROUP,
     deps=[project_listing],
     partitions_def=project_shards,
-    backfill_policy=dg.BackfillPolicy.single_run(),
+    backfill_policy=dg.BackfillPolicy.multi_run(SHARDS_IN_ONE_RUN),
     kinds={"python", "sqlalchemy"},
     owners=OWNERS,
     pool=INDEX_POOL,
@@ -77,7 +78,7 @@ def crawled_projects(context: dg.AssetExecutionContext, parts: ResourceParam[Par
     group_name=GROUP,
     deps=[crawled_projects],
     partitions_def=project_shards,
-    backfill_policy=dg.BackfillPolicy.single_run(),
+    backfill_policy=dg.BackfillPolicy.multi_run(SHARDS_IN_ONE_RUN),
     kinds={"python", "sqlalchemy"},
     owners=OWNERS,
     pool=INDEX_POOL,

@@ -1,0 +1,34 @@
+"""Runs on workers of Celery. Loaded by deploy/celery/run_launcher.yaml; needs the extra `celery`."""
+
+import dagster as dg
+from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
+from dagster_celery.launcher import CeleryRunLauncher
+from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
+
+ANSWERS_WITHIN_S = (1.0, 10.0)
+"""How long all workers are listened to. One answers in milliseconds, whatever its runs are at, unless its machine is
+overloaded: so before a run is given up, they are asked twice."""
+
+
+class WatchedCeleryRunLauncher(CeleryRunLauncher):
+    """Dagster's own, which also knows a run whose worker is gone.
+
+    A worker that is killed with all its processes, or whose machine is lost, leaves its tasks as started for ever. So
+    while a task has not ended, the workers are asked whether one of them is at it.
+    """
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        """Whether some worker is at the run. Raises what Celery does where the broker cannot be reached."""
+        task_id = run.tags[DAGSTER_CELERY_TASK_ID_TAG]
+        if self.celery.AsyncResult(task_id).ready():
+            return super().check_run_worker_health(run)
+        if any(self._some_worker_is_at(task_id, within_s) for within_s in ANSWERS_WITHIN_S):
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
+        return CheckRunHealthResult(WorkerStatus.FAILED, "no worker of Celery is at the run")
+
+    def _some_worker_is_at(self, task_id: str, within_s: float) -> bool:
+        # not `inspect`, which keeps one answer a name: workers of one machine may share theirs
+        answers = self.celery.control.broadcast(
+            "query_task", arguments={"ids": [task_id]}, reply=True, timeout=within_s
+        )
+        return any(task_id in tasks for answer in answers or () for tasks in answer.values())

@@ -1,0 +1,62 @@
+"""Runs on workers of Celery, over a real Redis: a full crawl that they share ends exact, though one of them is killed
+with all that it was at."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from pypi_assets.devindex.history import History
+from pypi_assets_tests.deploy.asking import backfill, ended, filenames, launch, providers, runs, until
+from pypi_assets_tests.deploy.services import Deployment
+
+pytestmark = pytest.mark.deploy
+
+CRAWL = ("crawled_projects", "crawled_distribution_data")
+WORKERS = ("worker", "another worker")
+AT_ONCE = 2
+"""How many runs each of them takes."""
+
+
+def reads(deployment: Deployment) -> int:
+    """How many distributions were read so far."""
+    with psycopg.connect(deployment.environment["PYPI_ASSETS_DATABASE_URL"]) as connection:
+        [count] = connection.execute("SELECT count(*) FROM read_attempts").fetchone() or [0]
+        return int(count)
+
+
+def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
+    deploy: Callable[..., Deployment], wheels: dict[str, Path], tmp_path: Path
+):
+    history = History(tmp_path / "index")
+    expected: dict[str, set[str]] = {}
+    for name, path in wheels.items():
+        history.add(path)
+        expected.setdefault(canonicalize_name(parse_wheel_filename(name)[0]), set()).add(name)
+    deployment = deploy(
+        "compose.yaml",
+        "compose.celery.yaml",
+        PYPI_ASSETS_REQUESTS_PER_SECOND="8",  # so that there is a mid-run
+        CELERY_RUNS_AT_ONCE=str(AT_ONCE),
+    )
+    deployment.start_another("worker")
+    deployment.run("dagster", "instance", "concurrency", "set", "index", str(AT_ONCE * len(WORKERS)))
+
+    run = launch(deployment, "full_crawl", "project_listing")
+    assert until(deployment, lambda: ended(deployment, run)) == "SUCCESS"
+    backfill(deployment, CRAWL, [f"{shard:03}" for shard in range(1000)])
+    until(deployment, lambda: len(runs(deployment, "STARTED")) == AT_ONCE * len(WORKERS) and reads(deployment))
+    deployment.kill(WORKERS[0])
+    assert reads(deployment) < len(wheels)
+
+    until(deployment, lambda: providers("yaml") and filenames("requests"))  # by the sensors
+    assert {project: filenames(project) for project in expected} == expected
+    status = json.loads(deployment.run("pypi-assets", "status", "--json"))
+    assert (status["read"], status["failed"]) == (len(wheels), 0)
+    until(deployment, lambda: not runs(deployment, "QUEUED", "NOT_STARTED", "STARTING", "STARTED"))
+    lost = {run["runId"] for run in runs(deployment, "FAILURE")}
+    assert 1 <= len(lost) <= AT_ONCE, deployment.last_said()
+    assert lost <= {run["parentRunId"] for run in runs(deployment, "SUCCESS")}
