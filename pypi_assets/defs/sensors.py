@@ -82,31 +82,31 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
     return new_serial_range
 
 
-def open_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     @dg.sensor(
-        name="open_full_crawl",
+        name="failed_full_crawl",
         job=full_crawl_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Asks again for an open full crawl whose last run failed. One that was cancelled is left alone.",
+        description="Asks again for a full crawl whose last run failed. One that was cancelled is left alone.",
     )
-    def open_full_crawl(
+    def failed_full_crawl(
         context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
     ) -> dg.RunRequest | dg.SkipReason:
         with told_plainly():
             catalog = parts.catalog
-            with catalog.read() as connection:
-                crawl = find_open_crawl(connection)
-            if crawl is None:
-                return dg.SkipReason("no full crawl is open")
             made = failures_in_a_row(context.instance, full_crawl_job.name)
-            if not made.running and not made.ended:
-                return dg.SkipReason(f"no run of the full crawl at serial {crawl.serial} has failed")
+            with catalog.read() as connection:
+                completed, is_open = last_completed_crawl(connection), find_open_crawl(connection) is not None
+            if not made.ended:
+                return dg.SkipReason("the last run of the job full_crawl has not failed, if there was one")
+            if not is_open and completed is not None and (completed.completed_at or 0) > made.ended_at:
+                return dg.SkipReason(f"the full crawl at serial {completed.serial} has been completed since")
             if not made.due(catalog.clock()):
-                return dg.SkipReason(f"full crawl at serial {crawl.serial}: {made.describe(catalog.clock())}")
-        return dg.RunRequest(run_key=f"{crawl.serial}:{made.ended_at}", tags=all_of(project_shards))
+                return dg.SkipReason(made.describe(catalog.clock()))
+        return dg.RunRequest(run_key=str(made.ended_at), tags=all_of(project_shards))
 
-    return open_full_crawl
+    return failed_full_crawl
 
 
 def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
@@ -253,7 +253,7 @@ def build_sensors(interval_s: int, *, on: bool) -> list[dg.SensorDefinition]:
     """All sensors, each looking every `interval_s` seconds; `on` from the start, or once a person turns it on."""
     status = dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED
     return [
-        open_full_crawl_sensor(interval_s, status),
+        failed_full_crawl_sensor(interval_s, status),
         new_serial_range_sensor(interval_s, status),
         first_full_dump_sensor(interval_s, status),
         new_leveldb_version_sensor(interval_s, status),

@@ -78,23 +78,24 @@ def test_a_full_crawl_whose_run_failed_is_gone_on_with(index: ServedIndex, pipel
     def launched(status: dg.DagsterRunStatus) -> None:
         pipeline.instance.create_run_for_job(job, status=status)
 
+    assert "has not failed" in pipeline.skipped("failed_full_crawl")
     launched(dg.DagsterRunStatus.FAILURE)
-    assert pipeline.skipped("open_full_crawl") == "no full crawl is open"
-    list_index(pipeline.crawler)
     launched(dg.DagsterRunStatus.CANCELED)
-    assert "no run of the full crawl at serial" in pipeline.skipped("open_full_crawl")
+    assert "has not failed" in pipeline.skipped("failed_full_crawl")
+    launched(dg.DagsterRunStatus.FAILURE)  # before it could open a crawl
+    assert "1 runs of it ended without success" in pipeline.skipped("failed_full_crawl")
+    list_index(pipeline.crawler)
     launched(dg.DagsterRunStatus.FAILURE)
-    launched(dg.DagsterRunStatus.FAILURE)
-    assert "2 runs of it ended without success" in pipeline.skipped("open_full_crawl")
+    assert "2 runs of it ended without success" in pipeline.skipped("failed_full_crawl")
     pipeline.ahead_s = 2 * FIRST_PAUSE_S + 5
-    request, again = pipeline.tick("open_full_crawl"), pipeline.tick("open_full_crawl")
+    request, again = pipeline.tick("failed_full_crawl"), pipeline.tick("failed_full_crawl")
     assert isinstance(request, dg.RunRequest)
     assert request.tags == {RANGE_START_TAG: "000", RANGE_END_TAG: "999"}
     assert again == request
     launched(dg.DagsterRunStatus.STARTED)
-    assert "its run is under way" in pipeline.skipped("open_full_crawl")
+    assert "its run is under way" in pipeline.skipped("failed_full_crawl")
     crawl_full(pipeline.crawler)
-    assert pipeline.skipped("open_full_crawl") == "no full crawl is open"
+    assert "has been completed since" in pipeline.skipped("failed_full_crawl")
 
 
 def test_a_full_dump_is_asked_for_after_the_first_full_crawl(index: ServedIndex, pipeline: Pipeline) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.devindex.server import running
+from pypi_assets.devindex.server import Faults, running
 from pypi_assets_tests.deploy.services import DEPLOY, Deployment, drop_databases, make_databases, told_here
 from pypi_assets_tests.environment import clear_settings
 
@@ -24,12 +24,20 @@ def wheels() -> dict[str, Path]:
 
 
 @pytest.fixture
-def deploy(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Deployment]]:
+def index_faults() -> Faults | None:
+    """What the index does to its requests; tests of faults have their own."""
+    return None
+
+
+@pytest.fixture
+def deploy(
+    tmp_path: Path, postgres_url: str, index_faults: Faults | None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Deployment]]:
     """Starts the services of the Compose files that it is given, over an empty store, two empty databases and the index
     of `tmp_path / "index"`; what else it is given goes over what the services are told."""
     clear_settings(monkeypatch)
     with ExitStack() as on_end:
-        index_url = on_end.enter_context(running(tmp_path / "index"))
+        index_url = on_end.enter_context(running(tmp_path / "index", faults=index_faults))
         environment = told_here(index_url, postgres_url)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)  # for what is asked of the store here

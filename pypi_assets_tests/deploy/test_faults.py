@@ -1,0 +1,250 @@
+"""What deploy/ starts, with its processes killed, its database restarted, its store and its index gone for a while, and
+its disk full: each time it ends exact, and nobody does anything but start anew what has ended, as Compose does.
+
+FAULTS_INDEX_DOWN_S says for how long the index is down. The table of what was seen is printed: `pytest -s`.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.devindex import spoiling
+from pypi_assets.devindex.history import History
+from pypi_assets_tests.builders import make_wheel
+from pypi_assets_tests.deploy.asking import ask, ended, filenames, launch, providers, runs, until
+from pypi_assets_tests.deploy.services import Deployment
+from pypi_assets_tests.deploy.test_native import postgres_program
+
+pytestmark = pytest.mark.deploy
+
+PROJECTS = 60
+STORE_DOWN_S = 30.0
+INDEX_DOWN_S = float(os.environ.get("FAULTS_INDEX_DOWN_S", "45"))
+FULL_S = 30.0
+STORE_BYTES = 256 * 1024**2
+UNDER_WAY = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
+
+
+@dataclass
+class Troubles:
+    """What the index does to its requests: it takes its time, or hangs up on all of them."""
+
+    down: bool = False
+    slow_s: float = 0.0
+    asked: int = 0
+
+    def __call__(self, _request: Request) -> Response | None:
+        self.asked += 1
+        if self.down:
+            return spoiling.reset_at_once()
+        time.sleep(self.slow_s)
+        return None
+
+
+@pytest.fixture
+def index_faults() -> Troubles:
+    return Troubles()
+
+
+@dataclass
+class Site:
+    """A deployment that follows an index, and what was uploaded there: its files, by project."""
+
+    deployment: Deployment
+    history: History
+    troubles: Troubles
+    folder: Path
+    uploaded: dict[str, set[str]] = field(default_factory=dict)
+    seen: list[tuple[str, str, float]] = field(default_factory=list)
+
+    def upload(self, project: str, version: str = "1.0") -> None:
+        wheel = make_wheel(self.folder, project, version, files={f"{project}_module/__init__.py": ""})
+        self.history.add(wheel)
+        self.uploaded.setdefault(project, set()).add(wheel.name)
+
+    def answers(self, *projects: str) -> bool:
+        """Whether the newest LevelDBs tell all that was uploaded of these projects."""
+        return all(
+            filenames(project) == self.uploaded[project] and providers(f"{project}_module") == {project}
+            for project in projects
+        )
+
+    def await_run(self, job: str) -> None:
+        """Waits until a run of the job is under way, and has asked the index for something."""
+        until(self.deployment, lambda: job in runs(self.deployment, "STARTED"))
+        asked = self.troubles.asked
+        until(self.deployment, lambda: self.troubles.asked > asked + 1)
+
+    def failures(self) -> dict[str, str]:
+        """The failed runs, and what the UI says of each."""
+        query = """query ($filter: RunsFilter!) {runsOrError(filter: $filter) {... on Runs {results {runId jobName
+            eventConnection {events {__typename ... on RunFailureEvent {message}
+            ... on ExecutionStepFailureEvent {error {message}}}}}}}}"""
+        found = ask(self.deployment, query, filter={"statuses": ["FAILURE"]})["runsOrError"]["results"]
+        return {run["runId"]: f"{run['jobName']}: {_reason(run['eventConnection']['events'])}" for run in found}
+
+    @contextmanager
+    def recovers(self, fault: str, *projects: str) -> Iterator[None]:
+        """What the block does, the deployment gets over: in the end it knows what these projects have."""
+        failed = set(self.failures())
+        begun = time.monotonic()
+        yield
+        until(self.deployment, lambda: self.answers(*projects))
+        seconds = time.monotonic() - begun
+        told = Counter(reason for run, reason in self.failures().items() if run not in failed)
+        self.seen.append((fault, "; ".join(f"{count} x {reason}" for reason, count in told.items()), seconds))
+
+
+def _reason(events: list[dict[str, dict[str, str] | str]]) -> str:
+    texts = [event["error"]["message"] for event in events if event.get("error")]  # type: ignore[index, call-overload]
+    texts += [event["message"] for event in events if event["__typename"] == "RunFailureEvent"]
+    return str(texts[0]).strip().splitlines()[0] if texts else "no reason is told"
+
+
+def kill_runs(site: Site) -> None:
+    """kill -9 of the process of each run; what it has started, it leaves behind."""
+    code = psutil.Process(site.deployment.running["code"].pid)
+    of_runs = [one for one in code.children() if "spawn_main" in " ".join(one.cmdline())]
+    assert of_runs
+    for one in of_runs:
+        one.kill()
+
+
+def kill_and_restart(site: Site, name: str) -> None:
+    """kill -9 of a service's process alone, after which Compose starts it anew."""
+    process = site.deployment.running.pop(name)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    site.deployment.start(name)
+
+
+def restart_postgres(url: str) -> None:
+    """At once: all its connections break."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SHOW data_directory").fetchone()
+    assert row is not None
+    folder = Path(row[0])
+    owner = folder.stat()
+    subprocess.run(
+        [postgres_program("pg_ctl"), "restart", "-D", str(folder), "-m", "immediate", "-l", str(folder / "log"), "-w"],
+        check=True,
+        user=owner.st_uid,
+        group=owner.st_gid,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path | None]:
+    """A file system of its own for the store, where one can be mounted."""
+    folder = tmp_path / "deployment" / "srv" / "buckets"
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={STORE_BYTES}", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """A file that takes all that is left."""
+    path = folder / "filling"
+    with path.open("wb", buffering=0) as file:
+        for size in (1024**2, 4096):
+            try:
+                while True:
+                    file.write(b"\0" * size)
+            except OSError:
+                pass
+    return path
+
+
+def test_whatever_is_killed_or_goes_away_it_ends_exact_without_a_hand(
+    small_disk: Path | None,
+    deploy: Callable[..., Deployment],
+    index_faults: Troubles,
+    tmp_path: Path,
+    postgres_url: str,
+) -> None:
+    deployment = deploy("compose.yaml")
+    (tmp_path / "wheels").mkdir()
+    site = Site(deployment, History(tmp_path / "index"), index_faults, tmp_path / "wheels")
+    for number in range(PROJECTS):
+        site.upload(f"project{number}")
+
+    index_faults.slow_s = 0.5
+    first = launch(deployment, "full_crawl")
+    site.await_run("full_crawl")
+    with site.recovers("kill -9 of the run of a full crawl", *site.uploaded):
+        kill_runs(site)
+        assert until(deployment, lambda: ended(deployment, first)) == "FAILURE"
+        index_faults.slow_s = 0.0
+
+    numbers = iter(range(1000))
+
+    def uploaded() -> str:
+        """One more project, whose range is being crawled."""
+        index_faults.slow_s = 2.0
+        project = f"newcomer{next(numbers)}"
+        site.upload(project)
+        site.await_run("incremental_crawl")
+        return project
+
+    project = uploaded()
+    with site.recovers("kill -9 of the run of a range", project):
+        kill_runs(site)
+        index_faults.slow_s = 0.0
+    for name in ("daemon", "webserver", "code"):
+        project = uploaded()
+        with site.recovers(f"kill -9 of the {name}", project):
+            kill_and_restart(site, name)
+            index_faults.slow_s = 0.0
+    project = uploaded()
+    with site.recovers("PostgreSQL restarted", project):
+        restart_postgres(postgres_url)
+        index_faults.slow_s = 0.0
+    project = uploaded()
+    with site.recovers(f"the S3 server gone for {STORE_DOWN_S:.0f} s", project):
+        deployment.running.pop("s3").kill()
+        index_faults.slow_s = 0.0
+        time.sleep(STORE_DOWN_S)
+        deployment.start("s3")
+    if small_disk is not None:
+        project = uploaded()
+        with site.recovers(f"the disk of the store full for {FULL_S:.0f} s", project):
+            filling = fill(small_disk)
+            index_faults.slow_s = 0.0
+            time.sleep(FULL_S)
+            filling.unlink()
+    project = uploaded()
+    with site.recovers(f"the index down for {INDEX_DOWN_S:.0f} s", project):
+        index_faults.down, index_faults.slow_s = True, 0.0
+        site.upload(f"newcomer{next(numbers)}")
+        time.sleep(INDEX_DOWN_S)
+        index_faults.down = False
+
+    until(deployment, lambda: site.answers(*site.uploaded))
+    until(deployment, lambda: not runs(deployment, *UNDER_WAY))
+    status = json.loads(deployment.run("pypi-assets", "status", "--json"))
+    assert (status["read"], status["failed"]) == (len(site.uploaded), 0)
+    deployment.run("pypi-assets", "leveldb", "verify", "--deep")
+    rows = [f"| {fault} | {told or 'none'} | {seconds:.0f} |" for fault, told, seconds in site.seen]
+    head = ["", "| fault | failed runs, as the UI tells | seconds until all was known |", "|---|---|---|"]
+    sys.stdout.write("\n".join([*head, *rows, ""]))
