@@ -1,0 +1,139 @@
+"""How long does it take from an upload to the answer, and where does the time go?
+
+    make demo
+    make ui                                             # and in another terminal:
+    . demo/env && python -m benchmarks.freshness [--uploads 20]
+
+Uploads wheels to the demo's index, one after the other, and asks the newest LevelDBs for each until they tell of it, in
+both datasets. What happens between is told by the catalog, by Dagster's runs and by the storage. Seconds, by the clock.
+"""
+
+import argparse
+import tempfile
+import time
+import zipfile
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import dagster as dg
+
+from pypi_assets.assembly import catalog_from, storage_from
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.dumps import committed_dumps
+from pypi_assets.catalog.ledger import recent_ranges
+from pypi_assets.catalog.leveldbs import asked_versions
+from pypi_assets.defs.partitions import PARTITION_TAG
+from pypi_assets.devindex.history import History
+from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.input_lists import published_versions
+from pypi_assets.leveldbs.layout import input_list_path, version_name
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.settings import load_settings
+from pypi_assets.storage.store import Storage
+
+INDEX = Path(__file__).parent.parent / ".demo" / "index"
+LOOK_EVERY_S = 0.2
+GIVE_UP_S = 600.0
+STEPS = (
+    "a sensor asks for the range",
+    "its run has begun",
+    "the range is crawled",
+    "its dump is committed",
+    "a sensor asks for the version",
+    "its run has begun",
+    "both datasets are published",
+    "it is answered",
+)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file, the serial at which it came, and when it was uploaded and answered (unix seconds)."""
+
+    serial: int
+    uploaded_at: float
+    answered_at: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--uploads", type=int, default=20)
+    parser.add_argument("--index", type=Path, default=INDEX, help="the folder of the index that is followed")
+    arguments = parser.parse_args()
+    settings = load_settings()
+    catalog, storage, history = catalog_from(settings), storage_from(settings), History(arguments.index)
+    uploads = [upload(history, storage, number) for number in range(arguments.uploads)]
+    with dg.DagsterInstance.get() as instance:
+        moments = [steps(one, catalog, storage, instance) for one in uploads]
+    catalog.close()
+    waited = sorted(one.answered_at - one.uploaded_at for one in uploads)
+    print(f"{len(waited)} uploads: median {median(waited):.0f} s, worst {waited[-1]:.0f} s\n")
+    print("| until | median s | worst s |\n|---|---|---|")
+    for step, seconds in zip(STEPS, zip(*moments, strict=True), strict=True):
+        print(f"| {step} | {median(seconds):.1f} | {max(seconds):.1f} |")
+
+
+def upload(history: History, storage: Storage, number: int) -> Upload:
+    """Uploads a wheel, and waits until it is answered."""
+    name = f"fresh_{time.time_ns():x}_{number}"
+    with tempfile.TemporaryDirectory() as folder:
+        history.add(make_wheel(Path(folder), name))
+    uploaded_at = time.time()
+    while not is_answered(storage, name):
+        if time.time() - uploaded_at > GIVE_UP_S:
+            raise SystemExit(f"{name} is not answered after {GIVE_UP_S:.0f} s: does `make ui` run?")
+        time.sleep(LOOK_EVERY_S)
+    return Upload(history.state().last_serial or 0, uploaded_at, time.time())
+
+
+def make_wheel(folder: Path, name: str) -> Path:
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    info = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{name}/__init__.py", "")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def is_answered(storage: Storage, name: str) -> bool:
+    with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
+        return bool(modules.module(name).results and depgraph.project(name).results)
+
+
+def steps(one: Upload, catalog: Catalog, storage: Storage, instance: dg.DagsterInstance) -> list[float]:
+    """How long each of STEPS took."""
+    with catalog.read() as connection:
+        entry = next(entry for entry in recent_ranges(connection, beyond=one.serial - 1))
+    dump = next(dump for dump in committed_dumps(catalog) if dump.serials == entry.serials)
+    version = next(asked for asked in asked_versions(catalog) if asked.serial >= one.serial)
+    moments = [
+        one.uploaded_at,
+        entry.asked_at,
+        began(instance, "incremental_crawl", entry.serials.key),
+        entry.completed_at or 0.0,
+        dump.committed_at or 0.0,
+        version.asked_at,
+        began(instance, "update_leveldbs", version_name(version.version)),
+        max(published_at(storage, dataset, version.version) for dataset in DATASETS),
+        one.answered_at,
+    ]
+    return [later - earlier for earlier, later in pairwise(moments)]
+
+
+def began(instance: dg.DagsterInstance, job: str, key: str) -> float:
+    """When the last run of the partition began."""
+    records = instance.get_run_records(dg.RunsFilter(job_name=job, tags={PARTITION_TAG: key}), limit=1)
+    return records[0].start_time or 0.0
+
+
+def published_at(storage: Storage, dataset: str, version: int) -> float:
+    found = next(one for one in published_versions(storage, dataset) if one >= version)
+    return storage.head(input_list_path(dataset, found)).last_modified.timestamp()
+
+
+if __name__ == "__main__":
+    main()
