@@ -80,7 +80,7 @@ def time_answers(storage: Storage, asked: int) -> None:
     print("|---|---|---|---|---|---|---|---|---|---|")
     with open_latest("modules", storage) as reader, bare_leveldb("modules", storage) as db:
         counts = counted(one["module"] for one in reader.modules())
-        tell("`module`", reader.module, partial(records_below, db, modules.module_prefix), drawn(counts, asked))
+        tell("`module`", reader.module, partial(module_records, db), drawn(counts, asked))
     with open_latest("depgraph", storage) as reader, bare_leveldb("depgraph", storage) as db:
         bare = partial(depgraph.project_records, db)
         versions = {one["normalized"]: one["version"] for one in reader.projects()}
@@ -94,6 +94,12 @@ def time_answers(storage: Storage, asked: int) -> None:
         bare = partial(records_below, db, depgraph.dependents_prefix)
         for what, known in (("any", counts), ("with the most", most_results(counts))):
             tell(f"`dependents`, {what}", reader.dependents, bare, drawn(known, asked))
+
+
+def module_records(db: plyvel.DB, name: str) -> list[tuple[bytes, bytes]]:
+    found = records_of(db, modules.module_prefix(name))
+    answers = [modules.answer_key(record_key, group) for record_key, group in found]
+    return [*found, *((answer, modules.read_answer(db, answer)) for answer in answers)]
 
 
 def records_below(db: plyvel.DB, start_of: Callable[[str], bytes], name: str) -> list[tuple[bytes, bytes]]:

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import Any, Protocol, Self, TypeVar, cast
 
@@ -25,6 +26,7 @@ from pypi_assets.lookup.answers import (
 )
 from pypi_assets.storage.store import StorageError
 
+_REMEMBERED_ANSWERS = 256  # of modules that follow each other most have the same one
 Found = TypeVar("Found")
 
 
@@ -183,20 +185,22 @@ class ModulesReader(Reader):
     def module(self, name: str) -> Answer[ModuleResult]:
         """The projects that provide the module, by normalized name."""
         start = modules.module_prefix(name)
-        opened, found = self._found(lambda db: records_of(db, start))
-        results = []
-        for _, value in found:
-            project, versions = modules.decode_module(value)
-            results.append(ModuleResult(module=name, project=project, versions=versions))
+
+        def found(db: plyvel.DB) -> list[ModuleResult]:
+            groups = [modules.answer_key(record_key, group) for record_key, group in records_of(db, start)]
+            return [_module_result(name, modules.read_answer(db, one)) for one in groups]
+
+        opened, results = self._found(found)
         return Answer(opened.version, opened.serial, tuple(results), ModuleResult)
 
     def modules(self, prefix: str = "") -> Stream[ModuleResult]:
         """All modules whose name begins with `prefix`, by name, and of each the projects that provide it."""
 
         def results(db: plyvel.DB) -> Iterator[ModuleResult]:
-            for record_key, value in scan(db, key("m", prefix)):
-                project, versions = modules.decode_module(value)
-                yield ModuleResult(module=record_key.decode().split("\0")[1], project=project, versions=versions)
+            read_answer = lru_cache(_REMEMBERED_ANSWERS)(partial(modules.read_answer, db))
+            for record_key, group in scan(db, key("m", prefix)):
+                value = read_answer(modules.answer_key(record_key, group))
+                yield _module_result(record_key.decode().split("\0")[1], value)
 
         return self._stream(ModuleResult, results)
 
@@ -243,6 +247,11 @@ class DepgraphReader(Reader):
                 yield _dependent(required, project, value)
 
         return self._stream(Dependent, results)
+
+
+def _module_result(module: str, value: bytes) -> ModuleResult:
+    project, versions = modules.decode_answer(value)
+    return ModuleResult(module=module, project=project, versions=versions)
 
 
 def _dependent(required: str, project: str, value: bytes) -> Dependent:

@@ -22,6 +22,7 @@ from pypi_assets.leveldbs.records import (
     LeveldbError,
     Meta,
     UnknownFormatError,
+    as_part,
     damage_told,
     flush,
     key,
@@ -30,6 +31,7 @@ from pypi_assets.leveldbs.records import (
     settle,
     write_meta,
 )
+from pypi_assets.leveldbs.version_order import version_key
 from pypi_assets_tests.dump_rows import dump_row, histories, in_order, tombstone_of
 
 Records = dict[bytes, bytes]
@@ -60,6 +62,15 @@ def decoded(records: Records, letter: bytes) -> dict[tuple[str, ...], object]:
     }
 
 
+def provided(records: Records) -> dict[tuple[str, str], object]:
+    """What is answered of each module and project: the display name and the versions."""
+    modules = [record_key.decode().split("\0")[1:] for record_key in records if record_key.startswith(b"m")]
+    return {
+        (module, project): orjson.loads(records[key("g", project, records[key("m", module, project)].decode())])
+        for module, project in modules
+    }
+
+
 DEMO = [
     dump_row("demo", "1.10", "demo-1.10.tar.gz", project="Demo", modules=["demo", "demo.a"]),
     dump_row("demo", "1.10", "demo-1.10-py3-none-any.whl", project="Demo", modules=["demo", "demo.a"]),
@@ -72,7 +83,7 @@ DEMO = [
 
 def test_modules_lead_to_projects_and_versions(tmp_path: Path) -> None:
     records = build(tmp_path / "db", "modules", [DEMO])
-    assert decoded(records, b"m") == {
+    assert provided(records) == {
         ("demo", "demo"): ["Demo", ["odd!", "1.9", "1.10"]],
         ("demo", "other"): ["other", ["1"]],
         ("demo.a", "demo"): ["Demo", ["1.10"]],
@@ -84,20 +95,41 @@ def test_modules_lead_to_projects_and_versions(tmp_path: Path) -> None:
     assert files["unread", "unread-1.tar.gz"] == ["1", None, "unread", 1]
     assert decoded(records, b"l")["demo", wheel[1]] == ["demo", "demo.a"]  # type: ignore[index]
     assert len(decoded(records, b"l")) == 3
-    assert orjson.loads(records[b"\0counts"]) == {"f": 6, "l": 3, "m": 3}
+    assert decoded(records, b"p")["demo", "demo.a"] == ["demo.a"]
+    assert orjson.loads(records[b"\0counts"]) == {"f": 6, "g": 3, "l": 3, "m": 3, "p": 3}
 
 
 def test_removing_one_file_keeps_what_its_siblings_provide(tmp_path: Path) -> None:
     records = build(tmp_path / "db", "modules", [DEMO, [tombstone_of(DEMO[0])]])
-    assert decoded(records, b"m")["demo.a", "demo"] == ["Demo", ["1.10"]]
+    assert provided(records)["demo.a", "demo"] == ["Demo", ["1.10"]]
     records = build(tmp_path / "db", "modules", [[tombstone_of(DEMO[1])]], create=False)
-    assert decoded(records, b"m")["demo", "demo"] == ["Demo", ["odd!", "1.9"]]
-    assert ("demo.a", "demo") not in decoded(records, b"m")
+    assert provided(records)["demo", "demo"] == ["Demo", ["odd!", "1.9"]]
+    assert ("demo.a", "demo") not in provided(records)
     assert len(decoded(records, b"l")) == 2
     records = build(tmp_path / "db", "modules", [[tombstone_of(row) for row in DEMO]], create=False)
     assert content(records) == {}
     assert orjson.loads(records[b"\0counts"]) == {}
     assert orjson.loads(records[b"\0content_hash"]) == ContentHash().hex
+
+
+def test_a_new_release_changes_few_records_of_modules(tmp_path: Path) -> None:
+    modules = ["demo", *(f"demo.m{number:02}" for number in range(50))]
+    rows = [dump_row("demo", version, f"demo-{version}.zip", modules=modules) for version in ("1", "2", "3")]
+
+    def changed(modules: list[str], version: str) -> set[str]:
+        """The records, beside those of files and lists, that a release with these modules changes."""
+        before = build(tmp_path / "db", "modules", [], create=False)
+        row = dump_row("demo", version, f"demo-{version}.zip", modules=modules)
+        after = build(tmp_path / "db", "modules", [[row]], create=False)
+        found = {one[0].decode().replace("\0", " ") for one in content(before).items() ^ content(after).items()}
+        return {one for one in found if one[0] in "gmp"}
+
+    build(tmp_path / "db", "modules", [rows])
+    assert changed(modules, "4") == {"g demo demo"}
+    assert changed([*modules, "new"], "5") == {"g demo demo", "g demo new", "p demo new", "m new demo"}
+    split = {f"{letter} demo {group}" for letter in "gp" for group in ("demo", "demo.m49")} | {"m demo.m49 demo"}
+    assert changed(modules[:-1], "6") == split
+    assert changed(modules[:-1], "7") == {"g demo demo"}
 
 
 ODD_FILES = [
@@ -270,7 +302,7 @@ _REQUIREMENTS = ["a>1", "A; python_version<'3'", "a; extra=='x'", "b", "b ;extra
 
 @st.composite
 def rows_of(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
-    modules = st.lists(st.sampled_from(["m", "m.n", "mm", "x\0y", "é"]), max_size=3)
+    modules = st.lists(st.sampled_from(["", "m", "m.n", "mm", "x\0y", "x\ufffdy", "é"]), max_size=3)
     project, version, filename = file
     return dump_row(
         project,
@@ -358,6 +390,38 @@ def answered(row: Row) -> dict[str, object]:
     return told | tags | {"build": "", "version": str(row["version"]).replace("\0", "\ufffd")}
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(history=histories(FILES, rows_of, most=8))
+def test_every_module_answers_what_the_files_tell(
+    tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]
+) -> None:
+    dumps, live = history
+    records = build(tmp_path_factory.mktemp("dbs") / "db", "modules", dumps)
+    files = sorted(live, key=lambda row: (row["live_since"], row["filename"]))
+    displays = {str(row["normalized"]): row["project"] for row in files}
+    versions: dict[tuple[str, str], set[str]] = {}
+    for row in files:
+        for module in row["modules"] or ():
+            versions.setdefault((as_part(module), str(row["normalized"])), set()).add(str(row["version"]))
+    expected = {one: [displays[one[1]], sorted(known, key=version_key)] for one, known in versions.items()}
+    assert provided(records) == expected
+    lists: dict[tuple[str, str], set[str]] = {}
+    for row in files:
+        for module in row["modules"] or ():
+            lists.setdefault((as_part(module), str(row["normalized"])), set()).add(str(row["modules"]))
+    groups: dict[tuple[str, str], list[str]] = {}
+    for module, project in sorted(expected):
+        groups.setdefault((project, str(sorted(lists[module, project]))), []).append(module)
+    named = {(project, modules[0]): modules for (project, _), modules in groups.items()}
+    assert decoded(records, b"p") == named
+    assert decoded(records, b"g").keys() == named.keys()
+    assert all(
+        records[key("m", module, project)].decode() == name
+        for (project, name), modules in named.items()
+        for module in modules
+    )
+
+
 def test_rows_out_of_order_are_refused(tmp_path: Path) -> None:
     rows = [dump_row("b", "1", "b-1.zip"), dump_row("a", "1", "a-1.zip")]
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
@@ -411,6 +475,13 @@ def test_damage_that_no_checksum_tells_is_found(tmp_path: Path, monkeypatch: pyt
         db.put(key("r", "x", "a"), b'{"always":["1"]}')
         with pytest.raises(LeveldbDamagedError, match="does not tell what version 1 requires"):
             apply(db, dump_row("a", "1", "a-1.zip", requires_dist=["x"]))
+    with open_leveldb(tmp_path / "modules", "x", create=True) as db:
+        row = dump_row("a", "1", "a-1.zip", modules=["a"])
+        Builder(db, DATASETS["modules"]).apply([row], "some dump")
+        with db.iterator(prefix=b"l") as lists:
+            db.delete(next(lists)[0])
+        with pytest.raises(LeveldbDamagedError, match="is not there, and a file points to it"):
+            Builder(db, DATASETS["modules"]).apply([tombstone_of(row)], "some dump")
 
 
 def test_the_content_hash_is_of_a_set() -> None:

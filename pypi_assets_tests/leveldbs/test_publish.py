@@ -284,7 +284,7 @@ def test_damage_that_no_build_reads_stays_known_as_damage(large: SmallCatalog, t
     table = max(first.manifest.files, key=lambda file: file.size)
     path = tmp_path / "storage" / first.path_of(table)
     content = bytearray(path.read_bytes())
-    content[content.index(b"zz.last")] ^= 1
+    content[content.rindex(b"zz.last")] ^= 1
     path.unlink()
     path.write_bytes(content)
     add_range(large, storage, 100)

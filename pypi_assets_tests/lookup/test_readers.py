@@ -13,9 +13,11 @@ import pytest
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.writer import write_range
 from pypi_assets.leveldbs.manifest import read_published
+from pypi_assets.leveldbs.private_copy import copy_published, private_folder
 from pypi_assets.leveldbs.publish import build_version
-from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
-from pypi_assets.lookup import Distribution, ModuleResult, latest, open_latest
+from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError, open_leveldb
+from pypi_assets.lookup import Distribution, ModuleResult, ModulesReader, latest, open_latest
+from pypi_assets.lookup.readers import OpenVersion
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
@@ -197,6 +199,28 @@ def test_damage_that_shows_late_leads_to_a_version_that_is_good(publisher: Publi
             publisher.storage.delete(f"depgraph/input_lists/{version:05}")
         with pytest.raises(LeveldbError, match="no version of depgraph to read"):
             reader.project("demo")
+
+
+def test_a_module_that_points_to_no_answer_is_damage(publisher: Publisher) -> None:
+    published = read_published(publisher.storage, "modules", 1)
+    with private_folder(publisher.storage.root / ".private") as folder:  # type: ignore[operator]
+        copy_published(publisher.storage, published, folder / "leveldb")
+        with open_leveldb(folder / "leveldb", "a test") as db:
+            assert db.get(b"m\0demo\0demo") == b"demo"
+            db.delete(b"g\0demo\0demo")
+
+            class OneVersion:
+                dataset, skipped = "modules", dict[int, str]()
+
+                def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion:
+                    return OpenVersion(db, "a test", 1, 100, check_hashes, os.getpid())
+
+            with ModulesReader(OneVersion(), check_hashes=True) as reader:
+                assert len(reader.module("demo.b").results) == 1
+                with pytest.raises(LeveldbDamagedError, match="a module points to it"):
+                    reader.module("demo")
+                with pytest.raises(LeveldbDamagedError, match="a module points to it"):
+                    list(reader.modules("demo"))
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
