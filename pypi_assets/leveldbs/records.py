@@ -83,10 +83,10 @@ class ContentHash:
         self._value = int(value, 16)
 
     def add(self, record_key: bytes, value: bytes) -> None:
-        self._value = (self._value + _record_hash(record_key, value)) % _HASH_MODULUS
+        self.add_sum(hash_sum([(record_key, value)]))
 
     def remove(self, record_key: bytes, value: bytes) -> None:
-        self._value = (self._value - _record_hash(record_key, value)) % _HASH_MODULUS
+        self.add_sum(-hash_sum([(record_key, value)]))
 
     def add_sum(self, hash_sum: int) -> None:
         """Adds many records at once, by what `hash_sum` gives for them."""
@@ -99,12 +99,12 @@ class ContentHash:
 
 def hash_sum(records: Iterable[tuple[bytes, bytes]]) -> int:
     """The sum of the hashes of `records`."""
-    return sum(_record_hash(record_key, value) for record_key, value in records)
-
-
-def _record_hash(record_key: bytes, value: bytes) -> int:
-    sized = _LENGTH.pack(len(record_key)) + record_key + _LENGTH.pack(len(value)) + value
-    return int.from_bytes(hashlib.sha256(sized).digest(), "big")
+    total = 0
+    pack, sha256, to_int = _LENGTH.pack, hashlib.sha256, int.from_bytes  # looked up once: there are millions of records
+    for record_key, value in records:
+        sized = pack(len(record_key)) + record_key + pack(len(value)) + value
+        total += to_int(sha256(sized).digest(), "big")
+    return total
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Run as a program by `reducers.py`. Messages either way are lines of JSON: the se
 there are no more, it says what it has written.
 """
 
+import gc
 import signal
 import sys
 from collections.abc import Iterator
@@ -81,6 +82,7 @@ def new_records(
 def main() -> None:
     """Serves the parent until it has no more files, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    gc.freeze()  # what is imported is no garbage, and need not be looked through again and again
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     setup = msgspec.json.decode(incoming.readline(), type=Setup)
     try:
