@@ -20,7 +20,12 @@ def health(launcher: WatchedCeleryRunLauncher, task: Any) -> WorkerStatus:
 
 def test_a_run_is_lost_once_no_worker_is_at_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(celery_launcher, "ANSWERS_WITHIN_S", (0.1, 1.5))
-    launcher = WatchedCeleryRunLauncher(default_queue="dagster", broker="memory://", backend="cache+memory://")
+    launcher = WatchedCeleryRunLauncher(
+        default_queue="dagster",
+        broker="memory://",
+        backend="cache+memory://",
+        config_source={"broker_transport_options": {"polling_interval": 0.02}},
+    )
     begun, over = threading.Event(), threading.Event()
 
     @launcher.celery.task(track_started=True)

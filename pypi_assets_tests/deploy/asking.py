@@ -73,7 +73,12 @@ def backfill(deployment: Deployment, assets: Sequence[str], keys: Sequence[str])
     assert launched["__typename"] == "LaunchBackfillSuccess", launched
 
 
-def runs(deployment: Deployment, *statuses: str) -> list[dict[str, Any]]:
+def runs(deployment: Deployment, *statuses: str) -> list[str]:
+    """The jobs of the runs that stand so."""
+    return [str(run["jobName"]) for run in told_runs(deployment, *statuses)]
+
+
+def told_runs(deployment: Deployment, *statuses: str) -> list[dict[str, Any]]:
     """The runs that stand so: `jobName`, `runId`, `parentRunId` of one that is run again, `startTime`, `endTime`."""
     query = (
         "query ($filter: RunsFilter!) {runsOrError(filter: $filter)"

@@ -138,9 +138,9 @@ class Deployment:
                 if listens is not None:
                     self._await_port(name, int(self.environment[listens].rpartition(":")[2]))
 
-    def start_another(self, name: str) -> None:
+    def start_another(self, name: str, called: str) -> None:
         """Starts one more of a service, as `--scale` does."""
-        self._start(name, f"another {name}")
+        self._start(name, called)
 
     def kill(self, called: str) -> None:
         """Kills a service and all that it has started, at once."""
