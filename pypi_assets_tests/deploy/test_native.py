@@ -47,8 +47,7 @@ def test_from_a_job_in_the_ui_to_lookups_and_back_from_a_backup(
     until(deployment, lambda: not runs(deployment, "QUEUED", "NOT_STARTED", "STARTING", "STARTED"))
     backup = back_up(deployment, tmp_path / "backup")
     history.add(next(path for name, path in wheels.items() if name in later))
-    until(deployment, lambda: filenames(LATER) == later)
-    assert providers(LATER) == {LATER}
+    until(deployment, lambda: filenames(LATER) == later and providers(LATER) == {LATER})
 
     deployment.stop()
     restore(deployment, backup, postgres_url)
