@@ -84,26 +84,16 @@ class _Stored:
 def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
     """The project's records that `rows` change, before and after; `project` is the normalized name."""
     told = _told(rows)
-    if db is None:
-        files = _changed({}, told)
-        return {}, _records(project, files) | _requiring(project, _grouped(files.values()))
-    stored = _read(db, project, told)
+    stored = _read(db, project, told) if db else _Stored({}, {}, 0)
     files = _changed(stored.files, told)
     count = stored.count + len(files) - len(stored.files)
-    if stored.count > FEW_FILES >= count:
+    if db and stored.count > FEW_FILES:
+        if count > FEW_FILES:
+            return _change_some(db, project, told, stored, files, count)
         stored = _read_all(db, project)
         files = _changed(stored.files, told)
-    before = stored.records
-    if stored.count > FEW_FILES < count:
-        moved = {filename: file for filename, file in told.items() if file is not None}
-        after = _count_record(project, count) | _release_records(project, files) | _place_records(project, moved)
-        _change_shared(db, project, stored.files, files, before, after)
-    else:
-        after = _records(project, files)
-    touched = {some[filename].version for filename in told for some in (stored.files, files) if filename in some}
-    was, will_be = (_ranks(file for file in some.values() if file.version in touched) for some in (stored.files, files))
-    _change_requiring(db, project, was, will_be, before, after)
-    return before, after
+    before = stored.records | _requiring(project, _grouped(stored.files.values()))
+    return before, _records(project, files) | _requiring(project, _grouped(files.values()))
 
 
 def dependents_prefix(project: str) -> bytes:
@@ -220,6 +210,23 @@ def _parse_tags(name_end: str) -> tuple[str, str, str]:
         return "", "", ""
     platforms, abis = {tag.platform for tag in tags}, {tag.abi for tag in tags}
     return ".".join(sorted(platforms)), ".".join(sorted(abis)), "".join(str(part) for part in build)
+
+
+def _change_some(
+    db: plyvel.DB, project: str, told: Mapping[str, _File | None], stored: _Stored, files: _Files, count: int
+) -> tuple[Records, Records]:
+    """The records that `told` changes, before and after, of a project that has many files and is to have `count`.
+
+    `stored` and `files` are the releases that it touches, before and after.
+    """
+    before = stored.records.copy()
+    moved = {filename: file for filename, file in told.items() if file is not None}
+    after = _count_record(project, count) | _release_records(project, files) | _place_records(project, moved)
+    _change_shared(db, project, stored.files, files, before, after)
+    touched = {some[filename].version for filename in told for some in (stored.files, files) if filename in some}
+    was, will_be = (_ranks(file for file in some.values() if file.version in touched) for some in (stored.files, files))
+    _change_requiring(db, project, was, will_be, before, after)
+    return before, after
 
 
 def _records(project: str, files: _Files) -> Records:
@@ -408,7 +415,7 @@ def _change_shared(db: plyvel.DB, project: str, was: _Files, will_be: _Files, be
 def _grouped(files: Iterable[_File]) -> list[tuple[list[str], dict[str, int]]]:
     """Versions that require the same, each group with what it requires."""
     lists_of: dict[str, list[list[str]]] = {}
-    for version, shared in dict.fromkeys((file.version, file.shared) for file in files):
+    for version, shared in dict.fromkeys((version, shared) for version, shared, _ in files):
         known = lists_of.setdefault(version, [])
         requirements = _requirements_in(shared)
         if requirements and requirements not in known:  # the files of a version mostly share one list
@@ -439,7 +446,7 @@ def _ranks(files: Iterable[_File]) -> dict[tuple[str, str], int]:
 
 
 def _requiring(project: str, groups: list[tuple[list[str], dict[str, int]]]) -> Records:
-    """The records that tell what `project` requires, where nothing else is known of it."""
+    """The records that tell what `project` requires, of all its versions."""
     places: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, (_, ranks) in enumerate(groups):
         for required, rank in ranks.items():
