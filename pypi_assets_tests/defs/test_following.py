@@ -58,6 +58,7 @@ def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -
     assert built.success
     assert [check.passed for check in built.get_asset_check_evaluations()] == [True, True]
     assert pipeline.marked("modules_leveldb") == pipeline.marked("depgraph_leveldb") == ["00001"]
+    assert pipeline.metadata("modules_leveldb", "00001")["bytes"] > 0
     assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
     with open_latest("modules", pipeline.parts.storage) as reader:
         assert [found["project"] for found in reader.module("newcomer_module").results] == ["newcomer"]

@@ -12,6 +12,7 @@ from pypi_assets.defs.marking import marking, row_log
 from pypi_assets.defs.partitions import leveldb_versions
 from pypi_assets.defs.parts import Parts
 from pypi_assets.leveldbs.datasets import DATASETS
+from pypi_assets.leveldbs.manifest import read_published
 from pypi_assets.leveldbs.publish import build_version
 
 GROUP = "leveldbs"
@@ -50,6 +51,7 @@ def _leveldb(dataset: str, description: str) -> dg.AssetsDefinition:
                     work_dir=parts.settings.leveldbs_dir,
                     progress=row_log(context, f"rows applied to {dataset}"),
                 )
+                files = read_published(parts.storage, dataset, result.version).manifest.files
                 mark(
                     name,
                     {
@@ -60,6 +62,8 @@ def _leveldb(dataset: str, description: str) -> dg.AssetsDefinition:
                         "records": sum(result.counts.values()),
                         "rows_applied": result.rows,
                         "records_written": result.written,
+                        "bytes": sum(file.size for file in files),
+                        "files": len(files),
                         "seconds": round(time.monotonic() - started, 3),
                     },
                 )
