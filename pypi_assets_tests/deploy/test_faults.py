@@ -22,10 +22,15 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pypi_assets.assembly import storage_from
 from pypi_assets.devindex import spoiling
 from pypi_assets.devindex.history import History
+from pypi_assets.leveldbs.records import LeveldbError
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.settings import load_settings
+from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.builders import make_wheel
-from pypi_assets_tests.deploy.asking import ask, ended, filenames, launch, providers, runs, until
+from pypi_assets_tests.deploy.asking import ask, ended, launch, runs, until
 from pypi_assets_tests.deploy.services import Deployment
 from pypi_assets_tests.deploy.test_native import postgres_program
 
@@ -79,10 +84,16 @@ class Site:
 
     def answers(self, *projects: str) -> bool:
         """Whether the newest LevelDBs tell all that was uploaded of these projects."""
-        return all(
-            filenames(project) == self.uploaded[project] and providers(f"{project}_module") == {project}
-            for project in projects
-        )
+        storage = storage_from(load_settings())
+        try:
+            with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
+                return all(
+                    {row["filename"] for row in depgraph.project(project).results} == self.uploaded[project]
+                    and [row["project"] for row in modules.module(f"{project}_module").results] == [project]
+                    for project in projects
+                )
+        except (LeveldbError, StorageError):
+            return False
 
     def await_run(self, job: str) -> None:
         """Waits until a run of the job is under way, and has asked the index for something."""
