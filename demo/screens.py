@@ -52,6 +52,7 @@ def main() -> None:
 
         History(INDEX).add(new_wheel(DEMO / "uploads"))
         backfill = launch_backfill(url, "crawled_projects", [f"{shard:03}" for shard in range(20)])
+        add_partition(url, "serial_ranges", "1-2")
         failed = launch(url, "incremental_crawl", {"dagster/partition": "1-2"})
         health = launch(url, "health", {})
         for run in (failed, health):
@@ -77,7 +78,20 @@ def launch(url: str, job: str, tags: dict[str, str]) -> str:
             "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},
         },
     )["launchRun"]
+    if "run" not in launched:
+        raise SystemExit(f"{job} was not launched: {launched}")
     return str(launched["run"]["runId"])
+
+
+def add_partition(url: str, partitions: str, key: str) -> None:
+    ask(
+        url,
+        "mutation ($selector: RepositorySelector!, $of: String!, $key: String!)"
+        " {addDynamicPartition(repositorySelector: $selector, partitionsDefName: $of, partitionKey: $key) {__typename}}",
+        selector=LOCATION,
+        of=partitions,
+        key=key,
+    )
 
 
 def launch_backfill(url: str, asset: str, partitions: list[str]) -> str:
