@@ -25,7 +25,7 @@ from pypi_assets.devindex.history import History
 FOLDER = ROOT / "docs" / "screens"
 PATIENCE_S = 300
 WIDTH, HEIGHT = 1440, 900
-LOCATION = {"repositoryName": "__repository__", "repositoryLocationName": "pypi_assets"}
+LOCATION = {"repositoryName": "__repository__", "repositoryLocationName": "pypi-assets"}
 
 
 def main() -> None:
@@ -87,7 +87,8 @@ def add_partition(url: str, partitions: str, key: str) -> None:
     ask(
         url,
         "mutation ($selector: RepositorySelector!, $of: String!, $key: String!)"
-        " {addDynamicPartition(repositorySelector: $selector, partitionsDefName: $of, partitionKey: $key) {__typename}}",
+        " {addDynamicPartition(repositorySelector: $selector, partitionsDefName: $of, partitionKey: $key)"
+        " {__typename}}",
         selector=LOCATION,
         of=partitions,
         key=key,
