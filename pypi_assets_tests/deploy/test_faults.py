@@ -245,7 +245,7 @@ def test_whatever_is_killed_or_goes_away_it_ends_exact_without_a_hand(
         until(deployment, site.is_shown)
     project = uploaded()
     with site.recovers(f"the S3 server gone for {STORE_DOWN_S:.0f} s", project):
-        deployment.running.pop("s3").kill()
+        deployment.kill("s3")
         index_faults.slow_s = 0.0
         time.sleep(STORE_DOWN_S)
         deployment.start("s3")
