@@ -57,8 +57,8 @@ def main() -> None:
         health = launch(url, "health", {})
         for run in (failed, health):
             until(lambda run=run: status(url, run) in {"SUCCESS", "FAILURE"})  # type: ignore[misc]
-        until(lambda: backfill_status(url, backfill) in {"COMPLETED_SUCCESS", "COMPLETED_FAILED"})
-        picture("graph", "/asset-groups", "modules_leveldb", "full_dump")
+        until(lambda: backfill_status(url, backfill).startswith("COMPLETED"))
+        picture("graph", "/asset-groups", "data_dumps")
         picture("partitions", "/assets/full_dump?view=partitions", "Partitions Selected")
         picture("plots", "/assets/full_dump?view=plots", "bytes")
         picture("check", "/assets/changed_distribution_data?view=checks", "catalog_is_fresh")
@@ -129,18 +129,19 @@ def ask(url: str, query: str, **variables: object) -> Any:
     return found["data"]
 
 
-def until(look: Callable[[], bool]) -> None:
+def until(look: Callable[[], bool], what: str = "what was waited for") -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not look():
         if time.monotonic() > deadline:
-            raise SystemExit(f"not there after {PATIENCE_S} s; see {DEMO}/dagster.log")
+            raise SystemExit(f"{what} is not there after {PATIENCE_S} s; see {DEMO}/dagster.log")
         time.sleep(0.5)
 
 
 def take(browser: Any, url: str, path: Path, shows: tuple[str, ...]) -> None:
     """Waits until the page has the texts that it is to show, and a little longer, and takes its picture."""
     browser.get(url)
-    until(lambda: all(text in browser.execute_script("return document.body.innerText") for text in shows))
+    text = "return document.body.innerText"
+    until(lambda: all(wanted in browser.execute_script(text) for wanted in shows), f"{shows} on {url}")
     time.sleep(3)  # what is drawn after its text
     browser.save_screenshot(str(path))
     print(f"{path}, {path.stat().st_size} bytes")
