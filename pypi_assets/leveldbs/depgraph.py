@@ -48,7 +48,7 @@ OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "
 """What a file has of its own."""
 SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")
 """What many files of a project have in common."""
-FEW_FILES = 100
+FEW_FILES = 20
 """So many files, or fewer, are one record."""
 _HASH_DIGITS = 32
 _TEMPLATE: dict[str, Any] = dict.fromkeys(
