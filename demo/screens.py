@@ -59,8 +59,7 @@ def main() -> None:
             until(lambda run=run: status(url, run) in {"SUCCESS", "FAILURE"})  # type: ignore[misc]
         until(lambda: backfill_status(url, backfill).startswith("COMPLETED"))
         picture("graph", "/asset-groups", "data_dumps")
-        picture("partitions", "/assets/full_dump?view=partitions", "Partitions Selected")
-        picture("plots", "/assets/full_dump?view=plots", "bytes")
+        picture("partition", "/assets/full_dump?view=partitions&partition=000", "dagster/partition_row_count")
         picture("check", "/assets/changed_distribution_data?view=checks", "catalog_is_fresh")
         picture("run", f"/runs/{failed}", "incremental_crawl")
         picture("backfill", f"/runs/b/{backfill}", "Success")

@@ -18,7 +18,7 @@ _GOES_ON = "launch it again: it goes on where it stopped"
 _RUN_AGAIN = "its process was lost: it is run again by itself, and goes on where it stopped"
 _ASKED_AGAIN = "it is asked for again by the sensor {}, after a minute first, and after an hour at last"
 _NEXT = {
-    "full_crawl": _GOES_ON,
+    "full_crawl": _ASKED_AGAIN.format("failed_full_crawl"),
     "full_dump": f"the schedule weekly_full_dump runs it again; or {_GOES_ON}",
     "redump": _GOES_ON,
     "reprocess_distributions": _GOES_ON,

@@ -240,9 +240,10 @@ class Published(RuleBasedStateMachine):
     @precondition(lambda self: len(cover(self.catalog).dumps) > 1)
     @rule(choose=st.randoms(use_true_random=False))
     def stop_in_a_range(self, choose: Random) -> None:
-        dump = open_range_dump(self.catalog, choose.choice([dump for dump in cover(self.catalog).dumps[1:]]).serials)
-        write_shard(self.catalog, self.storage, dump, 0)
-        self.stopped.append(dump)
+        if ranges := [dump for dump in cover(self.catalog).dumps[1:] if not dump.inputs]:
+            dump = open_range_dump(self.catalog, choose.choice(ranges).serials)
+            write_shard(self.catalog, self.storage, dump, 0)
+            self.stopped.append(dump)
 
     @precondition(lambda self: self.stopped)
     @rule(choose=st.randoms(use_true_random=False))
