@@ -62,7 +62,7 @@ def main() -> None:
         picture("partition", "/assets/full_dump?view=partitions&partition=000", "dagster/partition_row_count")
         picture("check", "/assets/changed_distribution_data?view=checks", "catalog_is_fresh")
         picture("run", f"/runs/{failed}", "incremental_crawl")
-        picture("backfill", f"/runs/b/{backfill}", "Success")
+        picture("backfill", f"/runs/b/{backfill}", "crawled_projects")
 
 
 def launch(url: str, job: str, tags: dict[str, str]) -> str:
