@@ -104,9 +104,11 @@ class Published(RuleBasedStateMachine):
         self.stopped: list[Dump] = []
 
     def teardown(self) -> None:
-        self.finish()
-        self.catalog.close()
-        self.folder.cleanup()
+        try:
+            self.finish()
+        finally:
+            self.catalog.close()
+            self.folder.cleanup()
 
     @initialize(filenames=st.lists(files, min_size=1, unique=True), known=knowledge)
     def begin(self, filenames: list[str], known: Known) -> None:
