@@ -41,18 +41,22 @@ class Attempts:
 def attempts(instance: dg.DagsterInstance, job: str, partition_key: str | None = None) -> Attempts:
     """The runs of `job`, of one partition if told."""
     tags = {} if partition_key is None else {PARTITION_TAG: partition_key}
-    records = instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags))
-    ended = [record for record in records if record.dagster_run.is_finished]
-    return Attempts(running=len(ended) < len(records), ended=len(ended), ended_at=_ended_at(ended))
+    return _told_by(instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags)))
 
 
 def failures_in_a_row(instance: dg.DagsterInstance, job: str) -> Attempts:
     """The newest runs of `job`, for as far back as they failed: none where the last to end was cancelled, say."""
-    records = instance.get_run_records(dg.RunsFilter(job_name=job), limit=_LOOKED_AT)  # the newest first
+    newest_first = instance.get_run_records(dg.RunsFilter(job_name=job), limit=_LOOKED_AT)
+    under_way = [record for record in newest_first if not record.dagster_run.is_finished]
+    ended = (record for record in newest_first if record.dagster_run.is_finished)
+    failed = takewhile(lambda record: record.dagster_run.status == dg.DagsterRunStatus.FAILURE, ended)
+    return _told_by([*under_way, *failed])
+
+
+def _told_by(records: Sequence[dg.RunRecord]) -> Attempts:
     ended = [record for record in records if record.dagster_run.is_finished]
-    failed = list(takewhile(lambda record: record.dagster_run.status == dg.DagsterRunStatus.FAILURE, ended))
-    return Attempts(running=len(ended) < len(records), ended=len(failed), ended_at=_ended_at(failed))
-
-
-def _ended_at(ended: Sequence[dg.RunRecord]) -> float:
-    return max((record.end_time or record.update_timestamp.timestamp() for record in ended), default=0.0)
+    return Attempts(
+        running=len(ended) < len(records),
+        ended=len(ended),
+        ended_at=max((record.end_time or record.update_timestamp.timestamp() for record in ended), default=0.0),
+    )

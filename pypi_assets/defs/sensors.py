@@ -96,10 +96,10 @@ def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) ->
         with told_plainly():
             catalog = parts.catalog
             made = failures_in_a_row(context.instance, full_crawl_job.name)
-            with catalog.read() as connection:
-                completed, is_open = last_completed_crawl(connection), find_open_crawl(connection) is not None
             if not made.ended:
                 return dg.SkipReason("the last run of the job full_crawl has not failed, if there was one")
+            with catalog.read() as connection:
+                completed, is_open = last_completed_crawl(connection), find_open_crawl(connection) is not None
             if not is_open and completed is not None and (completed.completed_at or 0) > made.ended_at:
                 return dg.SkipReason(f"the full crawl at serial {completed.serial} has been completed since")
             if not made.due(catalog.clock()):
