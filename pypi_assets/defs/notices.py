@@ -79,7 +79,7 @@ def what_comes_next(run: dg.DagsterRun) -> str:
 
 
 def reason_of(context: dg.RunFailureSensorContext) -> str:
-    """What the steps that failed say, without a traceback; or why the run ended without one."""
+    """What the steps that failed say, without a traceback; where none has, what Dagster has told of the run last."""
     reasons = []
     for event in context.get_step_failure_events():
         data = event.step_failure_data
@@ -88,7 +88,14 @@ def reason_of(context: dg.RunFailureSensorContext) -> str:
         else:
             text = data.error.cause.message if data.error and data.error.cause else data.error_display_string
         reasons.append(f"{event.step_key}: {(text or 'no reason given').strip()}"[:_REASON_CHARACTERS])
-    return "\n".join(reasons) or str(context.failure_event.message)
+    return "\n".join(reasons or [*_last_told(context), str(context.failure_event.message)])
+
+
+def _last_told(context: dg.RunFailureSensorContext) -> list[str]:
+    """What Dagster itself has told last in the run's log: of a process that was killed, by which signal."""
+    run, told = context.dagster_run.run_id, dg.DagsterEventType.ENGINE_EVENT
+    records = context.instance.get_records_for_run(run, of_type=told, limit=1, ascending=False).records
+    return [record.event_log_entry.get_dagster_event().message or "" for record in records]
 
 
 def told_lately(instance: dg.DagsterInstance, job: str) -> bool:

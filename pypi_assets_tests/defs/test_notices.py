@@ -3,7 +3,7 @@
 import dagster as dg
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
-from pypi_assets.defs.notices import told_lately
+from pypi_assets.defs.notices import reason_of, told_lately
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.notice_receiver import receiving
 from pypi_assets_tests.served_index import ServedIndex
@@ -57,3 +57,12 @@ def test_a_run_that_is_run_again_by_itself_asks_nothing_of_a_person(pipeline: Pi
     (notice,) = received
     assert "it is run again by itself" in notice["message"]
     assert "new_leveldb_version" not in notice["message"]
+
+
+def test_of_a_process_that_was_killed_the_signal_is_told(pipeline: Pipeline) -> None:
+    job = pipeline.defs.resolve_job_def("full_crawl")
+    run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+    pipeline.instance.report_engine_event("its process was terminated by signal 9 (SIGKILL)", run)  # as the code server
+    failure = pipeline.instance.report_run_failed(run)
+    context = dg.build_run_status_sensor_context("failed_run", failure, pipeline.instance, run).for_run_failure()
+    assert reason_of(context).startswith("its process was terminated by signal 9 (SIGKILL)\n")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
@@ -30,7 +31,7 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.builders import make_wheel
-from pypi_assets_tests.deploy.asking import ask, ended, launch, runs, until
+from pypi_assets_tests.deploy.asking import ask, ended, launch, runs, told_runs, until
 from pypi_assets_tests.deploy.services import Deployment
 from pypi_assets_tests.deploy.test_native import postgres_program
 
@@ -105,11 +106,25 @@ class Site:
 
     def failures(self) -> dict[str, str]:
         """The failed runs, and what the UI says of each."""
-        query = """query ($filter: RunsFilter!) {runsOrError(filter: $filter) {... on Runs {results {runId jobName
-            eventConnection {events {__typename ... on RunFailureEvent {message}
-            ... on ExecutionStepFailureEvent {error {message}}}}}}}}"""
-        found = ask(self.deployment, query, filter={"statuses": ["FAILURE"]})["runsOrError"]["results"]
-        return {run["runId"]: f"{run['jobName']}: {_reason(run['eventConnection']['events'])}" for run in found}
+        found = told_runs(self.deployment, "FAILURE")
+        return {run["runId"]: f"{run['jobName']}: {self._reason(run['runId'])}" for run in found}
+
+    def _reason(self, run: str) -> str:
+        """What its last failed step says; where none has failed, what Dagster has told of the run before it failed."""
+        query = """query ($id: ID!, $after: String) {logsForRun(runId: $id, afterCursor: $after) {... on EventConnection
+            {cursor hasMore events {__typename ... on EngineEvent {message} ... on RunFailureEvent {message}
+            ... on ExecutionStepFailureEvent {error {message}}}}}}"""
+        told: dict[str, str] = {}
+        connection: dict[str, Any] = {"cursor": None, "hasMore": True}
+        while connection["hasMore"]:
+            connection = ask(self.deployment, query, id=run, after=connection["cursor"])["logsForRun"]
+            for event in connection["events"]:
+                message = (event.get("error") or event).get("message")
+                if message:
+                    told[event["__typename"]] = message.replace(run, "it").strip().splitlines()[0]
+        return next(
+            told[kind] for kind in ("ExecutionStepFailureEvent", "EngineEvent", "RunFailureEvent") if kind in told
+        )
 
     def is_shown(self) -> bool:
         """Whether the UI answers, which it does not to those who ask while its database restarts."""
@@ -129,12 +144,6 @@ class Site:
         seconds = time.monotonic() - begun
         told = Counter(reason for run, reason in self.failures().items() if run not in failed)
         self.seen.append((fault, "; ".join(f"{count} x {reason}" for reason, count in told.items()), seconds))
-
-
-def _reason(events: list[dict[str, dict[str, str] | str]]) -> str:
-    texts = [event["error"]["message"] for event in events if event.get("error")]  # type: ignore[index, call-overload]
-    texts += [event["message"] for event in events if event["__typename"] == "RunFailureEvent"]
-    return str(texts[0]).strip().splitlines()[0] if texts else "no reason is told"
 
 
 def kill_runs(site: Site) -> None:
