@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.devindex.server import Faults, running
-from pypi_assets_tests.deploy.services import DEPLOY, Deployment, drop_databases, make_databases, told_here
+from pypi_assets_tests.deploy.services import DEPLOY, LOOPBACK, Deployment, drop_databases, make_databases, told_here
 from pypi_assets_tests.environment import clear_settings
 
 CORPORA = DEPLOY.parent / ".corpora"
@@ -30,15 +30,21 @@ def index_faults() -> Faults | None:
 
 
 @pytest.fixture
+def address() -> str:
+    """Where the index, the store and Redis are; tests with another machine have their own."""
+    return LOOPBACK
+
+
+@pytest.fixture
 def deploy(
-    tmp_path: Path, postgres_url: str, index_faults: Faults | None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, postgres_url: str, index_faults: Faults | None, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Deployment]]:
     """Starts the services of the Compose files that it is given, over an empty store, two empty databases and the index
     of `tmp_path / "index"`; what else it is given goes over what the services are told."""
     clear_settings(monkeypatch)
     with ExitStack() as on_end:
-        index_url = on_end.enter_context(running(tmp_path / "index", faults=index_faults))
-        environment = told_here(index_url, postgres_url)
+        index_url = on_end.enter_context(running(tmp_path / "index", host=address, faults=index_faults))
+        environment = told_here(index_url, postgres_url, address)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)  # for what is asked of the store here
         monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "reader"))

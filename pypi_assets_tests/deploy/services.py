@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import yaml
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 TOLD = ("PYPI_ASSETS_", "DAGSTER_", "AWS_", "CELERY_")
 START_WITHIN_S = 120
+LOOPBACK = "127.0.0.1"
 ENTRY_POINTS = {"s3": ["rclone"]}
 """Of the images that have one."""
 LISTENS = {
@@ -51,8 +52,11 @@ def read_environment(path: Path, others: Mapping[str, str] | None = None) -> dic
     return values
 
 
-def told_here(index_url: str, postgres_url: str) -> dict[str, str]:
-    """What `env.example` tells the services, for an index and a PostgreSQL server of this machine, on free ports."""
+def told_here(index_url: str, postgres_url: str, address: str = LOOPBACK) -> dict[str, str]:
+    """What `env.example` tells the services, for an index and a PostgreSQL server of this machine, on free ports.
+
+    At `address` are the store and Redis, which workers on other machines use.
+    """
     s3, code, webserver, redis = _free_ports(4)
     return read_environment(
         DEPLOY / "env.example",
@@ -62,19 +66,19 @@ def told_here(index_url: str, postgres_url: str) -> dict[str, str]:
             "PYPI_ASSETS_REQUESTS_PER_SECOND": "1000",
             "PYPI_ASSETS_SENSOR_INTERVAL_S": "5",
             "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{s3}",
-            "S3_ADDRESS": f"127.0.0.1:{s3}",
+            "AWS_ENDPOINT_URL": f"http://{address}:{s3}",
+            "S3_ADDRESS": f"{address}:{s3}",
             "PYPI_ASSETS_DATABASE_URL": postgres_url.replace("/postgres?", "/catalog?"),
             "DAGSTER_POSTGRES_URL": postgres_url.replace("/postgres?", "/dagster?").replace("://", "+psycopg2://"),
-            "DAGSTER_CODE_HOST": "127.0.0.1",
-            "DAGSTER_GRPC_HOST": "127.0.0.1",
+            "DAGSTER_CODE_HOST": LOOPBACK,
+            "DAGSTER_GRPC_HOST": LOOPBACK,
             "DAGSTER_GRPC_PORT": str(code),
-            "DAGSTER_WEBSERVER_HOST": "127.0.0.1",
+            "DAGSTER_WEBSERVER_HOST": LOOPBACK,
             "DAGSTER_WEBSERVER_PORT": str(webserver),
             "REDIS_PASSWORD": "secret",
             "REDIS_PORT": str(redis),
-            "CELERY_BROKER_URL": f"redis://:secret@127.0.0.1:{redis}/0",
-            "CELERY_RESULT_BACKEND": f"redis://:secret@127.0.0.1:{redis}/1",
+            "CELERY_BROKER_URL": f"redis://:secret@{address}:{redis}/0",
+            "CELERY_RESULT_BACKEND": f"redis://:secret@{address}:{redis}/1",
         },
     )
 
@@ -88,6 +92,39 @@ def compose_services(environment: Mapping[str, str], *paths: Path) -> dict[str, 
     for service in services.values():
         service["command"] = [_put_in(part, environment) for part in service.get("command", ())]
     return services
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network namespace. A command after `enter` is run in it, and reaches this machine at `address` alone."""
+
+    enter: Sequence[str]
+    address: str
+
+
+@contextmanager
+def own_network() -> Iterator[Network | None]:
+    """A network namespace that is joined to this machine by one cable; None where nobody may make one."""
+    name = f"elsewhere{os.getpid()}"
+    here, there = "10.231.207.1", "10.231.207.2"
+    within = ("ip", "netns", "exec", name)
+    may = os.geteuid() == 0 and shutil.which("ip")
+    if not may or subprocess.run(["ip", "netns", "add", name], check=False, capture_output=True).returncode:
+        yield None
+        return
+    try:
+        for command in (
+            ("ip", "link", "add", name[-15:], "type", "veth", "peer", "name", "eth0", "netns", name),
+            ("ip", "address", "add", f"{here}/30", "dev", name[-15:]),
+            ("ip", "link", "set", name[-15:], "up"),
+            (*within, "ip", "address", "add", f"{there}/30", "dev", "eth0"),
+            (*within, "ip", "link", "set", "eth0", "up"),
+            (*within, "ip", "link", "set", "lo", "up"),
+        ):
+            subprocess.run(command, check=True)
+        yield Network(within, here)
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
 @dataclass
@@ -128,7 +165,7 @@ class Deployment:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.environment['DAGSTER_WEBSERVER_PORT']}/graphql"
+        return f"http://{LOOPBACK}:{self.environment['DAGSTER_WEBSERVER_PORT']}/graphql"
 
     def start(self, *names: str) -> None:
         """Starts those that are named, or all that are not running, in the order in which they wait for each other."""
@@ -136,11 +173,11 @@ class Deployment:
             if name in (names or self.services) and name not in self.running:
                 self._start(name, name)
                 if listens is not None:
-                    self._await_port(name, int(self.environment[listens].rpartition(":")[2]))
+                    self._await_port(name, self.environment[listens])
 
-    def start_another(self, name: str, called: str) -> None:
-        """Starts one more of a service, as `--scale` does."""
-        self._start(name, called)
+    def start_another(self, name: str, called: str, network: Network | None = None) -> None:
+        """Starts one more of a service, as `--scale` does; in a network of its own, as on another machine."""
+        self._start(name, called, network)
 
     def kill(self, called: str) -> None:
         """Kills a service and all that it has started, at once."""
@@ -174,14 +211,14 @@ class Deployment:
     def _within(self, path: str) -> Path:
         return self.root / path.removeprefix("/")
 
-    def _start(self, name: str, called: str) -> None:
+    def _start(self, name: str, called: str, network: Network | None = None) -> None:
         service = self.services[name]
         folders = {variable: str(self._within(path)) for variable, path in service.get("environment", {}).items()}
         begins_in = self._within(service["working_dir"]) if "working_dir" in service else self.home
         begins_in.mkdir(parents=True, exist_ok=True)
         with (self.root / "logs" / called).open("ab") as log:
             self.running[called] = subprocess.Popen(
-                [*ENTRY_POINTS.get(name, ()), *service["command"]],
+                [*(network.enter if network else ()), *ENTRY_POINTS.get(name, ()), *service["command"]],
                 cwd=begins_in,
                 env=self.told | folders,
                 stdout=log,
@@ -189,12 +226,13 @@ class Deployment:
                 start_new_session=True,
             )
 
-    def _await_port(self, name: str, port: int) -> None:
+    def _await_port(self, name: str, listens: str) -> None:
+        address, _, port = listens.rpartition(":")
         deadline = time.monotonic() + START_WITHIN_S
         pause = threading.Event()
         while time.monotonic() < deadline and self.running[name].poll() is None:
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                if probe.connect_ex((address or LOOPBACK, int(port))) == 0:
                     return
             pause.wait(0.2)
         raise AssertionError(f"{name} does not answer\n{self.last_said()}")
@@ -205,7 +243,7 @@ def _free_ports(count: int) -> list[int]:
     with ExitStack() as opened:
         probes = [opened.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind((LOOPBACK, 0))
         return [int(probe.getsockname()[1]) for probe in probes]
 
 

@@ -1,10 +1,10 @@
 """Runs on workers of Celery, over a real Redis: a full crawl that they share ends exact, though one of them is killed
-with all that it was at."""
+with all that it was at. The other one is in a network of its own, where Linux lets the tests make one."""
 
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from pypi_assets.devindex.history import History
 from pypi_assets_tests.deploy.asking import backfill, ended, filenames, launch, providers, runs, told_runs, until
-from pypi_assets_tests.deploy.services import Deployment
+from pypi_assets_tests.deploy.services import LOOPBACK, Deployment, Network, own_network
 
 pytestmark = pytest.mark.deploy
 
@@ -21,6 +21,18 @@ CRAWL = ("crawled_projects", "crawled_distribution_data")
 WORKERS = 2
 AT_ONCE = 2
 """How many runs each of them takes."""
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Network | None]:
+    """The network of another machine, where this one can have it."""
+    with own_network() as network:
+        yield network
+
+
+@pytest.fixture
+def address(elsewhere: Network | None) -> str:
+    return elsewhere.address if elsewhere else LOOPBACK
 
 
 def reads(deployment: Deployment) -> int:
@@ -38,7 +50,7 @@ def is_reading(deployment: Deployment, worker: str) -> bool:
 
 
 def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
-    deploy: Callable[..., Deployment], wheels: dict[str, Path], tmp_path: Path
+    deploy: Callable[..., Deployment], wheels: dict[str, Path], elsewhere: Network | None, tmp_path: Path
 ):
     history = History(tmp_path / "index")
     expected: dict[str, set[str]] = {}
@@ -51,7 +63,7 @@ def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
         PYPI_ASSETS_REQUESTS_PER_SECOND="8",  # so that there is a mid-run
         CELERY_RUNS_AT_ONCE=str(AT_ONCE),
     )
-    deployment.start_another("worker", "another worker")
+    deployment.start_another("worker", "another worker", elsewhere)
     deployment.run("dagster", "instance", "concurrency", "set", "index", str(AT_ONCE * WORKERS))
 
     run = launch(deployment, "full_crawl", "project_listing")

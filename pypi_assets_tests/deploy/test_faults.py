@@ -111,13 +111,14 @@ class Site:
 
     def _reason(self, run: str) -> str:
         """What its last failed step says; where none has failed, what Dagster has told of the run before it failed."""
-        query = """query ($id: ID!, $after: String) {logsForRun(runId: $id, afterCursor: $after) {... on EventConnection
-            {cursor hasMore events {__typename ... on EngineEvent {message} ... on RunFailureEvent {message}
-            ... on ExecutionStepFailureEvent {error {message}}}}}}"""
+        query = """query ($id: ID!, $after: String) {runOrError(runId: $id) {... on Run {
+            eventConnection(afterCursor: $after) {cursor hasMore events {__typename ... on EngineEvent {message}
+            ... on RunFailureEvent {message} ... on ExecutionStepFailureEvent {error {message}}}}}}}"""
         told: dict[str, str] = {}
         connection: dict[str, Any] = {"cursor": None, "hasMore": True}
         while connection["hasMore"]:
-            connection = ask(self.deployment, query, id=run, after=connection["cursor"])["logsForRun"]
+            found = ask(self.deployment, query, id=run, after=connection["cursor"])
+            connection = found["runOrError"]["eventConnection"]
             for event in connection["events"]:
                 message = (event.get("error") or event).get("message")
                 if message:
