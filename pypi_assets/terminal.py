@@ -146,6 +146,5 @@ class PlainProgress:
         if progress == self._told or not (ended or now - self._told_at >= PLAIN_PROGRESS_EVERY_S):
             return
         self._told_at, self._told = now, progress
-        failed = f", {progress.failed} failed" if progress.failed else ""
         total = f"of {progress.total}" if progress.total else "so far"
-        say(f"{progress.stage}: {progress.done} {total}{failed}")
+        say(f"{progress.stage}: {progress.done} {total}{progress.remarks}")

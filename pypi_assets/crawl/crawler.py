@@ -24,13 +24,20 @@ _T = TypeVar("_T")
 class Progress:
     """How far a stage is: `done` of `total`, of which `failed` could not be done yet. `stage` is what people read.
 
-    A `total` of 0 says that nobody knows it.
+    A `total` of 0 says that nobody knows it. `wait_s` is for how many seconds nothing may be left to do but to wait.
     """
 
     stage: str
     done: int
     total: int
     failed: int = 0
+    wait_s: float = 0.0
+
+    @property
+    def remarks(self) -> str:
+        """What is to be said besides."""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return failed + (f", waiting for up to {self.wait_s:.0f} s" if self.wait_s else "")
 
 
 def _unheard(_: Progress | str) -> None:

@@ -103,7 +103,7 @@ class _Reading:
             pending = pending_by_shard(connection, self._scope, self._shards)
         self._groups = [_Group(shards) for shards in in_groups(pending, pending, _GROUP_READS)]
         self._pending = sum(pending.values())
-        self._report()
+        self.report()
         return bool(pending)
 
     def claim(self, limit: int) -> list[list[PendingRead]]:
@@ -146,7 +146,15 @@ class _Reading:
         for read in finished:
             self.bytes_fetched += read.bytes_fetched
             self.requests += read.requests
-        self._report()
+        self.report()
+
+    def report(self, wait_s: float = 0.0) -> None:
+        if self._counting.is_due():  # others work on the same reads
+            with self._counting.timed(), self._catalog.read() as connection:
+                self._pending = count_pending_reads(connection, self._scope, self._shards)
+        done = sum(count for outcome, count in self.counts.items() if outcome != Outcome.PENDING)
+        failed = self.counts[Outcome.ERROR] + self.counts[Outcome.GAVE_UP]
+        self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed, wait_s))
 
     def ready_at(self) -> float | None:
         """Looks at each group anew, and drops those of which nothing is left."""
@@ -174,14 +182,6 @@ class _Reading:
             self._groups.remove(group)
         else:
             group.ready_at = ready_at
-
-    def _report(self) -> None:
-        if self._counting.is_due():  # others work on the same reads
-            with self._counting.timed(), self._catalog.read() as connection:
-                self._pending = count_pending_reads(connection, self._scope, self._shards)
-        done = sum(count for outcome, count in self.counts.items() if outcome != Outcome.PENDING)
-        failed = self.counts[Outcome.ERROR] + self.counts[Outcome.GAVE_UP]
-        self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed))
 
 
 def in_groups(shards: Iterable[int], sizes: Mapping[int, int], most: int) -> Iterator[list[int]]:

@@ -34,7 +34,7 @@ def visit_scope(
     with claiming(crawler, scope) as worker:
         visiting = _Visiting(crawler, worker, scope, shards)
         work_off(crawler, visiting, only_due=only_due)
-    return visiting.progress()
+    return visiting.report()
 
 
 class _Visiting:
@@ -79,7 +79,7 @@ class _Visiting:
         self._lost += judge(self._crawler, [Fetched(task, visit_id, answer) for (task, visit_id), answer in done])
         if self._counting.is_due():
             with self._counting.timed():
-                self.progress()
+                self.report()
 
     def ready_at(self) -> float | None:
         with self._catalog.read() as connection:
@@ -95,10 +95,10 @@ class _Visiting:
         except PackageIndexError as error:
             return error
 
-    def progress(self) -> ScopeProgress:
+    def report(self, wait_s: float = 0.0) -> ScopeProgress:
         """How the visits stand, for all to hear."""
         with self._catalog.read() as connection:
             progress = scope_progress(connection, self._scope, self._shards)
-        stage = "audit" if self._scope == REVISITS else "visits"
-        self._crawler.report(Progress(stage, progress.total - progress.todo, progress.total, progress.gave_up))
+        stage, done = "audit" if self._scope == REVISITS else "visits", progress.total - progress.todo
+        self._crawler.report(Progress(stage, done, progress.total, progress.gave_up, wait_s))
         return replace(progress, lost=self._lost)

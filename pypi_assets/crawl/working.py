@@ -47,6 +47,9 @@ class Work(Protocol[_Item, _Result]):
     def is_enough(self, done: Sequence[tuple[_Item, _Result]]) -> bool:
         """Whether it is worth while to store what is done, with more under way."""
 
+    def report(self, wait_s: float = 0.0) -> object:
+        """Tells how far it is, and for how many seconds there may be nothing to do but to wait."""
+
     def ready_at(self) -> float | None:
         """When something can be claimed (unix seconds) that nobody finishes before; None once nothing is left."""
 
@@ -126,10 +129,11 @@ def work_off(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = F
                     done = []
                 if not flight and not finished:
                     _expire_claims_of_the_dead(crawler.catalog)
-                    ready_at = work.ready_at()
-                    if ready_at is None or (only_due and ready_at > crawler.catalog.clock()):
+                    ready_at, now = work.ready_at(), crawler.catalog.clock()
+                    if ready_at is None or (only_due and ready_at > now):
                         return
-                    crawler.wait_until(min(ready_at, crawler.catalog.clock() + nap_s))
+                    work.report(max(ready_at - now, 0.0))
+                    crawler.wait_until(min(ready_at, now + nap_s))
                     nap_s = min(nap_s * 2, _LONGEST_NAP_S)
                 elif finished:
                     nap_s = _FIRST_NAP_S

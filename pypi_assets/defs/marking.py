@@ -41,8 +41,7 @@ def progress_log(
     say = _now_and_then(context, clock)
 
     def report(progress: Progress) -> None:
-        failed = f", {progress.failed} failed" if progress.failed else ""
-        say(f"{progress.stage}: {progress.done} of {progress.total}{failed}")
+        say(f"{progress.stage}: {progress.done} of {progress.total}{progress.remarks}")
 
     return report
 

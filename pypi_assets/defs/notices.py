@@ -1,6 +1,7 @@
 """Tells of runs that failed, in words: which, why, and what comes next. In the log, and to whom the settings name."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import dropwhile
 
 import dagster as dg
 from dagster import ResourceParam
@@ -92,10 +93,12 @@ def reason_of(context: dg.RunFailureSensorContext) -> str:
 
 
 def _last_told(context: dg.RunFailureSensorContext) -> list[str]:
-    """What Dagster itself has told last in the run's log: of a process that was killed, by which signal."""
-    run, told = context.dagster_run.run_id, dg.DagsterEventType.ENGINE_EVENT
-    records = context.instance.get_records_for_run(run, of_type=told, limit=1, ascending=False).records
-    return [record.event_log_entry.get_dagster_event().message or "" for record in records]
+    """What Dagster itself has told last before the run failed: of a process that was killed, by which signal."""
+    told, failed = dg.DagsterEventType.ENGINE_EVENT, dg.DagsterEventType.RUN_FAILURE
+    records = context.instance.get_records_for_run(context.dagster_run.run_id, of_type={told, failed}, ascending=False)
+    events = [record.event_log_entry.get_dagster_event() for record in records.records]
+    before = dropwhile(lambda event: event.event_type != failed, events)
+    return [event.message or "" for event in before if event.event_type == told][:1]
 
 
 def told_lately(instance: dg.DagsterInstance, job: str) -> bool:

@@ -16,6 +16,7 @@ from pypi_assets.catalog.ledger import UnknownRangeError, ask_range, complete_se
 from pypi_assets.catalog.projects import Selection
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.changelog import catch_up
+from pypi_assets.crawl.crawler import Progress
 from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.crawl.incremental import crawl_incremental, crawl_range
 from pypi_assets.crawl.reading import read_scope
@@ -69,14 +70,19 @@ def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog
 
 
 def test_what_fails_for_a_while_is_tried_again(index: ServedIndex, catalog: Catalog):
+    told: list[Progress] = []
+    crawler = index.crawler(catalog, retry_pause_s=1.0, retry_deadline_s=60, report=told.append)
     wheel = index.wheel("one", "1.0")
-    index.faults = fail("/simple/one/", times=2)
-    crawl_full(index.crawler(catalog, retry_deadline_s=60))
+    index.faults = fail("/simple/one/", times=1)
+    crawl_full(crawler)
     index.wheel("one", "2.0")
-    index.faults = fail("one-2.0", times=2)
-    crawl_incremental(index.crawler(catalog, retry_deadline_s=60))
+    index.faults = fail("one-2.0", times=1)
+    crawl_incremental(crawler)
     assert catalog_status(catalog).outcomes["data"] == 2
     assert (wheel, False) in live(catalog)
+    waits = {progress.stage: progress.wait_s for progress in told if progress.wait_s}
+    assert waits.keys() == {"visits", "reads"}
+    assert all(0.0 < wait_s <= 1.25 for wait_s in waits.values())
 
 
 def test_a_file_that_keeps_failing_is_given_up_shown_and_read_when_asked_again(index: ServedIndex, catalog: Catalog):

@@ -101,8 +101,8 @@ def test_progress_is_told_every_30_seconds_at_most() -> None:
         context.log.info = told.append  # type: ignore[assignment]
         report = progress_log(context, lambda: now)
         for now in (0.0, 1.0, PROGRESS_EVERY_S, PROGRESS_EVERY_S + 1, 2 * PROGRESS_EVERY_S):
-            report(Progress("visits", int(now), 100, failed=1))
-    assert told == ["visits: 30 of 100, 1 failed", "visits: 60 of 100, 1 failed"]
+            report(Progress("visits", int(now), 100, failed=1, wait_s=now - PROGRESS_EVERY_S))
+    assert told == ["visits: 30 of 100, 1 failed", "visits: 60 of 100, 1 failed, waiting for up to 30 s"]
 
 
 def _outcomes(pipeline: Pipeline, *outcomes: Outcome) -> list[int]:

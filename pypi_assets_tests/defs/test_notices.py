@@ -64,5 +64,6 @@ def test_of_a_process_that_was_killed_the_signal_is_told(pipeline: Pipeline) -> 
     run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     pipeline.instance.report_engine_event("its process was terminated by signal 9 (SIGKILL)", run)  # as the code server
     failure = pipeline.instance.report_run_failed(run)
+    pipeline.instance.report_engine_event("Retrying the run", run)
     context = dg.build_run_status_sensor_context("failed_run", failure, pipeline.instance, run).for_run_failure()
     assert reason_of(context).startswith("its process was terminated by signal 9 (SIGKILL)\n")

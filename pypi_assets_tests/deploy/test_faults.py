@@ -121,7 +121,7 @@ class Site:
             connection = found["runOrError"]["eventConnection"]
             for event in connection["events"]:
                 message = (event.get("error") or event).get("message")
-                if message:
+                if message and "RunFailureEvent" not in told:
                     told[event["__typename"]] = message.replace(run, "it").strip().splitlines()[0]
         return next(
             told[kind] for kind in ("ExecutionStepFailureEvent", "EngineEvent", "RunFailureEvent") if kind in told
