@@ -13,14 +13,16 @@ the records that tell who requires what, only its place changes.
 """
 
 import hashlib
+from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 import plyvel
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -70,6 +72,21 @@ class _File(NamedTuple):
 
 _Files = dict[str, _File]
 """By filename."""
+_Groups = list[tuple[list[str], Mapping[str, int]]]
+"""Versions that require the same, each group with what it requires, and the rank of the condition."""
+_RankChange = tuple[str, int | None, int | None]
+"""A version, and the rank of the condition under which it requires a project, before and after."""
+
+
+class _Requirements(msgspec.Struct):
+    """What of the JSON of what files share tells what they require."""
+
+    requires_dist: list[str] | None
+
+
+_requirements_decoder = msgspec.json.Decoder(_Requirements)
+_few_decoder = msgspec.json.Decoder(tuple[list[msgspec.Raw], list[tuple[str, int, list[list[Any]]]]])
+"""Of the one record of a project with few files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +101,27 @@ class _Stored:
 def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
     """The project's records that `rows` change, before and after; `project` is the normalized name."""
     told = _told(rows)
-    stored = _read(db, project, told) if db else _Stored({}, {}, 0)
+    if db is None:
+        files = _changed({}, told)
+        requiring = _requiring(_grouped(files.values()))
+        return {}, _records(project, files) | {key("r", one, project): value for one, value in requiring.items()}
+    stored = _read(db, project, told)
     files = _changed(stored.files, told)
     count = stored.count + len(files) - len(stored.files)
-    if db and stored.count > FEW_FILES:
-        if count > FEW_FILES:
-            return _change_some(db, project, told, stored, files, count)
-        stored = _read_all(db, project)
-        files = _changed(stored.files, told)
-    before = stored.records | _requiring(project, _grouped(stored.files.values()))
-    return before, _records(project, files) | _requiring(project, _grouped(files.values()))
+    is_part = stored.count > FEW_FILES and count > FEW_FILES
+    if is_part:
+        before, after = _change_some(db, project, told, stored, files, count)
+    else:
+        if stored.count > FEW_FILES:
+            stored = _read_all(db, project)
+            files = _changed(stored.files, told)
+        before, after = stored.records, _records(project, files)
+    touched = {some[filename].version for filename in told for some in (stored.files, files) if filename in some}
+    groups = _grouped(stored.files.values())
+    changed_groups = _grouped(file for file in files.values() if file.version in touched)
+    changes = _rank_changes(groups, changed_groups, touched)
+    _change_requiring(db, project, changes, None if is_part else _requiring(groups), before, after)
+    return before, after
 
 
 def dependents_prefix(project: str) -> bytes:
@@ -223,9 +251,6 @@ def _change_some(
     moved = {filename: file for filename, file in told.items() if file is not None}
     after = _count_record(project, count) | _release_records(project, files) | _place_records(project, moved)
     _change_shared(db, project, stored.files, files, before, after)
-    touched = {some[filename].version for filename in told for some in (stored.files, files) if filename in some}
-    was, will_be = (_ranks(file for file in some.values() if file.version in touched) for some in (stored.files, files))
-    _change_requiring(db, project, was, will_be, before, after)
     return before, after
 
 
@@ -269,16 +294,9 @@ def _release_of(version: str) -> str:
 
 def _runs(files: Iterable[_File], name_of: Callable[[bytes], object]) -> list[tuple[str, object, list[Sequence[Any]]]]:
     """Files by version (PEP 440) and filename, as (version, name of what they share, what each has of its own)."""
-    versions: defaultdict[str, list[_File]] = defaultdict(list)
-    for file in files:
-        versions[file.version].append(file)
-    runs = []
-    for version in sorted(versions, key=version_key):
-        same = versions[version]
-        same.sort(key=lambda file: file.own[0])
-        for shared, run in groupby(same, key=attrgetter("shared")):
-            runs.append((version, name_of(shared), [file.own for file in run]))
-    return runs
+    ordered = sorted([(version_key(file.version), file.own[0], file) for file in files])
+    together = groupby([file for _, _, file in ordered], key=itemgetter(0, 1))
+    return [(version, name_of(shared), [file.own for file in run]) for (version, shared), run in together]
 
 
 def _files_in(runs: Iterable[Any], contents: Mapping[Any, bytes]) -> _Files:
@@ -328,8 +346,8 @@ def _read(db: plyvel.DB, project: str, told: Mapping[str, _File | None]) -> _Sto
     if value is None:
         return _Stored({}, {}, 0)
     if _has_files(value):
-        all_shared, runs = orjson.loads(value)
-        files = _files_in(runs, dict(enumerate(map(orjson.dumps, all_shared))))
+        all_shared, all_runs = _few_decoder.decode(value)
+        files = _files_in(all_runs, dict(enumerate(map(bytes, all_shared))))
         return _Stored({first: value}, files, len(files))
     records = {first: value}
     releases = {_release_of(file.version) for file in told.values() if file is not None}
@@ -412,7 +430,7 @@ def _change_shared(db: plyvel.DB, project: str, was: _Files, will_be: _Files, be
                 after[record_key] = _shared_value(uses + change, shared)
 
 
-def _grouped(files: Iterable[_File]) -> list[tuple[list[str], dict[str, int]]]:
+def _grouped(files: Iterable[_File]) -> _Groups:
     """Versions that require the same, each group with what it requires."""
     lists_of: dict[str, list[list[str]]] = {}
     for version, shared in dict.fromkeys((version, shared) for version, shared, _ in files):
@@ -420,73 +438,94 @@ def _grouped(files: Iterable[_File]) -> list[tuple[list[str], dict[str, int]]]:
         requirements = _requirements_in(shared)
         if requirements and requirements not in known:  # the files of a version mostly share one list
             known.append(requirements)
-    groups: dict[tuple[str, ...], tuple[list[str], dict[str, int]]] = {}
+    groups: dict[tuple[str, ...], tuple[list[str], Mapping[str, int]]] = {}
     for version, lists in lists_of.items():
         all_of_it = tuple(lists[0] if len(lists) == 1 else sorted({one for some in lists for one in some}))
         if all_of_it not in groups:
-            groups[all_of_it] = ([], required_projects(all_of_it))
+            groups[all_of_it] = ([], _required_projects(all_of_it))
         groups[all_of_it][0].append(version)
     return list(groups.values())
 
 
 @lru_cache(maxsize=1_024)
+def _required_projects(requirements: tuple[str, ...]) -> Mapping[str, int]:
+    return required_projects(requirements)
+
+
+@lru_cache(maxsize=1_024)
 def _requirements_in(shared: bytes) -> list[str] | None:
-    requirements: list[str] | None = orjson.loads(shared)["requires_dist"]
-    return requirements
+    return _requirements_decoder.decode(shared).requires_dist
 
 
-def _ranks(files: Iterable[_File]) -> dict[tuple[str, str], int]:
-    """What the files require, and their version, with the rank of the condition."""
-    return {
-        (required, version): rank
-        for versions, ranks in _grouped(files)
-        for required, rank in ranks.items()
-        for version in versions
-    }
-
-
-def _requiring(project: str, groups: list[tuple[list[str], dict[str, int]]]) -> Records:
-    """The records that tell what `project` requires, of all its versions."""
+def _requiring(groups: _Groups) -> dict[str, bytes]:
+    """What tells in which versions all of a project's requires a project, by the normalized name of that one."""
     places: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, (_, ranks) in enumerate(groups):
         for required, rank in ranks.items():
             places[required].append((number, rank))
     values: dict[tuple[tuple[int, int], ...], bytes] = {}
-    records: Records = {}
+    requiring = {}
     for required, found in places.items():
         shared = tuple(found)
         if shared not in values:  # most that a project requires it requires in the same versions
             values[shared] = _encode_ranks({version: rank for number, rank in shared for version in groups[number][0]})
-        records[key("r", required, project)] = values[shared]
-    return records
+        requiring[required] = values[shared]
+    return requiring
+
+
+def _rank_changes(was: _Groups, will_be: _Groups, versions: Iterable[str]) -> Mapping[str, list[_RankChange]]:
+    """How the ranks of `versions` change, by the project that is required."""
+    old, new = ({version: ranks for same, ranks in groups for version in same} for groups in (was, will_be))
+    changes: defaultdict[str, list[_RankChange]] = defaultdict(list)
+    for version in versions:
+        ranks, new_ranks = old.get(version, {}), new.get(version, {})
+        if ranks is not new_ranks:
+            for required in {**ranks, **new_ranks}:
+                rank, new_rank = ranks.get(required), new_ranks.get(required)
+                if rank != new_rank:
+                    changes[required].append((version, rank, new_rank))
+    return changes
 
 
 def _change_requiring(
     db: plyvel.DB,
     project: str,
-    was: Mapping[tuple[str, str], int],
-    will_be: Mapping[tuple[str, str], int],
+    changes: Mapping[str, list[_RankChange]],
+    known: Mapping[str, bytes] | None,
     before: Records,
     after: Records,
 ) -> None:
-    """Adds the records, before and after, that tell what the project requires, where the ranks of versions change."""
-    changes: defaultdict[str, set[str]] = defaultdict(set)
-    for required, version in was.keys() | will_be.keys():
-        if was.get((required, version)) != will_be.get((required, version)):
-            changes[required].add(version)
-    for required, versions in changes.items():
+    """Adds the records, before and after, that tell what the project requires.
+
+    `known` is what they tell before, by the project that is required; without it they are read.
+    """
+    values: dict[tuple[bytes | None, tuple[_RankChange, ...]], bytes | None] = {}
+    for required, changed in changes.items():
         record_key = key("r", required, project)
-        value = db.get(record_key, verify_checksums=True)
-        ranks = _decode_ranks(value) if value is not None else {}
+        value = db.get(record_key, verify_checksums=True) if known is None else known.get(required)
+        same = value, tuple(changed)
+        if same not in values:  # most that a project requires it requires in the same versions
+            values[same] = _change_ranks(record_key, value, changed)
+        new_value = values[same]
         if value is not None:
             before[record_key] = value
-        for version in versions:
-            if ranks.pop(version, None) != was.get((required, version)):
-                raise LeveldbDamagedError(f"{record_key!r} does not tell what version {version} requires")
-            if (required, version) in will_be:
-                ranks[version] = will_be[required, version]
-        if ranks:
-            after[record_key] = _encode_ranks(ranks)
+        if new_value is not None:
+            after[record_key] = new_value
+
+
+def _change_ranks(record_key: bytes, value: bytes | None, changes: Iterable[_RankChange]) -> bytes | None:
+    """What tells the ranks of versions, after some of them have changed; None where no version has one."""
+    versions_by: tuple[list[str], ...] = ([], [], []) if value is None else decode_dependent(value)
+    for version, rank, new_rank in changes:
+        found = [place for place, versions in enumerate(versions_by) if version in versions]
+        if found != ([] if rank is None else [rank]):
+            raise LeveldbDamagedError(f"{record_key!r} does not tell what version {version} requires")
+        if rank is not None:
+            versions_by[rank].remove(version)
+        if new_rank is not None:
+            insort(versions_by[new_rank], version, key=version_key)
+    conditions = {name: versions for name, versions in zip(CONDITIONS, versions_by, strict=True) if versions}
+    return orjson.dumps(conditions) if conditions else None
 
 
 def _encode_ranks(ranks: Mapping[str, int]) -> bytes:
@@ -495,8 +534,3 @@ def _encode_ranks(ranks: Mapping[str, int]) -> bytes:
     for version in sorted(ranks, key=version_key):
         versions_by[ranks[version]].append(version)
     return orjson.dumps({CONDITIONS[rank]: versions_by[rank] for rank in sorted(versions_by)})
-
-
-def _decode_ranks(value: bytes) -> dict[str, int]:
-    found = orjson.loads(value)
-    return {version: rank for rank, condition in enumerate(CONDITIONS) for version in found.get(condition, [])}
