@@ -8,7 +8,7 @@ from itertools import groupby
 import plyvel
 
 from pypi_assets.leveldbs.datasets import Dataset
-from pypi_assets.leveldbs.records import ContentHash, LeveldbError, Meta, Records, Row, write_meta
+from pypi_assets.leveldbs.records import ContentHash, LeveldbError, Meta, Records, Row, hash_sum, write_meta
 
 _BATCH_BYTES = 4 * 1024**2
 _BATCH_ROWS = 10_000
@@ -71,22 +71,21 @@ class Builder:
 
     def _difference(self, batch: "plyvel.WriteBatch", before: Records, after: Records) -> int:
         """Puts into `batch` what leads from `before` to `after`; returns about how many bytes that are."""
+        removed = [(key, value) for key, value in before.items() if after.get(key) != value]
+        added = [(key, value) for key, value in after.items() if before.get(key) != value]
+        self._hash.add_sum(hash_sum(added) - hash_sum(removed))
         size = 0
-        for key, value in before.items():
-            if after.get(key) != value:
-                self._hash.remove(key, value)
-                self._counts[chr(key[0])] -= 1
-                if key not in after:
-                    batch.delete(key)
-                    self.written += 1
-                    size += len(key)
-        for key, value in after.items():
-            if before.get(key) != value:
-                self._hash.add(key, value)
-                self._counts[chr(key[0])] += 1
-                batch.put(key, value)
+        for key, _ in removed:
+            self._counts[chr(key[0])] -= 1
+            if key not in after:
+                batch.delete(key)
                 self.written += 1
-                size += len(key) + len(value)
+                size += len(key)
+        for key, value in added:
+            self._counts[chr(key[0])] += 1
+            batch.put(key, value)
+            size += len(key) + len(value)
+        self.written += len(added)
         return size
 
 
