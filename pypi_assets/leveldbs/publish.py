@@ -42,6 +42,7 @@ from pypi_assets.leveldbs.records import (
     Meta,
     UnknownFormatError,
     flush,
+    is_merge_due,
     open_leveldb,
     read_meta,
     settle,
@@ -268,7 +269,7 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
     dataset, storage = attempt.dataset, attempt.storage
     name = f"version {attempt.build.version} of {dataset.name}"
     applied = tuple(read_manifest(storage, dump.directory) for dump in plan.dumps)
-    create, buffer_bytes = plan.base is None, attempt.write_buffer_bytes
+    create, buffer_bytes, renewed = plan.base is None, attempt.write_buffer_bytes, renewing(attempt.held)
     with open_leveldb(attempt.path, name, create=create, write_buffer_bytes=buffer_bytes, paranoid=True) as db:
         meta = read_meta(db, name, dataset=dataset.name, known_format=dataset.format) if plan.base else None
         builder = Builder(db, dataset, meta, attempt.flushed)
@@ -285,8 +286,9 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
             rest = applied[1:]
         apply_dumps(builder, storage, rest)
         meta = builder.finish(plan.cover.serial)
+        if is_merge_due(db):  # it is mostly under way, and would begin anew
+            settle(db, lambda: renewed(0))
     with open_leveldb(attempt.path, name, paranoid=True) as db:  # which ends merging that was begun because of reading
-        renewed = renewing(attempt.held)
         settle(db, lambda: renewed(0))
     return _Built(plan, builder, meta, applied)
 

@@ -153,13 +153,13 @@ def settle(db: plyvel.DB, waiting: Callable[[], object]) -> None:
     is called again and again. Raises LeveldbDamagedError, in `open_leveldb`, where merging finds damage.
     """
     flush(db)
-    while _is_merge_due(db):
+    while is_merge_due(db):
         db.write_batch().write()  # raises where merging has failed
         waiting()
         time.sleep(_PAUSE_S)
 
 
-def _is_merge_due(db: plyvel.DB) -> bool:
+def is_merge_due(db: plyvel.DB) -> bool:
     """Whether level 0 has as many tables, or another level as many bytes, as LevelDB begins to merge at."""
     tables = db.get_property(b"leveldb.sstables") or b""
     level, sizes = 0, [list[int]() for _ in range(_LEVELS)]
