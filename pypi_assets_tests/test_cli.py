@@ -313,7 +313,7 @@ def test_a_range_is_running_until_its_process_is_killed(commands: Commands, inde
     def hold(request: Request) -> None:
         if "/packages/" in request.url.path and not killed.is_set():
             reached.set()
-            killed.wait(30)
+            killed.wait(120)
 
     def told() -> dict[str, object]:
         row = commands.json("ranges")[-1]
@@ -321,7 +321,7 @@ def test_a_range_is_running_until_its_process_is_killed(commands: Commands, inde
 
     index.faults = hold
     with subprocess.Popen([*PROCESS, "crawl", "incremental"], stderr=subprocess.DEVNULL) as process:
-        assert reached.wait(30)
+        assert reached.wait(120)
         counts = {"projects": 1, "visited": 1, "to_visit": 0, "to_read": 3}
         assert told() == {"state": "running"} | counts
         status = commands.json("status")
@@ -546,7 +546,7 @@ def test_a_visit_whose_retry_was_killed_is_done_by_the_next_one(commands: Comman
 
     index.faults = kill
     process = subprocess.Popen([*PROCESS, "failures", "retry"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert process.wait(timeout=30) == -signal.SIGKILL
+    assert process.wait(timeout=120) == -signal.SIGKILL
     index.faults = None
     assert commands.json("failures", "retry")["retried_visits"] == 1
     assert commands.json("status")["read"] == 1
@@ -561,17 +561,17 @@ def test_ctrl_c_says_that_running_again_goes_on(commands: Commands, index: Serve
     def hold(request: Request) -> Response | None:
         if request.url.path.endswith("/demo5/"):
             asked.set()
-            stopped.wait(timeout=20)
+            stopped.wait(timeout=120)
         return None
 
     index.faults = hold
     with subprocess.Popen(
         [*PROCESS, "crawl", "full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert asked.wait(timeout=20)
+        assert asked.wait(timeout=120)
         process.send_signal(signal.SIGINT)
         stopped.set()
-        output, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=120)
     assert (process.returncode, output) == (INTERRUPTED, "")
     assert errors.splitlines()[-1].startswith("Stopped. What was done is kept; run the same command again")
     assert "Traceback" not in errors
@@ -591,19 +591,19 @@ def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -
     def hold(request: Request) -> Response | None:
         if request.url.path.endswith("/demo/"):
             asked.set()
-            released.wait(timeout=20)
+            released.wait(timeout=120)
         return None
 
     index.faults = hold
     with subprocess.Popen([*PROCESS, "crawl", "full"], stderr=subprocess.PIPE, text=True) as process:
-        assert asked.wait(timeout=20)
+        assert asked.wait(timeout=120)
         while process.poll() is None:  # a signal that comes on the heels of another can be lost
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=0.1)
         assert not released.is_set()
         released.set()
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == INTERRUPTED
     assert errors.splitlines()[-1].startswith("Stopped. ")
     assert "Traceback" not in errors

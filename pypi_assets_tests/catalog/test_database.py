@@ -160,7 +160,7 @@ def test_a_transaction_that_loses_a_deadlock_is_done_again(catalog: Catalog):
     rows = [{"name": name, "holder": "nobody", "taken_at": 0.0, "expires_at": 0.0} for name in ("a", "b")]
     with catalog.write() as connection:
         insert_missing(connection, leases, rows)
-    both_hold_one = threading.Barrier(2, timeout=20)
+    both_hold_one = threading.Barrier(2, timeout=120)
     tries: list[str] = []
 
     def take(holder: str, *names: str) -> None:

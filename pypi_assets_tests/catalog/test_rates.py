@@ -57,7 +57,7 @@ def sent_by_processes(url: str, per_second: float, seconds: float, threads: list
     for process in processes:
         process.stdin.write(f"{start}\n")
         process.stdin.flush()
-    return [[float(sent) for sent in process.communicate(timeout=30)[0].split()] for process in processes]
+    return [[float(sent) for sent in process.communicate(timeout=120)[0].split()] for process in processes]
 
 
 def test_processes_together_keep_to_the_rate(catalog: Catalog):

@@ -45,14 +45,14 @@ def kill_at(index: ServedIndex, catalog: Catalog, work: str, path: str, request_
             seen.append(request)
             if len(seen) >= request_number:
                 reached.set()
-                killed.wait(30)
+                killed.wait(120)
 
     index.faults = hold
     database_url = catalog.engine.url.render_as_string(hide_password=False)
     with subprocess.Popen([sys.executable, "-c", CRAWL, index.url, database_url, index.storage.url, work]) as process:
-        assert reached.wait(30)
+        assert reached.wait(120)
         process.kill()
-        assert process.wait(10) == -9
+        assert process.wait(120) == -9
     killed.set()
     index.faults = None
 

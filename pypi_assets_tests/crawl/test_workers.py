@@ -118,7 +118,7 @@ def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
             asked.add(request.headers["user-agent"])
             if len(asked) == 2:
                 both_read.set()
-            both_read.wait(30)
+            both_read.wait(120)
 
     index.faults = wait_for_both
     with ExitStack() as stack:
@@ -153,15 +153,15 @@ def test_where_one_is_killed_the_others_finish_its_work(index: ServedIndex, cata
             seen.append(request.url.path)
             if len(seen) >= 3:
                 reached.set()
-                killed.wait(30)
+                killed.wait(120)
 
     index.faults = hold
     with worker(index, catalog, work, "killed") as victim, worker(index, catalog, work, "other") as other:
         begin(victim)
-        assert reached.wait(30)
+        assert reached.wait(120)
         begin(other)
         victim.kill()
-        victim.wait(10)
+        victim.wait(120)
         killed.set()
         assert other.wait(60) == 0
     assert live(catalog) == index.shown()

@@ -73,7 +73,7 @@ def until(look: Callable[[], T | None], seconds: float, log: Path) -> T:
 def ask(url: str, query: str, **variables: object) -> dict[str, Any] | None:
     """The data of a GraphQL answer; None while the webserver is not up."""
     try:
-        answer = requests.post(url, json={"query": query, "variables": variables}, timeout=20).json()
+        answer = requests.post(url, json={"query": query, "variables": variables}, timeout=120).json()
     except (requests.ConnectionError, requests.exceptions.JSONDecodeError):
         return None
     assert "errors" not in answer, answer

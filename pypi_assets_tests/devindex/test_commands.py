@@ -92,7 +92,7 @@ def test_serve_tells_its_url_and_stops_on_a_signal(folder: Path, tmp_path: Path,
         with requests.Session() as session:
             assert session.get(f"{url}demo/", timeout=10).status_code == 200
             process.send_signal(number)
-            output, errors = process.communicate(timeout=20)
+            output, errors = process.communicate(timeout=120)
     assert (process.returncode, output, errors) == (0, "", "")
 
 
@@ -102,7 +102,7 @@ def test_requests_are_logged_where_asked_for(folder: Path) -> None:
         assert process.stdout is not None
         requests.get(process.stdout.readline().strip(), timeout=10)
         process.terminate()
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate(timeout=120)
     assert '"GET /simple/ HTTP/1.1" 200' in output
 
 
@@ -123,7 +123,7 @@ def test_serve_with_a_fault_plan(folder: Path, tmp_path: Path) -> None:
         with pytest.raises(requests.ConnectionError):
             session.get(f"{url}demo/", timeout=10)
         process.terminate()
-        output, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=120)
     assert (process.returncode, output, errors) == (0, "", "")
 
 
@@ -148,6 +148,6 @@ def test_serve_on_a_taken_port_is_exit_code_1(folder: Path) -> None:
         port = process.stdout.readline().rsplit(":", 1)[1].split("/")[0]
         result = run("serve", folder, "--port", port)
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
     assert result.exit_code == 1
     assert "in use" in result.output

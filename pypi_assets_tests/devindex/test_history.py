@@ -317,7 +317,7 @@ def test_writers_in_threads_and_processes_take_turns(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         serials = list(pool.map(lambda path: History(tmp_path / "index").add(path), paths[20:30]))
         serials += pool.map(shared.add, paths[30:])
-    assert [process.wait(30) for process in processes] == [0, 0]
+    assert [process.wait(120) for process in processes] == [0, 0]
     state = History(tmp_path / "index").state()
     assert [event.serial for event in state.changelog] == list(range(1, 161))
     assert sorted(state.projects) == sorted(f"p{number}" for number in range(40))
