@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+APT := apt-get --quiet --quiet --option Acquire::Retries=3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo ui test test-deploy clean
@@ -42,7 +43,7 @@ $(VENV)/.installed-test-deploy: $(VENV)/.installed-test
 	@echo "installing what the test of deploy/ needs ..."
 	@$(INSTALL) --editable '.[test,test-deploy]'
 	@command -v redis-server > /dev/null || \
-		{ [ "$$(id -u)" = 0 ] && apt-get update --quiet --quiet && apt-get install --yes --quiet --quiet redis-server; } || \
+		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes redis-server; } || \
 		{ echo "redis-server is needed: install it from your system's packages" >&2; exit 1; }
 	@touch $@
 
