@@ -25,6 +25,7 @@ from sqlalchemy import (
     create_engine,
     event,
     func,
+    inspect,
     select,
     text,
 )
@@ -217,6 +218,11 @@ def _bring_up_to_date(catalog: Catalog, *, migrate: bool) -> tuple[str | None, s
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
         found = MigrationContext.configure(connection).get_current_revision()
         if found is not None and found not in {revision.revision for revision in script.walk_revisions()}:
+            if not inspect(connection).has_table("distributions"):
+                raise CatalogError(
+                    "the database has tables of another program, Dagster for one: the catalog needs a database of its"
+                    " own; check PYPI_ASSETS_DATABASE_URL"
+                )
             raise CatalogError(
                 f"the catalog has schema {found}, which this version of pypi-assets does not know:"
                 " a newer version has migrated it; upgrade pypi-assets"

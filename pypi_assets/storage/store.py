@@ -29,6 +29,8 @@ RANGE_BYTES = 8 * 1024**2
 PART_BYTES = 5 * 1024**2  # of a large file that is put; what is on its way takes three times as much memory
 _putting_parts = threading.Lock()  # or else a dump would take the more memory, the more of its files are large
 _UNFINISHED = re.compile(r".+#[0-9]+")  # what obstore calls the file that a put into a folder writes
+_SAID = re.compile(r"<Message>([^<]+)</Message>")  # what S3 says, below obstore's first line
+_NOT_REACHED = re.compile(r'ConnectError\(.*?: "([^"]+)"', re.DOTALL)  # why, in obstore's debugging dump
 _NOT_PARTIAL = "non-partial response"  # in obstore's text, where it was answered with status 200
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
@@ -204,9 +206,9 @@ class Storage:
         try:
             yield
         except FileNotFoundError as error:
-            raise NotFoundError(f"{self.uri(path)}: {_first_line(error)}") from error
+            raise NotFoundError(f"{self.uri(path)}: {_what_it_said(error)}") from error
         except (BaseError, OSError, ValueError) as error:
-            raise StorageError(f"{self.uri(path)}: {_first_line(error)}") from error
+            raise StorageError(f"{self.uri(path)}: {_what_it_said(error)}") from error
 
 
 class _RangeReader(io.RawIOBase):
@@ -250,7 +252,7 @@ def open_storage(url: str, *, read_only: bool = False) -> Storage:
     try:
         return Storage(url, from_url(url))
     except (BaseError, OSError, ValueError) as error:
-        raise StorageError(f"cannot open the storage {url}: {_first_line(error)}") from error
+        raise StorageError(f"cannot open the storage {url}: {_what_it_said(error)}") from error
 
 
 def _open_folder(url: str, read_only: bool) -> Storage:
@@ -265,7 +267,7 @@ def _open_folder(url: str, read_only: bool) -> Storage:
             root.mkdir(parents=True, exist_ok=True)
         objects = LocalStore(root)
     except (BaseError, OSError, ValueError) as error:
-        raise StorageError(f"cannot open the storage folder {root}: {_first_line(error)}") from error
+        raise StorageError(f"cannot open the storage folder {root}: {_what_it_said(error)}") from error
     if not read_only and not os.access(root, os.W_OK | os.X_OK):
         raise StorageError(f"the storage folder {root} cannot be written; give its user the right or choose another")
     return Storage(url, objects, root)
@@ -278,6 +280,12 @@ def _goes_in_parts(content: bytes | Path | BinaryIO) -> bool:
     return found.st_size > PART_BYTES
 
 
-def _first_line(error: Exception) -> str:
-    """The store's message without the debugging dump that follows it."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _what_it_said(error: Exception) -> str:
+    """The store's message without the debugging dump that follows it, but with the reason that hides in there."""
+    text = str(error)
+    first_line = (text.splitlines() or [type(error).__name__])[0]
+    if said := _SAID.search(text):
+        return f"{first_line.partition(': <')[0]}: {said[1]}"
+    if reason := _NOT_REACHED.search(text):
+        return f"{first_line}: {reason[1]}"
+    return f"{first_line}: for plain http, set AWS_ALLOW_HTTP=true" if "BadScheme" in text else first_line

@@ -58,6 +58,14 @@ def test_a_catalog_of_a_newer_version_is_refused(catalog: Catalog):
         open_catalog(catalog.engine.url.render_as_string(hide_password=False))
 
 
+def test_the_database_of_another_program_is_refused_as_that(catalog: Catalog):
+    with catalog.write() as connection:
+        metadata.drop_all(connection)
+        connection.execute(text("UPDATE alembic_version SET version_num = '29b539ebc72a'"))
+    with pytest.raises(CatalogError, match=r"another program.*check PYPI_ASSETS_DATABASE_URL"):
+        open_catalog(catalog.engine.url.render_as_string(hide_password=False))
+
+
 def test_a_catalog_of_an_older_version_is_left_alone_until_told_to_migrate(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

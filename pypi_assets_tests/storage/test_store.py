@@ -197,6 +197,23 @@ def test_a_missing_bucket_is_a_failure_to_write(s3_url: str) -> None:
     assert not isinstance(caught.value, NotFoundError)
 
 
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({}, "404 Not Found: The specified bucket does not exist$"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, "error sending request: Connection refused$"),
+        ({"AWS_ALLOW_HTTP": "false"}, "set AWS_ALLOW_HTTP=true$"),
+    ],
+)
+def test_why_a_store_does_not_answer_is_told(
+    s3_url: str, told: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StorageError, match=text):
+        list(open_storage("s3://missing-bucket").list("folder"))
+
+
 class WithoutRanges(BaseHTTPRequestHandler):
     """Answers every range with the whole object, as some servers do where the range is all of it."""
 
