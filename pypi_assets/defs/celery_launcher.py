@@ -19,7 +19,9 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Whether some worker is at the run. Raises what Celery does where the broker cannot be reached."""
-        task_id = run.tags[DAGSTER_CELERY_TASK_ID_TAG]
+        task_id = run.tags.get(DAGSTER_CELERY_TASK_ID_TAG)
+        if task_id is None:  # it began before runs were handed to Celery: its code server has been started anew since
+            return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "the run was not handed to Celery")
         if self.celery.AsyncResult(task_id).ready():
             return super().check_run_worker_health(run)
         if any(self._some_worker_is_at(task_id, within_s) for within_s in ANSWERS_WITHIN_S):

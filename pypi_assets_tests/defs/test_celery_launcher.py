@@ -18,6 +18,12 @@ def health(launcher: WatchedCeleryRunLauncher, task: Any) -> WorkerStatus:
     return launcher.check_run_worker_health(run).status
 
 
+def test_a_run_that_began_before_there_was_celery_is_lost():
+    launcher = WatchedCeleryRunLauncher(default_queue="dagster", broker="memory://", backend="cache+memory://")
+    found = launcher.check_run_worker_health(dg.DagsterRun(job_name="anything"))
+    assert (found.status, found.msg) == (WorkerStatus.NOT_FOUND, "the run was not handed to Celery")
+
+
 def test_a_run_is_lost_once_no_worker_is_at_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(celery_launcher, "ANSWERS_WITHIN_S", (0.1, 1.5))
     launcher = WatchedCeleryRunLauncher(
