@@ -8,7 +8,7 @@ from dagster import ResourceParam
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from pypi_assets.defs.failures import told_plainly
-from pypi_assets.defs.partitions import PARTITION_TAG
+from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_START_TAG
 from pypi_assets.defs.parts import Parts
 from pypi_assets.notices import send_notice
 
@@ -18,6 +18,8 @@ ONE_NOTICE_IN = timedelta(hours=1)
 _GOES_ON = "launch it again: it goes on where it stopped"
 _RUN_AGAIN = "its process was lost: it is run again by itself, and goes on where it stopped"
 _ASKED_AGAIN = "it is asked for again by the sensor {}, after a minute first, and after an hour at last"
+_OF_NONE = "it needs a partition: the sensor asks for each that is due, and the UI for any other"
+_NEED_PARTITIONS = {"incremental_crawl", "update_leveldbs"}
 _NEXT = {
     "full_crawl": _ASKED_AGAIN.format("failed_full_crawl"),
     "full_dump": f"the schedule weekly_full_dump runs it again; or {_GOES_ON}",
@@ -76,6 +78,8 @@ def what_comes_next(run: dg.DagsterRun) -> str:
     """Who runs it again, or what a person is to do."""
     if run.tags.get(WILL_RETRY_TAG) == "true":
         return _RUN_AGAIN
+    if run.job_name in _NEED_PARTITIONS and not {PARTITION_TAG, RANGE_START_TAG} & run.tags.keys():
+        return _OF_NONE
     return _NEXT.get(run.job_name, "nothing by itself")
 
 
@@ -87,7 +91,8 @@ def reason_of(context: dg.RunFailureSensorContext) -> str:
         if data.user_failure_data is not None:
             text = data.user_failure_data.description
         else:
-            text = data.error.cause.message if data.error and data.error.cause else data.error_display_string
+            error = data.error and (data.error.cause or data.error)
+            text = error.message if error else data.error_display_string
         reasons.append(f"{event.step_key}: {(text or 'no reason given').strip()}"[:_REASON_CHARACTERS])
     return "\n".join(reasons or [*_last_told(context), str(context.failure_event.message)])
 

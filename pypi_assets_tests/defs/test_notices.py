@@ -59,6 +59,18 @@ def test_a_run_that_is_run_again_by_itself_asks_nothing_of_a_person(pipeline: Pi
     assert "new_leveldb_version" not in notice["message"]
 
 
+def test_a_run_that_lacks_its_partition_is_told_without_a_traceback(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    run = pipeline.run("update_leveldbs", raise_on_error=False)
+    with receiving() as (url, received):
+        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        tell(pipeline, run)
+    (notice,) = received
+    assert "Stack Trace" not in notice["message"]
+    assert "non-partitioned run" in notice["message"]
+    assert "What comes next: it needs a partition" in notice["message"]
+
+
 def test_of_a_process_that_was_killed_the_signal_is_told(pipeline: Pipeline) -> None:
     job = pipeline.defs.resolve_job_def("full_crawl")
     run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
