@@ -2,9 +2,12 @@
 others do not contradict."""
 
 import re
+import shlex
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import boto3
@@ -99,6 +102,40 @@ def test_services_of_compose_are_told_where_they_find_each_other():
     for name in ("code", "daemon", "webserver"):
         assert services[name]["env_file"] == ".env"
         assert services[name]["image"] == services["code"]["image"]
+
+
+def commands_without_docker(section: str) -> list[str]:
+    """What deploy/README.md has people type below a heading, a line each."""
+    text = (DEPLOY / "README.md").read_text().split(f"\n### {section}\n")[1].split("\n##")[0]
+    blocks = re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def in_background(section: str, environment: dict[str, str]) -> list[list[str]]:
+    started = [line.removesuffix(" &") for line in commands_without_docker(section) if line.endswith(" &")]
+    return [shlex.split(Template(line).substitute(environment)) for line in started]
+
+
+def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_path: Path):
+    lines = commands_without_docker("Without Docker")
+    [start] = [number for number, line in enumerate(lines) if line.startswith("sed ")]
+    (tmp_path / "deploy").mkdir()
+    shutil.copy(DEPLOY / "env.example", tmp_path / "deploy")
+    subprocess.run(["sh", "-c", "\n".join(lines[start : start + 2])], cwd=tmp_path, check=True)
+    here = read_environment(tmp_path / "deploy" / ".env", SECRETS)
+    others = re.compile(r"(^|@|http://)(postgres|redis|s3|code|0\.0\.0\.0)(:\d|/|$)")
+    assert sum(bool(others.search(value)) for value in EXAMPLE.values()) == 8
+    assert [name for name, value in here.items() if others.search(value)] == []
+    assert here["S3_ADDRESS"] == here["AWS_ENDPOINT_URL"].removeprefix("http://") == "127.0.0.1:9000"
+    services = compose_services(here, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
+    [store, code, daemon, webserver] = in_background("Without Docker", here)
+    assert store == ["rclone", *services["s3"]["command"]]
+    assert code == ["env", "--default-signal", *services["code"]["command"]]
+    assert daemon == services["daemon"]["command"]
+    assert webserver == services["webserver"]["command"]
+    [redis, worker] = in_background("Workers of Celery", here)
+    assert redis == [*services["redis"]["command"], "--bind", "127.0.0.1"]
+    assert [*worker[:-1], "--loglevel=INFO"] == services["worker"]["command"]
 
 
 def test_with_celery_the_same_services_are_told_where_the_broker_is():
