@@ -257,14 +257,14 @@ def until_it_answers(url: str) -> None:
 
 
 def tree_processor_s(root: int) -> float:
-    """The processor time of a process and of those below it that run."""
+    """The processor time of a process and of those below it, also of those that have ended and were waited for."""
     parents, used = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:  # it has ended
             continue
-        parents[int(folder.name)], used[int(folder.name)] = int(fields[1]), int(fields[11]) + int(fields[12])
+        parents[int(folder.name)], used[int(folder.name)] = int(fields[1]), sum(map(int, fields[11:15]))
     below = {root}
     while more := {one for one, parent in parents.items() if parent in below} - below:
         below |= more

@@ -37,8 +37,22 @@ def told_plainly() -> Iterator[None]:
     """Raises dagster.Failure with the text of an expected error; only what may pass by itself is tried again."""
     try:
         yield
-    except _DATABASE as error:
-        raise dg.Failure(f"the database failed: {error.orig}", allow_retries=True) from error
-    except _EXPECTED as error:
-        may_pass = isinstance(error, _MAY_PASS) or isinstance(error.__cause__, (*_MAY_PASS, *_DATABASE))
-        raise dg.Failure(str(error), allow_retries=may_pass) from error
+    except (*_DATABASE, *_EXPECTED) as error:
+        raise dg.Failure(told(error), allow_retries=may_pass(error)) from error
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether an error may pass by itself. Whatever else needs the index, the database or the storage meets it too."""
+    return isinstance(error, (*_MAY_PASS, *_DATABASE)) or isinstance(error.__cause__, (*_MAY_PASS, *_DATABASE))
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether an error is one of those that tell people what to do."""
+    return isinstance(error, (*_DATABASE, *_EXPECTED))
+
+
+def told(error: BaseException) -> str:
+    """An error in a sentence for people."""
+    if isinstance(error, _DATABASE):
+        return f"the database failed: {error.orig}"
+    return str(error) if is_expected(error) else f"{type(error).__name__}: {error}"

@@ -7,10 +7,12 @@ from typing import Any
 
 import dagster as dg
 
+from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.crawler import Progress
-from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.failures import is_expected, may_pass, told, told_plainly
 
 PROGRESS_EVERY_S = 30.0
+_TOLD_FAILURES = 10
 
 Mark = Callable[[str, Mapping[str, Any]], None]
 
@@ -32,6 +34,35 @@ def marking(context: dg.AssetExecutionContext) -> Iterator[Mark]:
         raise
     for key, metadata in done.items():
         context.add_asset_metadata(metadata, partition_key=key)
+
+
+def mark_each_range(context: dg.AssetExecutionContext, work: Callable[[SerialRange], Mapping[str, Any]]) -> None:
+    """Does `work` for each serial range of the run, and marks it with the numbers that come of it.
+
+    One that fails does not stop those after it: the run fails once they are done, and names it. What may pass by itself
+    concerns them all, and ends the run at once.
+    """
+    keys, failed = list(context.partition_keys), dict[str, Exception]()
+    with marking(context) as mark:
+        for key in keys:
+            try:
+                mark(key, work(SerialRange.parse(key)))
+            except Exception as error:
+                if may_pass(error) or len(keys) == 1:
+                    raise
+                failed[key] = error
+        if failed:
+            raise _failure(failed, len(keys)) from next(iter(failed.values()))
+
+
+def _failure(failed: Mapping[str, Exception], count: int) -> dg.Failure:
+    """What is raised for those of `count` partitions that failed."""
+    texts = [f"{key}: {told(error)}" for key, error in failed.items()]
+    more = [f"and {len(texts) - _TOLD_FAILURES} more"] if len(texts) > _TOLD_FAILURES else []
+    return dg.Failure(
+        f"{len(failed)} of {count} partitions failed: {'; '.join(texts[:_TOLD_FAILURES] + more)}",
+        allow_retries=not all(map(is_expected, failed.values())),
+    )
 
 
 def progress_log(

@@ -3,7 +3,6 @@
 import dagster as dg
 
 from pypi_assets.catalog.projects import PROJECT_SHARDS
-from pypi_assets.catalog.ranges import SerialRange
 
 DUMP_SHARDS = 256
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -25,8 +24,3 @@ def all_of(partitions: dg.StaticPartitionsDefinition) -> dict[str, str]:
 def parse_shards(keys: list[str]) -> dict[int, str]:
     """The shards that partition keys name, each with its key, in order."""
     return {int(key): key for key in sorted(keys)}
-
-
-def parse_ranges(keys: list[str]) -> list[SerialRange]:
-    """The ranges that partition keys name, in order of their start. Raises RangeError."""
-    return sorted(SerialRange.parse(key) for key in keys)

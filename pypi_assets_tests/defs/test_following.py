@@ -7,7 +7,7 @@ from pypi_assets.catalog.dump_files import DumpKind
 from pypi_assets.catalog.dumps import committed_dumps
 from pypi_assets.catalog.leveldbs import asked_versions
 from pypi_assets.crawl.full import crawl_full, list_index
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental
 from pypi_assets.defs import sensors
 from pypi_assets.defs.assets.changes import changed_distributions, changelog
 from pypi_assets.defs.assets.leveldbs import modules_leveldb
@@ -257,15 +257,19 @@ def test_unknown_ranges_and_versions_are_refused(pipeline: Pipeline) -> None:
     assert pipeline.marked("changelog") == pipeline.marked("modules_leveldb") == []
 
 
-def test_an_unknown_range_keeps_those_before_it_marked(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_ranges_that_are_refused_stop_none_of_the_others_in_their_run(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
-    index.wheel("newcomer", "1.0")
-    (key,) = pipeline.requested("new_serial_range")
+    keys = []
+    for number in range(2):
+        index.wheel(f"newcomer{number}", "1.0")
+        keys += [serials.key for serials in ask_next_ranges(pipeline.crawler)]
     unknown = f"{index.serial}-{index.serial + 5}"
-    pipeline.instance.add_dynamic_partitions("serial_ranges", [unknown])
-    result = pipeline.materialize(changed_distributions, key, unknown)
-    assert f"{unknown} is not a range of the ledger" in failure_text(result)
-    assert pipeline.marked("changed_distributions") == [key]
+    pipeline.instance.add_dynamic_partitions("serial_ranges", [keys[0], unknown, "nonsense", keys[1]])
+    result = pipeline.materialize(changed_distributions, keys[0], keys[1])
+    assert failure_text(result).startswith("2 of 4 partitions failed: ")
+    assert f"{unknown}: {unknown} is not a range of the ledger" in failure_text(result)
+    assert "nonsense: not the key of a serial range" in failure_text(result)
+    assert pipeline.marked("changed_distributions") == keys
 
 
 def test_no_second_version_is_asked_for_while_one_is_being_built(index: ServedIndex, pipeline: Pipeline) -> None:

@@ -1,14 +1,18 @@
 """Following the index: its changelog in serial ranges, the projects that changed, and their distributions."""
 
 import time
+from typing import Any
 
 import dagster as dg
 from dagster import ResourceParam
 
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental import read_range, store_changelog, visit_range
 from pypi_assets.defs.assets.crawl import INDEX_POOL, OWNERS, RETRIES
-from pypi_assets.defs.marking import marking, progress_log
-from pypi_assets.defs.partitions import parse_ranges, serial_ranges
+from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.marking import mark_each_range, progress_log
+from pypi_assets.defs.partitions import serial_ranges
 from pypi_assets.defs.parts import Parts
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 
@@ -32,21 +36,20 @@ def changelog(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
     A partition is a serial range `A-B` of the catalog's ledger: the events with A < serial <= B. Other keys are
     refused.
     """
-    with marking(context) as mark:
-        crawler = parts.crawler(progress_log(context), context.log.warning)
-        for serials in parse_ranges(list(context.partition_keys)):
-            started = time.monotonic()
-            events = store_changelog(crawler, serials)
-            mark(
-                serials.key,
-                {
-                    "dagster/partition_row_count": events.events,
-                    "serials": serials.end - serials.start,
-                    "unknown_events": events.unknown,
-                    "changed_projects": events.changed_projects,
-                    "seconds": round(time.monotonic() - started, 3),
-                },
-            )
+    crawler = _crawler(context, parts)
+
+    def store(serials: SerialRange) -> dict[str, Any]:
+        started = time.monotonic()
+        events = store_changelog(crawler, serials)
+        return {
+            "dagster/partition_row_count": events.events,
+            "serials": serials.end - serials.start,
+            "unknown_events": events.unknown,
+            "changed_projects": events.changed_projects,
+            "seconds": round(time.monotonic() - started, 3),
+        }
+
+    mark_each_range(context, store)
     return dg.MaterializeResult()
 
 
@@ -67,20 +70,19 @@ def changed_distributions(context: dg.AssetExecutionContext, parts: ResourcePara
     A partition is a serial range `A-B` of the ledger: every project of which an event in it changes files. One that is
     complete already is visited once more.
     """
-    with marking(context) as mark:
-        crawler = parts.crawler(progress_log(context), context.log.warning)
-        for serials in parse_ranges(list(context.partition_keys)):
-            started = time.monotonic()
-            visits = visit_range(crawler, serials)
-            mark(
-                serials.key,
-                {
-                    "projects": visits.total,
-                    "visited": visits.done,
-                    "gave_up": visits.gave_up,
-                    "seconds": round(time.monotonic() - started, 3),
-                },
-            )
+    crawler = _crawler(context, parts)
+
+    def visit(serials: SerialRange) -> dict[str, Any]:
+        started = time.monotonic()
+        visits = visit_range(crawler, serials)
+        return {
+            "projects": visits.total,
+            "visited": visits.done,
+            "gave_up": visits.gave_up,
+            "seconds": round(time.monotonic() - started, 3),
+        }
+
+    mark_each_range(context, visit)
     return dg.MaterializeResult()
 
 
@@ -103,20 +105,24 @@ def changed_distribution_data(
     A partition is a serial range `A-B` of the ledger. It is complete once each of its projects was visited or given up
     and each of their distributions has an outcome.
     """
-    with marking(context) as mark:
-        crawler = parts.crawler(progress_log(context), context.log.warning)
-        for serials in parse_ranges(list(context.partition_keys)):
-            reads = read_range(crawler, serials)
-            mark(
-                serials.key,
-                {
-                    "read": reads.data,
-                    "failed": reads.errors + reads.gave_up,
-                    "unsupported": reads.unsupported,
-                    "vanished": reads.vanished,
-                    "bytes_fetched": reads.bytes_fetched,
-                    "requests": reads.requests,
-                    "seconds": round(reads.seconds, 3),
-                },
-            )
+    crawler = _crawler(context, parts)
+
+    def read(serials: SerialRange) -> dict[str, Any]:
+        reads = read_range(crawler, serials)
+        return {
+            "read": reads.data,
+            "failed": reads.errors + reads.gave_up,
+            "unsupported": reads.unsupported,
+            "vanished": reads.vanished,
+            "bytes_fetched": reads.bytes_fetched,
+            "requests": reads.requests,
+            "seconds": round(reads.seconds, 3),
+        }
+
+    mark_each_range(context, read)
     return dg.MaterializeResult()
+
+
+def _crawler(context: dg.AssetExecutionContext, parts: Parts) -> Crawler:
+    with told_plainly():
+        return parts.crawler(progress_log(context), context.log.warning)

@@ -12,8 +12,8 @@ from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.defs.assets.changes import RANGES_IN_ONE_RUN, changed_distribution_data
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES, crawled_distribution_data
 from pypi_assets.defs.failures import told_plainly
-from pypi_assets.defs.marking import marking, row_log
-from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_ranges, parse_shards, serial_ranges
+from pypi_assets.defs.marking import mark_each_range, marking, row_log
+from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_shards, serial_ranges
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.tables import markdown_table
 from pypi_assets.dumps.compaction import compact
@@ -114,20 +114,19 @@ def incremental_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Par
 
     A partition is a complete serial range `A-B` of the ledger. A dump that is committed and whole is left as it is.
     """
-    with marking(context) as mark:
-        for serials in parse_ranges(list(context.partition_keys)):
-            started = time.monotonic()
-            manifest = write_range(parts.catalog, parts.storage, serials)
-            mark(
-                serials.key,
-                {
-                    "dagster/partition_row_count": manifest.rows,
-                    "bytes": manifest.size,
-                    "seconds": round(time.monotonic() - started, 3),
-                    "manifest": parts.storage.uri(manifest_path(manifest.directory)),
-                    **_told_changes(parts.catalog, serials),
-                },
-            )
+
+    def write(serials: SerialRange) -> dict[str, Any]:
+        started = time.monotonic()
+        manifest = write_range(parts.catalog, parts.storage, serials)
+        return {
+            "dagster/partition_row_count": manifest.rows,
+            "bytes": manifest.size,
+            "seconds": round(time.monotonic() - started, 3),
+            "manifest": parts.storage.uri(manifest_path(manifest.directory)),
+            **_told_changes(parts.catalog, serials),
+        }
+
+    mark_each_range(context, write)
     return dg.MaterializeResult()
 
 

@@ -1,0 +1,70 @@
+"""Which partitions of a run are marked, and what the run says of the others."""
+
+from collections.abc import Iterator, Mapping
+
+import dagster as dg
+import pytest
+
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.defs.marking import mark_each_range
+from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG, serial_ranges
+from pypi_assets.storage.store import StorageError
+from pypi_assets_tests.defs.conftest import failure_text
+
+KEYS = ["0-10", "10-20", "20-30", "30-40"]
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        made.add_dynamic_partitions("serial_ranges", KEYS)
+        yield made
+
+
+def run(
+    instance: dg.DagsterInstance, failures: Mapping[str, Exception]
+) -> tuple[dg.ExecuteInProcessResult, list[str], list[str]]:
+    """A run of all ranges, of which some fail: the result, the ranges that were worked on, and those marked."""
+    worked: list[str] = []
+
+    def work(serials: SerialRange) -> dict[str, int]:
+        worked.append(serials.key)
+        if serials.key in failures:
+            raise failures[serials.key]
+        return {"end": serials.end}
+
+    @dg.asset(partitions_def=serial_ranges)
+    def counted(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        mark_each_range(context, work)
+        return dg.MaterializeResult()
+
+    tags = {RANGE_START_TAG: KEYS[0], RANGE_END_TAG: KEYS[-1]}
+    result = dg.materialize([counted], instance=instance, tags=tags, raise_on_error=False)
+    records = instance.fetch_materializations(dg.AssetKey("counted"), limit=10).records
+    for record in records:
+        assert record.asset_materialization is not None
+        assert record.asset_materialization.metadata["end"].value == int(str(record.partition_key).split("-")[1])
+    return result, worked, sorted(str(record.partition_key) for record in records)
+
+
+def test_each_range_is_marked_with_its_numbers(instance: dg.DagsterInstance) -> None:
+    result, worked, marked = run(instance, {})
+    assert result.success
+    assert worked == marked == KEYS
+
+
+def test_a_range_that_fails_stops_none_of_those_after_it(instance: dg.DagsterInstance) -> None:
+    result, worked, marked = run(instance, {"10-20": ValueError("odd"), "30-40": dg.Failure("told")})
+    assert worked == KEYS
+    assert marked == ["0-10", "20-30"]
+    assert failure_text(result) == "2 of 4 partitions failed: 10-20: ValueError: odd; 30-40: Failure: told"
+    (event,) = [event for event in result.all_events if event.is_step_failure]
+    assert event.step_failure_data.error
+    assert "raise failures[serials.key]" in str(event.step_failure_data.error.cause)  # the first, with its traceback
+
+
+def test_what_may_pass_concerns_all_ranges_and_ends_the_run_at_once(instance: dg.DagsterInstance) -> None:
+    result, worked, marked = run(instance, {"10-20": StorageError("the storage does not answer")})
+    assert worked == KEYS[:2]
+    assert marked == KEYS[:1]
+    assert failure_text(result) == "the storage does not answer"

@@ -1,0 +1,123 @@
+"""Dagster's webserver, daemon and code server as processes, and what a person does in the UI, by its GraphQL."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import requests
+
+ROOT = Path(__file__).parent.parent
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ServedDagster:
+    """Dagster while it runs in `folder`, its DAGSTER_HOME; `process` is the one that has started all others."""
+
+    folder: Path
+    url: str
+    process: int
+
+    def until(self, look: Callable[[], T | None], seconds: float) -> T:
+        """What `look` finds, asked again for so many seconds. Raises TimeoutError."""
+        pause = threading.Event()
+        deadline = time.monotonic() + seconds
+        while (found := look()) is None:
+            if time.monotonic() > deadline:
+                log = (self.folder / "log").read_text()
+                raise TimeoutError(f"not there after {seconds} s; the log ends with\n{log[-3000:]}")
+            pause.wait(0.5)
+        return found
+
+    def ask(self, query: str, **variables: object) -> dict[str, Any] | None:
+        """The data of a GraphQL answer; None while the webserver is not up."""
+        try:
+            answer = requests.post(self.url, json={"query": query, "variables": variables}, timeout=120).json()
+        except (requests.ConnectionError, requests.exceptions.JSONDecodeError):
+            return None
+        assert "errors" not in answer, answer
+        data: dict[str, Any] = answer["data"]
+        return data
+
+    def told(self, query: str, **variables: object) -> dict[str, Any]:
+        """The data of a GraphQL answer, where the webserver is up."""
+        data = self.ask(query, **variables)
+        assert data is not None
+        return data
+
+    def backfill(self, assets: Sequence[str], keys: Sequence[str]) -> str:
+        """Backfills these partitions, as the UI does; returns the backfill's id."""
+        launched = self.told(
+            "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
+            " {... on LaunchBackfillSuccess {backfillId}}}",
+            params={"assetSelection": [{"path": [name]} for name in assets], "partitionNames": list(keys)},
+        )
+        return str(launched["launchPartitionBackfill"]["backfillId"])
+
+    def backfill_from_failure(self, backfill: str) -> str:
+        """Backfills what another backfill has left, as the UI's "Re-execute from failure" does; returns its id."""
+        launched = self.told(
+            "mutation ($params: ReexecutionParams!) {reexecutePartitionBackfill(reexecutionParams: $params)"
+            " {... on LaunchBackfillSuccess {backfillId}}}",
+            params={"parentRunId": backfill, "strategy": "FROM_FAILURE"},
+        )
+        return str(launched["reexecutePartitionBackfill"]["backfillId"])
+
+    def backfill_ended(self, backfill: str) -> str | None:
+        """How a backfill ended; None while it goes on."""
+        answer = self.ask(
+            "query ($id: String!) {partitionBackfillOrError(backfillId: $id) {... on PartitionBackfill {status}}}",
+            id=backfill,
+        )
+        status = None if answer is None else str(answer["partitionBackfillOrError"]["status"])
+        return status if status and (status.startswith("COMPLETED") or status in {"FAILED", "CANCELED"}) else None
+
+    def failed_partitions(self, asset: str) -> list[str]:
+        """The partitions of an asset that the UI shows as failed."""
+        node = self.told(
+            "query ($path: [String!]!) {assetNodeOrError(assetKey: {path: $path}) {... on AssetNode"
+            " {assetPartitionStatuses {... on DefaultPartitionStatuses {failedPartitions}}}}}",
+            path=[asset],
+        )["assetNodeOrError"]
+        return sorted(node["assetPartitionStatuses"]["failedPartitions"])
+
+
+@contextmanager
+def served_dagster(folder: Path, settings: dict[str, str]) -> Iterator[ServedDagster]:
+    """Runs all of them for this repository until the end of the block, as `dagster.yaml` says and with `settings`."""
+    shutil.copy(ROOT / "dagster.yaml", folder)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [Path(sys.executable).with_name("dagster"), "dev", "--workspace", ROOT / "workspace.yaml"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*map(str, command), "--host", "127.0.0.1", "--port", str(port)],
+            cwd=folder,
+            env=os.environ | settings | {"DAGSTER_HOME": str(folder)},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        served = ServedDagster(folder, f"http://127.0.0.1:{port}/graphql", process.pid)
+        served.until(lambda: served.ask("{version}"), 120)
+        yield served
+    finally:
+        for number in (signal.SIGINT, signal.SIGKILL):
+            try:
+                os.killpg(process.pid, number)
+                process.wait(20)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
