@@ -10,7 +10,7 @@ from pypi_assets.catalog.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.queue import AFRESH, TaskState
 from pypi_assets.catalog.read_queue import queue_reads
-from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.reads import FAILED, Outcome
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -24,7 +24,6 @@ VISIT = "visit"
 """The kind of failure of a visit; those of reads are kinds of errors."""
 WAITING = "waiting"
 _EXAMPLES = 3
-_FINAL = (Outcome.ERROR, Outcome.GAVE_UP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def count_failures(connection: Connection, *, given_up: bool = False) -> dict[st
     """How many there are of each kind, without those that wait for the next attempt; or only what was `given_up`."""
     data = distribution_data.c
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
-    outcomes = (Outcome.GAVE_UP,) if given_up else _FINAL
+    outcomes = (Outcome.GAVE_UP,) if given_up else FAILED
     counted = select(error_kind, func.count()).where(data.outcome.in_(outcomes)).group_by(error_kind)
     return {kind: count for kind, count in connection.execute(counted)} | {VISIT: count_failed_visits(connection)}
 
@@ -147,8 +146,8 @@ def _failed_reads(kind: str | None, normalized: str | None) -> Select[Any]:
         .join(projects, projects.c.id == distributions.c.project_id)
         .outerjoin(read_queue, read_queue.c.distribution_id == data.distribution_id)
         .where(
-            data.outcome.in_((*_FINAL, Outcome.PENDING)),
-            data.outcome.in_(_FINAL) | read_queue.c.first_failed_at.is_not(None),
+            data.outcome.in_((*FAILED, Outcome.PENDING)),
+            data.outcome.in_(FAILED) | read_queue.c.first_failed_at.is_not(None),
         )
         .order_by(projects.c.normalized, distributions.c.filename)
     )

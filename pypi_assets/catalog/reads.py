@@ -1,5 +1,6 @@
 """What was read from each distribution. What is still to be read is in read_queue.py."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +16,7 @@ from sqlalchemy import (
     update,
 )
 
+from pypi_assets.catalog.claims import WORKER_DIED
 from pypi_assets.catalog.database import insert_missing, storable
 from pypi_assets.catalog.ledger import lock_state, sealed_end
 from pypi_assets.catalog.lists import store_lists, to_json
@@ -42,6 +44,7 @@ class Outcome(StrEnum):
     GAVE_UP = "gave up"
 
 
+FAILED = (Outcome.ERROR, Outcome.GAVE_UP)
 _WAITING = frozenset({Outcome.PENDING, Outcome.GAVE_UP})
 
 
@@ -65,12 +68,22 @@ class FinishedRead:
     requests: int = 0
     seconds: float = 0.0
 
+    @property
+    def failure(self) -> str | None:
+        """What kind of failure it is: of an error, or of what was given up; None of anything else."""
+        if self.outcome not in FAILED:
+            return None
+        error = self.record and self.record.error
+        return error.kind if error else self.error_kind
+
 
 @dataclass(frozen=True, slots=True)
 class ShardReads:
-    """How many distributions of a shard have which outcome, and what was fetched for them in all."""
+    """How many distributions of a shard have which outcome, what kinds of failures there are, and what was fetched for
+    them in all."""
 
     outcomes: Mapping[str, int]
+    failures: Mapping[str, int]
     bytes_fetched: int
     requests: int
 
@@ -84,13 +97,14 @@ def record_outcome(record: DistributionRecord) -> Outcome:
 
 def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, ShardReads]:
     """What became of all distributions ever known of the projects in each of `shards`."""
-    outcomes: dict[int, dict[str, int]] = {shard: {} for shard in shards}
+    outcomes: dict[int, Counter[str]] = {shard: Counter() for shard in shards}
+    failures: dict[int, Counter[str]] = {shard: Counter() for shard in shards}
     fetched = dict.fromkeys(shards, 0)
     requests = dict.fromkeys(shards, 0)
+    of_shard_and_kind = (projects.c.shard, distribution_data.c.outcome, distribution_data.c.error_kind)
     query = (
         select(
-            projects.c.shard,
-            distribution_data.c.outcome,
+            *of_shard_and_kind,
             func.count(),
             func.sum(distribution_data.c.bytes_fetched),
             func.sum(distribution_data.c.requests),
@@ -98,13 +112,15 @@ def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, S
         .join(distributions, distributions.c.project_id == projects.c.id)
         .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
         .where(projects.c.shard.in_(shards))
-        .group_by(projects.c.shard, distribution_data.c.outcome)
+        .group_by(*of_shard_and_kind)
     )
-    for shard, outcome, count, fetched_bytes, asked in connection.execute(query):
-        outcomes[shard][outcome] = count
+    for shard, outcome, kind, count, fetched_bytes, asked in connection.execute(query):
+        outcomes[shard][outcome] += count
+        if outcome in FAILED:
+            failures[shard][kind or WORKER_DIED] += count
         fetched[shard] += int(fetched_bytes)
         requests[shard] += int(asked)
-    return {shard: ShardReads(outcomes[shard], fetched[shard], requests[shard]) for shard in shards}
+    return {shard: ShardReads(outcomes[shard], failures[shard], fetched[shard], requests[shard]) for shard in shards}
 
 
 def store_reads(

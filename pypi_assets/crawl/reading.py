@@ -1,8 +1,9 @@
 """Fetches and reads distributions until each one of a scope has an outcome."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pypi_assets.catalog.packs import StoredPack
 from pypi_assets.catalog.read_queue import (
@@ -31,6 +32,7 @@ _GROUP_READS = 5_000
 class ReadCounts:
     """What came of the reads of one call, and what it cost; `bytes_fetched` counts what was fetched for them.
 
+    `failures` counts the errors and what was given up by kind.
     `lost` are those that another worker has taken over meanwhile, since their claims were not renewed in time.
     """
 
@@ -43,6 +45,7 @@ class ReadCounts:
     bytes_fetched: int = 0
     requests: int = 0
     seconds: float = 0.0
+    failures: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_scope(
@@ -70,6 +73,7 @@ def read_scope(
         bytes_fetched=reading.bytes_fetched,
         requests=reading.requests,
         seconds=time.monotonic() - started,
+        failures=reading.failures,
     )
 
 
@@ -95,6 +99,7 @@ class _Reading:
         self._pending = 0
         self._counting = Pace()
         self.counts = dict.fromkeys(Outcome, 0)
+        self.failures: Counter[str] = Counter()
         self.lost = self.bytes_fetched = self.requests = 0
 
     def find_groups(self) -> bool:
@@ -142,6 +147,8 @@ class _Reading:
         self.lost += len(finished) - len(stored)
         for read in stored:
             self.counts[read.outcome] += 1
+            if read.failure is not None:
+                self.failures[read.failure] += 1
             self._pending -= read.outcome != Outcome.PENDING
         for read in finished:
             self.bytes_fetched += read.bytes_fetched

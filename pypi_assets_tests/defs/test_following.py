@@ -65,6 +65,16 @@ def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -
         assert reader.module("gamma_module").results == ()
 
 
+def test_the_failures_of_a_range_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.raw("newcomer-1.0-py3-none-any.whl", b"no archive")
+    (key,) = pipeline.requested("new_serial_range")
+    assert pipeline.run("incremental_crawl", key).success
+    told = pipeline.metadata("changed_distribution_data", key)
+    assert (told["read"], told["failed"], told["failed: corrupt archive"]) == (0, 1, 1)
+    assert told["bytes_fetched"] > 0
+
+
 def test_the_range_sensor_waits_for_a_full_crawl_and_says_so(pipeline: Pipeline) -> None:
     assert pipeline.skipped("new_serial_range") == "no full crawl is complete yet: run the job full_crawl first"
     assert pipeline.skipped("first_full_dump") == "no full crawl is complete yet: run the job full_crawl first"

@@ -2,6 +2,7 @@
 
 import pytest
 from starlette.requests import Request
+from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.dumps import committed_dumps, open_full_dump
@@ -121,6 +122,24 @@ def test_a_shard_run_while_no_crawl_is_open_visits_its_projects_again(index: Ser
     with pipeline.parts.catalog.read() as connection:
         assert last_completed_crawl(connection) == before
     assert live(pipeline.parts.catalog) == index.shown()
+
+
+def test_failures_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) -> None:
+    index.raw("alpha-1.1-py3-none-any.whl", b"no archive")
+    index.raw("alpha-1.2-py3-none-any.whl", b"no archive either")
+    lost = index.wheel("alpha", "1.3")
+    index.faults = lambda request: PlainTextResponse("", 500) if request.url.path.endswith(lost) else None
+    list_index(pipeline.crawler)
+    key = f"{project_shard('alpha'):03d}"
+    assert pipeline.materialize(crawled_projects, key).success
+    assert pipeline.materialize(crawled_distribution_data, key).success
+    told = pipeline.metadata("crawled_distribution_data", key)
+    assert {name: count for name, count in told.items() if name.startswith("failed")} == {
+        "failed": 3,
+        "failed: corrupt archive": 2,
+        "failed: transient": 1,
+    }
+    assert told["read"] == 2
 
 
 def test_shards_are_refused_where_nothing_was_ever_listed(pipeline: Pipeline) -> None:

@@ -9,7 +9,7 @@ from dagster import ResourceParam
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental import read_range, store_changelog, visit_range
-from pypi_assets.defs.assets.crawl import INDEX_POOL, OWNERS, RETRIES
+from pypi_assets.defs.assets.crawl import INDEX_POOL, OWNERS, RETRIES, told_failures
 from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.marking import mark_each_range, progress_log
 from pypi_assets.defs.partitions import serial_ranges
@@ -111,7 +111,7 @@ def changed_distribution_data(
         reads = read_range(crawler, serials)
         return {
             "read": reads.data,
-            "failed": reads.errors + reads.gave_up,
+            **told_failures(reads.failures),
             "unsupported": reads.unsupported,
             "vanished": reads.vanished,
             "bytes_fetched": reads.bytes_fetched,

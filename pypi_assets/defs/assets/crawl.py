@@ -1,5 +1,7 @@
 """The full crawl: every project of the index is listed, visited and read, in 1,000 shards."""
 
+from collections.abc import Mapping
+
 import dagster as dg
 from dagster import ResourceParam
 
@@ -105,10 +107,15 @@ def _read_metadata(finished: FinishedShard) -> dict[str, float]:
     return {
         "dagster/partition_row_count": sum(outcomes.values()),
         "read": outcomes.get(Outcome.DATA, 0),
-        "failed": outcomes.get(Outcome.ERROR, 0) + outcomes.get(Outcome.GAVE_UP, 0),
+        **told_failures(finished.reads.failures),
         "unsupported": outcomes.get(Outcome.UNSUPPORTED, 0),
         "vanished": outcomes.get(Outcome.VANISHED, 0),
         "bytes_fetched": finished.reads.bytes_fetched,
         "requests": finished.reads.requests,
         "seconds_of_group": round(finished.seconds, 3),
     }
+
+
+def told_failures(failures: Mapping[str, int]) -> dict[str, int]:
+    """How many distributions failed or were given up: in all, and of each kind that there is."""
+    return {"failed": sum(failures.values())} | {f"failed: {kind}": failures[kind] for kind in sorted(failures)}
