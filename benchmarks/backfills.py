@@ -1,0 +1,235 @@
+"""What does a backfill of hundreds of partitions cost, and is any failure in it lost?
+
+    python -m benchmarks.backfills [--ranges 500] [--projects 1000] [--no-failures]
+
+An index on loopback with so many projects of one wheel each, and Dagster's webserver, daemon and code server over
+SQLite, as dagster.yaml has them. Backfills are launched by GraphQL, as the UI does: all 1,000 project shards of an open
+full crawl, and then as many ranges, one upload each. The same work is done from the command line into a catalog of its
+own, and what Dagster takes beyond that, divided by the partitions, is the overhead. Seconds by the clock and of the
+processor, the latter of all that Dagster or the command line has started, without the index.
+
+Then, of 40 more ranges: the index answers 500 to the pages of three of their projects; and the catalog refuses three of
+the ranges, first with the events and then with the dump. Printed is which partitions are shown as failed or count a
+failure, and what is left once the cause is gone and only those are asked for again.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from sqlalchemy import text
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from benchmarks.many_partitions import tree_processor_s
+from pypi_assets.catalog.range_states import ShownState, range_statuses
+from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.crawl.full import list_index
+from pypi_assets.crawl.incremental import ask_next_ranges
+from pypi_assets.defs.partitions import project_shards
+from pypi_assets.defs.parts import Parts
+from pypi_assets.settings import Settings, load_settings
+from pypi_assets_tests.served_dagster import served_dagster
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+EVENTS_AN_UPLOAD = 4  # of a new project: create, add owner, new release, add file
+SHARD_ASSETS = ("crawled_projects", "crawled_distribution_data")
+RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
+FAULTY_RANGES = 40
+SPOILED = (3, 17, 25)
+"""Which of the faulty ranges: two of the first run's, and one of the second's."""
+PATIENCE_S = 3_600.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranges", type=int, default=500)
+    parser.add_argument("--projects", type=int, default=1_000)
+    parser.add_argument("--no-failures", action="store_true")
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, served_index(Path(folder) / "served") as index:
+        for number in range(told.projects):
+            index.wheel(f"old-{number}", "1.0")
+        with Bench(Path(folder), index).opened() as bench:
+            print("| partitions | runs | s, command line | s, Dagster | overhead, ms each | processor s | overhead |")
+            print("|---|---|---|---|---|---|---|", flush=True)
+            bench.measure_shards()
+            bench.measure_ranges(told.ranges)
+            if not told.no_failures:
+                bench.show_failures()
+
+
+class Bench:
+    """Two catalogs that follow one index: one is Dagster's, the other the command line's."""
+
+    def __init__(self, folder: Path, index: ServedIndex) -> None:
+        self.index = index
+        self.plain = self._settings(folder / "plain")
+        self.settings = self._settings(folder / "home")
+        self.parts = Parts(self.settings)
+        self.dagster_home = folder / "dagster"
+
+    @contextmanager
+    def opened(self) -> Iterator["Bench"]:
+        self.dagster_home.mkdir()
+        with served_dagster(self.dagster_home, variables(self.settings)) as self.dagster:
+            with dg.DagsterInstance.from_config(str(self.dagster_home)) as self.instance:
+                yield self
+            self.parts.close()
+
+    def measure_shards(self) -> None:
+        alone = timed(lambda: self.run_commands("crawl full"))
+        list_index(self.parts.crawler())
+        self.measure(SHARD_ASSETS, project_shards.get_partition_keys(), alone)
+        for settings in (self.plain, self.settings):
+            run_command(settings, "dump full")
+
+    def measure_ranges(self, count: int) -> None:
+        keys = self.new_ranges(count, "new")
+        alone = timed(lambda: self.run_commands("crawl incremental", "dump incremental"))
+        self.measure(RANGE_ASSETS, keys, alone)
+        standing = self.states()
+        print(f"\n{len(keys)} ranges: all {', '.join(sorted({standing[key] for key in keys}))}\n", flush=True)
+
+    def measure(self, assets: Sequence[str], keys: Sequence[str], alone: tuple[float, float]) -> None:
+        """Prints a line of the table: a backfill of these partitions, beside `alone`, the same without Dagster."""
+        began = time.monotonic(), tree_processor_s(self.dagster.process)
+        backfill = self.finished(self.dagster.backfill(assets, keys))
+        seconds = time.monotonic() - began[0], tree_processor_s(self.dagster.process) - began[1]
+        more = [1000 * (with_it - without) / len(keys) for with_it, without in zip(seconds, alone, strict=True)]
+        print(
+            f"| {len(keys):,} of {len(assets)} assets | {self.count_runs(backfill)} | {alone[0]:.1f} | {seconds[0]:.1f}"
+            f" | {more[0]:.0f} | {alone[1]:.1f} and {seconds[1]:.1f} | {more[1]:.0f} |",
+            flush=True,
+        )
+
+    def show_failures(self) -> None:
+        keys = self.new_ranges(FAULTY_RANGES, "broken")
+        paths = {f"/simple/broken-{number}/" for number in SPOILED}
+
+        def refuse(request: Request) -> Response | None:
+            return PlainTextResponse("spoiled", 500) if request.url.path in paths else None
+
+        spoiled = [keys[number] for number in SPOILED]
+        print(f"the index answers 500 to the pages of {', '.join(spoiled)}:")
+        self.index.faults = refuse
+        self.finished(self.dagster.backfill(RANGE_ASSETS, keys))
+        given_up = [key for key in keys if self.number("changed_distributions", key, "gave_up")]
+        print(f"  given up in {', '.join(given_up)}")
+        self.index.faults = None
+        self.finished(self.dagster.backfill(RANGE_ASSETS, given_up))
+        left = [key for key in keys if self.number("changed_distributions", key, "gave_up")]
+        print(f"  after another backfill of these: in {', '.join(left) or 'none'}", flush=True)
+        for table, asset in (("serial_ranges", "changelog"), ("dumps", "incremental_dump")):
+            keys = self.new_ranges(FAULTY_RANGES, f"refused-{table.replace('_', '-')}")
+            spoiled = [keys[number] for number in SPOILED]
+            print(f"the catalog refuses rows of {table} of {', '.join(spoiled)}:")
+            with self.refusing(table, spoiled):
+                backfill = self.finished(self.dagster.backfill(RANGE_ASSETS, keys))
+                self.show_failed(asset, backfill)
+                backfill = self.finished(self.dagster.backfill_from_failure(backfill))
+                self.show_failed(asset, backfill)
+            self.show_failed(asset, self.finished(self.dagster.backfill_from_failure(backfill)))
+            standing = self.states()
+            print(f"  ranges: all {', '.join(sorted({standing[key] for key in keys}))}", flush=True)
+
+    def show_failed(self, asset: str, backfill: str) -> None:
+        failed = {name: self.dagster.failed_partitions(name) for name in RANGE_ASSETS}
+        others = ", ".join(f"{len(keys)} of {name}" for name, keys in failed.items() if name != asset)
+        print(
+            f"  {self.dagster.backfill_ended(backfill)}, {self.count_runs(backfill)} runs: failed are"
+            f" {', '.join(failed[asset]) or 'none'} of {asset}, {others}"
+        )
+
+    @contextmanager
+    def refusing(self, table: str, keys: Sequence[str]) -> Iterator[None]:
+        starts = ", ".join(str(SerialRange.parse(key).start) for key in keys)
+        event = "INSERT" if table == "dumps" else "UPDATE"
+        statement = f"CREATE TRIGGER spoiled BEFORE {event} ON {table} WHEN NEW.start IN ({starts})"
+        with self.parts.catalog.write() as connection:
+            connection.execute(text(f"{statement} BEGIN SELECT RAISE(ABORT, 'spoiled'); END"))
+        yield
+        with self.parts.catalog.write() as connection:
+            connection.execute(text("DROP TRIGGER spoiled"))
+
+    def new_ranges(self, count: int, name: str) -> list[str]:
+        """Uploads so many projects, and has each be a range of the ledger and a partition; returns the keys."""
+        for number in range(count):
+            self.index.wheel(f"{name}-{number}", "1.0")
+        keys = [serials.key for serials in ask_next_ranges(self.parts.crawler())]
+        assert len(keys) == count
+        self.instance.add_dynamic_partitions("serial_ranges", keys)
+        return keys
+
+    def finished(self, backfill: str) -> str:
+        self.dagster.until(lambda: self.dagster.backfill_ended(backfill), PATIENCE_S)
+        return backfill
+
+    def count_runs(self, backfill: str) -> int:
+        return self.instance.get_runs_count(dg.RunsFilter(tags={"dagster/backfill": backfill}))
+
+    def number(self, asset: str, key: str, name: str) -> Any:
+        """A number that the newest materialization of a partition tells."""
+        wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[key])
+        [record] = self.instance.fetch_materializations(wanted, limit=1).records
+        assert record.asset_materialization is not None
+        return record.asset_materialization.metadata[name].value
+
+    def states(self) -> dict[str, ShownState]:
+        catalog = self.parts.catalog
+        with catalog.read() as connection:
+            return {one.serials.key: one.state for one in range_statuses(connection, catalog.clock())}
+
+    def run_commands(self, *commands: str) -> None:
+        for command in commands:
+            run_command(self.plain, command)
+
+    def _settings(self, home: Path) -> Settings:
+        return load_settings(
+            home=home,
+            index_url=self.index.url,
+            requests_per_second=10_000,
+            range_events=EVENTS_AN_UPLOAD,
+            revisit_share=0,
+            retry_pause_s=0.1,
+            retry_deadline_s=2,
+        )
+
+
+def run_command(settings: Settings, command: str) -> None:
+    program = Path(sys.executable).with_name("pypi-assets")
+    environment = os.environ | variables(settings)
+    subprocess.run([program, *command.split()], env=environment, capture_output=True, check=True)
+
+
+def variables(settings: Settings) -> dict[str, str]:
+    """The settings that are not the defaults, as environment variables."""
+    told = settings.model_dump(mode="json", exclude_defaults=True)
+    values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
+    return {f"PYPI_ASSETS_{name.upper()}": value for name, value in values.items()}
+
+
+def timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds by the clock, and of the processor of the processes that it waited for."""
+    began = time.monotonic(), children_s()
+    work()
+    return time.monotonic() - began[0], children_s() - began[1]
+
+
+def children_s() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
+
+
+if __name__ == "__main__":
+    main()
