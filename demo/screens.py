@@ -3,16 +3,18 @@
     .venv/bin/pip install selenium
     .venv/bin/python demo/screens.py [FOLDER]
 
-Needs chromium and chromedriver. It brings about what is to be seen: a backfill of project shards, a run that fails, and
-a check that fails, since an upload is not followed while the sensors are off.
+Needs chromium and chromedriver. It brings about what is to be seen: uploads in some ranges, their backfill, a run that
+fails, since nobody knows its range, and a check that fails, since an upload is not followed while the sensors are off.
 """
 
+import base64
 import json
+import os
 import shutil
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,11 +22,29 @@ from typing import Any
 from folders import DEMO, INDEX, ROOT, environment, free_port, remembered_port
 from ui import answers, new_wheel, started
 
+from pypi_assets.crawl.incremental import ask_next_ranges
+from pypi_assets.defs.parts import Parts
 from pypi_assets.devindex.history import History
+from pypi_assets.settings import load_settings
 
 FOLDER = ROOT / "docs" / "screens"
 PATIENCE_S = 300
 WIDTH, HEIGHT = 1440, 900
+TOP_OF = """
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const range = document.createRange();
+while (texts.nextNode()) {
+    const at = texts.currentNode.data.indexOf(arguments[0]);
+    if (at < 0) continue;
+    range.setStart(texts.currentNode, at);
+    range.setEnd(texts.currentNode, at + arguments[0].length);
+    const {left, top} = range.getBoundingClientRect();
+    if (texts.currentNode.parentElement === document.elementFromPoint(left + 1, top + 1)) return top;
+}
+"""
+"""Where the first text that has the words, and is in view, begins."""
+UPLOADS = (2, 5, 1, 3, 8, 2, 1, 4, 6, 3, 1, 2)
+RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
 LOCATION = {"repositoryName": "__repository__", "repositoryLocationName": "pypi-assets"}
 
 
@@ -47,13 +67,16 @@ def main() -> None:
     with started(commands, settings), chromium() as browser:
         until(lambda: answers(url))
 
-        def picture(name: str, path: str, *shows: str) -> None:
-            take(browser, f"{url}{path}", folder / f"{name}.png", shows)
+        def picture(name: str, path: str, *shows: str, click: str | None = None, above: str | None = None) -> None:
+            show(browser, f"{url}{path}", shows, click)
+            take(browser, folder / f"{name}.png", above)
 
-        History(INDEX).add(new_wheel(DEMO / "uploads"))
-        backfill = launch_backfill(url, "crawled_projects", [f"{shard:03}" for shard in range(20)])
-        add_partition(url, "serial_ranges", "1-2")
+        ranges = upload_ranges(settings)
+        for key in (*ranges, "1-2"):
+            add_partition(url, "serial_ranges", key)
+        backfill = launch_backfill(url, RANGE_ASSETS, ranges)
         failed = launch(url, "incremental_crawl", {"dagster/partition": "1-2"})
+        History(INDEX).add(new_wheel(DEMO / "uploads"))
         health = launch(url, "health", {})
         for run in (failed, health):
             until(lambda run=run: status(url, run) in {"SUCCESS", "FAILURE"})  # type: ignore[misc]
@@ -61,8 +84,24 @@ def main() -> None:
         picture("graph", "/asset-groups", "data_dumps")
         picture("partition", "/assets/full_dump?view=partitions&partition=000", "dagster/partition_row_count")
         picture("check", "/assets/changed_distribution_data?view=checks", "catalog_is_fresh")
-        picture("run", f"/runs/{failed}", "incremental_crawl")
-        picture("backfill", f"/runs/b/{backfill}", "crawled_projects")
+        picture("run", f"/runs/{failed}", "is not a range of the ledger", above="Stack Trace")  # it has paths
+        picture("backfill", f"/runs/b/{backfill}", "incremental_dump")
+        picture(
+            "plots", "/assets/incremental_dump", "changes: add file", click="Plots", above="changes: remove release"
+        )
+
+
+def upload_ranges(settings: dict[str, str]) -> list[str]:
+    """Uploads some wheels at a time, and has each time be a range of the ledger; returns their keys."""
+    os.environ.update(settings)
+    parts = Parts(load_settings())
+    history, keys = History(INDEX), []
+    for uploads in UPLOADS:
+        for _ in range(uploads):
+            history.add(new_wheel(DEMO / "uploads"))
+        keys += [serials.key for serials in ask_next_ranges(parts.crawler())]
+    parts.close()
+    return keys
 
 
 def launch(url: str, job: str, tags: dict[str, str]) -> str:
@@ -94,15 +133,15 @@ def add_partition(url: str, partitions: str, key: str) -> None:
     )
 
 
-def launch_backfill(url: str, asset: str, partitions: list[str]) -> str:
+def launch_backfill(url: str, assets: Sequence[str], partitions: list[str]) -> str:
     launched = ask(
         url,
         "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
         " {__typename ... on LaunchBackfillSuccess {backfillId} ... on PythonError {message}}}",
         params={
             "partitionNames": partitions,
-            "assetSelection": [{"path": [asset]}],
-            "title": "Some project shards again",
+            "assetSelection": [{"path": [asset]} for asset in assets],
+            "title": "What was uploaded today",
         },
     )["launchPartitionBackfill"]
     return str(launched["backfillId"])
@@ -136,13 +175,29 @@ def until(look: Callable[[], bool], what: str = "what was waited for") -> None:
         time.sleep(0.5)
 
 
-def take(browser: Any, url: str, path: Path, shows: tuple[str, ...]) -> None:
-    """Waits until the page has the texts that it is to show, and a little longer, and takes its picture."""
+def show(browser: Any, url: str, texts: Sequence[str], click: str | None) -> None:
+    """Waits until the page has the texts that it is to show, and a little longer.
+
+    A button that is called `click` is clicked then, and scrolled to.
+    """
     browser.get(url)
     text = "return document.body.innerText"
-    until(lambda: all(wanted in browser.execute_script(text) for wanted in shows), f"{shows} on {url}")
+    until(lambda: all(wanted in browser.execute_script(text) for wanted in texts), f"{texts} on {url}")
     time.sleep(3)  # what is drawn after its text
-    browser.save_screenshot(str(path))
+    if click is not None:
+        button = browser.find_element("xpath", f"//button[normalize-space()='{click}']")
+        button.click()
+        time.sleep(1)
+        browser.execute_script("arguments[0].scrollIntoView()", button)
+        time.sleep(1)
+
+
+def take(browser: Any, path: Path, above: str | None) -> None:
+    """Takes a picture of the page, or of what lies above the first text in view that says `above`."""
+    height = browser.execute_script(TOP_OF, above) if above else browser.execute_script("return window.innerHeight")
+    clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
+    picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})
+    path.write_bytes(base64.b64decode(picture["data"]))
     print(f"{path}, {path.stat().st_size} bytes")
 
 
