@@ -73,7 +73,7 @@ def read_scope(
         bytes_fetched=reading.bytes_fetched,
         requests=reading.requests,
         seconds=time.monotonic() - started,
-        failures=reading.failures,
+        failures=dict(reading.failures),
     )
 
 

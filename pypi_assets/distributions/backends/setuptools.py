@@ -23,11 +23,12 @@ _EXTENSION = re.compile(
 )
 """The name of an extension module, and its first source."""
 _CODE = re.compile(
-    rb"\"\"\"(?:[^\"\\]++|\\.|\"(?!\"\"))*+\"\"\"|\'\'\'(?:[^'\\]++|\\.|'(?!\'\'))*+\'\'\'|\#[^\r\n]*+"
-    rb"|([^\"'\#]++|\"(?:[^\"\\\r\n]++|\\.)*+\"|'(?:[^'\\\r\n]++|\\.)*+'|[\"'])",
+    rb"\"\"\"[^\"\\]*+(?:\"{0,2}+(?:\\.|[^\"\\])[^\"\\]*+)*+\"\"\"|'''[^'\\]*+(?:'{0,2}+(?:\\.|[^'\\])[^'\\]*+)*+'''|\#[^\r\n]*+"
+    rb"|([^\"'\#]++|\"[^\"\\\r\n]*+(?:\\.[^\"\\\r\n]*+)*+\"|'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+'|[\"'])",
     re.DOTALL,
 )
-"""The group is what is neither a comment nor a docstring; in its strings # begins no comment."""
+"""The group is what is neither a comment nor a docstring; in its strings # begins no comment. No (?!...) is in what is
+repeated by *+, which would not match before Python 3.11.5."""
 _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:True|1)")
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
