@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 APT := apt-get --quiet --quiet --option Acquire::Retries=3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo ui test test-deploy clean
+.PHONY: demo ui test test-deploy test-faults clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -21,7 +21,10 @@ test: $(VENV)/.installed-test
 
 test-deploy: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels
-	$(BIN)/pytest -n 3 -m deploy pypi_assets_tests/deploy
+	$(BIN)/pytest -n 2 -m deploy
+
+test-faults: $(VENV)/.installed-test-deploy
+	$(BIN)/pytest -s -m faults
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,7 +1,7 @@
 """What deploy/ starts, with its processes killed, its database restarted, its store and its index gone for a while, and
 its disk full: each time it ends exact, and nobody does anything but start anew what has ended, as Compose does.
 
-FAULTS_INDEX_DOWN_S says for how long the index is down. The table of what was seen is printed: `pytest -s`.
+FAULTS_INDEX_DOWN_S says for how long the index is down. `make test-faults` prints the table of what was seen.
 """
 
 import json
@@ -35,7 +35,7 @@ from pypi_assets_tests.deploy.asking import ask, ended, launch, runs, told_runs,
 from pypi_assets_tests.deploy.services import Deployment
 from pypi_assets_tests.deploy.test_native import postgres_program
 
-pytestmark = pytest.mark.deploy
+pytestmark = pytest.mark.faults
 
 PROJECTS = 60
 SLOW_S = 5.0
