@@ -21,10 +21,10 @@ test: $(VENV)/.installed-test
 
 test-deploy: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels
-	$(BIN)/pytest -n 2 -m deploy
+	$(BIN)/pytest -n 2 -m deploy pypi_assets_tests/deploy
 
 test-faults: $(VENV)/.installed-test-deploy
-	$(BIN)/pytest -s -m faults
+	$(BIN)/pytest -s -m faults pypi_assets_tests/deploy
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

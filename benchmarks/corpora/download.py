@@ -3,9 +3,9 @@
     python -m benchmarks.corpora.download [--wheels] [FOLDER]
 
 `FOLDER` (default .corpora) gets `closure/`, the wheels of this project's own pinned dependencies, and `pairs/`, an
-sdist and a wheel of each release in pairs.txt; with `--wheels`, no sdists. pip asks a build backend for the metadata of
-an sdist before it keeps it; here every backend is replaced by one that copies the sdist's PKG-INFO, so that nothing of
-a distribution is run.
+sdist and a wheel of each release in pairs.txt; with `--wheels`, no sdists, and of the wheels those that `closure/` lacks.
+pip asks a build backend for the metadata of an sdist before it keeps it; here every backend is replaced by one that copies
+the sdist's PKG-INFO, so that nothing of a distribution is run.
 """
 
 import argparse
@@ -113,7 +113,8 @@ def main() -> None:
     if missing:
         pip_download(closure, "--only-binary", ":all:", *missing)
     listed = releases(PAIRS)
-    if wheels := [line for line in listed if canonical(line) not in have_wheel(pairs)]:
+    known = have_wheel(pairs) | (have_wheel(closure) if options.wheels else set())
+    if wheels := [line for line in listed if canonical(line) not in known]:
         pip_download(pairs, "--only-binary", ":all:", *wheels)
     sdists = [] if options.wheels else [line for line in listed if canonical(line) not in have_sdist(pairs)]
     with tempfile.TemporaryDirectory() as backends, ThreadPoolExecutor(4) as pool:
