@@ -3,9 +3,9 @@
     python -m benchmarks.corpora.download [--wheels] [FOLDER]
 
 `FOLDER` (default .corpora) gets `closure/`, the wheels of this project's own pinned dependencies, and `pairs/`, an
-sdist and a wheel of each release in pairs.txt; with `--wheels`, no sdists, and of the wheels those that `closure/` lacks.
-pip asks a build backend for the metadata of an sdist before it keeps it; here every backend is replaced by one that copies
-the sdist's PKG-INFO, so that nothing of a distribution is run.
+sdist and a wheel of each release in pairs.txt; with `--wheels`, no sdists, and of these wheels those that `closure/`
+lacks. pip asks a build backend for the metadata of an sdist before it keeps it; here every backend is replaced by one
+that copies the sdist's PKG-INFO, so that nothing of a distribution is run.
 """
 
 import argparse
