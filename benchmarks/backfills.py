@@ -39,12 +39,11 @@ from pypi_assets.crawl.incremental import ask_next_ranges
 from pypi_assets.defs.partitions import project_shards
 from pypi_assets.defs.parts import Parts
 from pypi_assets.settings import Settings, load_settings
-from pypi_assets_tests.served_dagster import served_dagster
+from pypi_assets_tests.served_dagster import RANGE_ASSETS, served_dagster
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 EVENTS_AN_UPLOAD = 4  # of a new project: create, add owner, new release, add file
 SHARD_ASSETS = ("crawled_projects", "crawled_distribution_data")
-RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
 FAULTY_RANGES = 40
 SPOILED = (3, 17, 25)
 """Which of the faulty ranges: two of the first run's, and one of the second's."""

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import requests
 
 ROOT = Path(__file__).parent.parent
+RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
 
 T = TypeVar("T")
 

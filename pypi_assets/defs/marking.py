@@ -37,7 +37,7 @@ def marking(context: dg.AssetExecutionContext) -> Iterator[Mark]:
 
 
 def mark_each_range(context: dg.AssetExecutionContext, work: Callable[[SerialRange], Mapping[str, Any]]) -> None:
-    """Does `work` for each serial range of the run, and marks it with the numbers that come of it.
+    """Does `work` for each serial range of the run, and marks it with the numbers that come of it and its seconds.
 
     One that fails does not stop those after it: the run fails once they are done, and names it. What may pass by itself
     concerns them all, and ends the run at once.
@@ -46,7 +46,9 @@ def mark_each_range(context: dg.AssetExecutionContext, work: Callable[[SerialRan
     with marking(context) as mark:
         for key in keys:
             try:
-                mark(key, work(SerialRange.parse(key)))
+                started = time.monotonic()
+                numbers = work(SerialRange.parse(key))
+                mark(key, {**numbers, "seconds": round(time.monotonic() - started, 3)})
             except Exception as error:
                 if may_pass(error) or len(keys) == 1:
                     raise

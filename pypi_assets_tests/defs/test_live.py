@@ -9,10 +9,8 @@ from pypi_assets.dumps.full import full_dump
 from pypi_assets.leveldbs.records import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import Settings, load_settings
-from pypi_assets_tests.served_dagster import ServedDagster, served_dagster
+from pypi_assets_tests.served_dagster import RANGE_ASSETS, ServedDagster, served_dagster
 from pypi_assets_tests.served_index import ServedIndex, served_index
-
-RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
 
 
 def providers(settings: Settings, module: str) -> list[object] | None:

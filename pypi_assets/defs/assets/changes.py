@@ -1,6 +1,5 @@
 """Following the index: its changelog in serial ranges, the projects that changed, and their distributions."""
 
-import time
 from typing import Any
 
 import dagster as dg
@@ -39,14 +38,12 @@ def changelog(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
     crawler = _crawler(context, parts)
 
     def store(serials: SerialRange) -> dict[str, Any]:
-        started = time.monotonic()
         events = store_changelog(crawler, serials)
         return {
             "dagster/partition_row_count": events.events,
             "serials": serials.end - serials.start,
             "unknown_events": events.unknown,
             "changed_projects": events.changed_projects,
-            "seconds": round(time.monotonic() - started, 3),
         }
 
     mark_each_range(context, store)
@@ -73,13 +70,11 @@ def changed_distributions(context: dg.AssetExecutionContext, parts: ResourcePara
     crawler = _crawler(context, parts)
 
     def visit(serials: SerialRange) -> dict[str, Any]:
-        started = time.monotonic()
         visits = visit_range(crawler, serials)
         return {
             "projects": visits.total,
             "visited": visits.done,
             "gave_up": visits.gave_up,
-            "seconds": round(time.monotonic() - started, 3),
         }
 
     mark_each_range(context, visit)
@@ -116,7 +111,6 @@ def changed_distribution_data(
             "vanished": reads.vanished,
             "bytes_fetched": reads.bytes_fetched,
             "requests": reads.requests,
-            "seconds": round(reads.seconds, 3),
         }
 
     mark_each_range(context, read)

@@ -116,12 +116,10 @@ def incremental_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Par
     """
 
     def write(serials: SerialRange) -> dict[str, Any]:
-        started = time.monotonic()
         manifest = write_range(parts.catalog, parts.storage, serials)
         return {
             "dagster/partition_row_count": manifest.rows,
             "bytes": manifest.size,
-            "seconds": round(time.monotonic() - started, 3),
             "manifest": parts.storage.uri(manifest_path(manifest.directory)),
             **_told_changes(parts.catalog, serials),
         }
