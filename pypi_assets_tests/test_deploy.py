@@ -17,9 +17,10 @@ import yaml
 
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.celery_launcher import WatchedCeleryRunLauncher
+from pypi_assets.defs.run_launcher import WatchedRunLauncher
 from pypi_assets.settings import ENV_PREFIX, load_settings
 from pypi_assets.storage.store import open_storage
-from pypi_assets_tests.deploy.services import compose_services, read_environment
+from pypi_assets_tests.deploy.services import compose_services, instance_file, read_environment
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 
@@ -46,13 +47,15 @@ def load(name: str) -> Any:
 def test_dagster_on_postgresql_and_s3(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
 ):
-    shutil.copy(DEPLOY / "dagster.yaml", tmp_path)
+    (tmp_path / "dagster.yaml").write_text(instance_file())
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
     monkeypatch.setenv("DAGSTER_S3_BUCKET", BUCKET)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with s3_server(monkeypatch), dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         assert type(instance.run_storage).__name__ == "PostgresRunStorage"
         assert type(instance.compute_log_manager).__name__ == "S3ComputeLogManager"
+        assert isinstance(instance.run_launcher, WatchedRunLauncher)
+        assert instance.run_monitoring_enabled
         instance.add_dynamic_partitions("ranges", ["0-5"])
         assert dg.materialize([anything], instance=instance, partition_key="0-5").success
         assert instance.get_materialized_partitions(dg.AssetKey("anything")) == {"0-5"}
@@ -153,8 +156,7 @@ def test_with_celery_the_same_services_are_told_where_the_broker_is():
 def test_dagster_with_celery_launches_runs_over_redis_and_lets_none_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
 ):
-    joined = [(DEPLOY / name).read_text() for name in ("dagster.yaml", "celery/run_launcher.yaml")]
-    (tmp_path / "dagster.yaml").write_text("".join(joined))
+    (tmp_path / "dagster.yaml").write_text(instance_file("celery/run_launcher.yaml"))
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
     for name in ("DAGSTER_S3_BUCKET", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"):
         monkeypatch.setenv(name, EXAMPLE[name])

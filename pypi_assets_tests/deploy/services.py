@@ -94,6 +94,11 @@ def compose_services(environment: Mapping[str, str], *paths: Path) -> dict[str, 
     return services
 
 
+def instance_file(launcher: Path | str = "run_launcher.yaml") -> str:
+    """Dagster's instance with one of the launchers, joined as the image joins them."""
+    return (DEPLOY / "dagster.yaml").read_text() + (DEPLOY / launcher).read_text()
+
+
 @dataclass(frozen=True)
 class Network:
     """A network namespace. A command after `enter` is run in it, and reaches this machine at `address` alone."""
@@ -144,10 +149,9 @@ class Deployment:
         (self.root / "logs").mkdir(parents=True)
         shutil.copytree(DEPLOY / "celery", self.home / "celery")
         self.bucket.mkdir(parents=True)
-        for name in ("dagster.yaml", "workspace.yaml"):
-            shutil.copy(DEPLOY / name, self.home / name)
-        joined = [(DEPLOY / name).read_text() for name in ("dagster.yaml", "celery/run_launcher.yaml")]
-        (self.home / "celery" / "dagster.yaml").write_text("".join(joined))
+        shutil.copy(DEPLOY / "workspace.yaml", self.home)
+        for folder in (Path(), Path("celery")):
+            (self.home / folder / "dagster.yaml").write_text(instance_file(folder / "run_launcher.yaml"))
         kept = {name: value for name, value in os.environ.items() if not name.startswith(TOLD)}
         commands = os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]])
         image = {"PATH": commands, "DAGSTER_HOME": str(self.home), "PYPI_ASSETS_HOME": str(self.home)}

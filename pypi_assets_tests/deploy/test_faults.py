@@ -249,6 +249,11 @@ def test_whatever_is_killed_or_goes_away_it_ends_exact_without_a_hand(
             kill_and_restart(site, name)
             index_faults.slow_s = 0.0
     project = uploaded()
+    with site.recovers("kill -9 of the code server with its runs", project):
+        deployment.kill("code")
+        index_faults.slow_s = 0.0
+        deployment.start("code")
+    project = uploaded()
     with site.recovers("PostgreSQL restarted", project):
         restart_postgres(postgres_url)
         index_faults.slow_s = 0.0

@@ -1,0 +1,32 @@
+"""Runs as processes of a code server that `dagster api grpc` started. Loaded by deploy/run_launcher.yaml."""
+
+import dagster as dg
+from dagster._core.errors import DagsterUserCodeUnreachableError
+from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
+from dagster._grpc.types import CanCancelExecutionRequest, CanCancelExecutionResult
+from dagster._serdes import deserialize_value
+
+
+class WatchedRunLauncher(DefaultRunLauncher):
+    """Dagster's own, which also knows a run whose code server is gone.
+
+    Runs end with the container or the machine of their code server, and nobody tells Dagster. So the code server that
+    is found at the same address is asked whether the run is one of its own.
+    """
+
+    @property
+    def supports_check_run_worker_health(self) -> bool:
+        return True
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        """Whether the code server is at the run. While it does not answer, nobody can tell: the run is left alone."""
+        client = self._get_grpc_client_for_termination(run.run_id)  # type: ignore[no-untyped-call]
+        if client is None:
+            return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "the run was not handed to a code server")
+        try:
+            answer = client.can_cancel_execution(CanCancelExecutionRequest(run_id=run.run_id))
+        except DagsterUserCodeUnreachableError:
+            return CheckRunHealthResult(WorkerStatus.RUNNING, "the code server does not answer")
+        if deserialize_value(answer, CanCancelExecutionResult).can_cancel:
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
+        return CheckRunHealthResult(WorkerStatus.FAILED, "the code server was started anew since")
