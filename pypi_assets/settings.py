@@ -181,7 +181,7 @@ class Settings(BaseSettings):
         int, Field(ge=1, le=12, description="shards of a full dump that a process writes at once, 1 to 12")
     ] = 2
     partitions_kept_days: Annotated[
-        float, Field(ge=1, le=36_500, description="days that Dagster shows a range or LevelDB version, 1 to 36500")
+        float, Field(ge=1, le=36_500, description="days that Dagster keeps ranges, versions and runs, 1 to 36500")
     ] = 90.0
     superseded_kept_hours: Annotated[
         float, Field(ge=0, le=87_600, description="hours that what was superseded is kept, 0 to 87600")

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 import tomllib
 from pathlib import Path
 from string import Template
@@ -17,6 +18,7 @@ import yaml
 
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.celery_launcher import WatchedCeleryRunLauncher
+from pypi_assets.defs.pruning import prune_runs
 from pypi_assets.defs.run_launcher import WatchedRunLauncher
 from pypi_assets.settings import ENV_PREFIX, load_settings
 from pypi_assets.storage.store import open_storage
@@ -59,6 +61,20 @@ def test_dagster_on_postgresql_and_s3(
         instance.add_dynamic_partitions("ranges", ["0-5"])
         assert dg.materialize([anything], instance=instance, partition_key="0-5").success
         assert instance.get_materialized_partitions(dg.AssetKey("anything")) == {"0-5"}
+        runs = [dg.materialize([anything], instance=instance, partition_key="0-5") for _ in range(2)]
+        logs = boto3.client("s3")
+
+        def are_logged() -> list[bool]:
+            found = [
+                logs.list_objects_v2(Bucket=BUCKET, Prefix=f"dagster-compute-logs/storage/{run.run_id}/")
+                for run in runs
+            ]
+            return ["Contents" in one for one in found]
+
+        assert are_logged() == [True, True]
+        assert prune_runs(instance, [runs[0].dagster_run.job_name], time.time() + 60) == 2
+        assert are_logged() == [False, True]
+        logs.close()
 
 
 def test_one_setting_tells_both_where_the_store_is(monkeypatch: pytest.MonkeyPatch):

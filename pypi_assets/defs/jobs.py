@@ -27,7 +27,7 @@ from pypi_assets.defs.marking import progress_log
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
-from pypi_assets.defs.pruning import prune_partitions
+from pypi_assets.defs.pruning import DAY_S, prune_partitions, prune_runs
 from pypi_assets.defs.tables import markdown_table
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.dumps.clean_up import Reason
@@ -64,6 +64,9 @@ redump_job = dg.define_asset_job(
     tags=all_of(dump_shards) | _ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump", ANEW_TAG: "true"},
     description="Dumps anew what is live at the complete serial, for what a reprocess has changed.",
 )
+_OF_SHARDS = (full_crawl_job, full_dump_job, redump_job)
+"""Few, and what they have made is shown for as long as nothing newer is."""
+
 compact_dumps_job = dg.define_asset_job(
     "compact_dumps",
     selection=[compacted_dump],
@@ -124,7 +127,9 @@ def verify_leveldbs() -> None:
 
 @dg.op
 def clean_up_storage(context: dg.OpExecutionContext, parts: ResourceParam[Parts]) -> None:
-    """Deletes what was superseded and what stopped attempts have left, once nobody reads it; prunes old partitions."""
+    """Deletes what was superseded and what stopped attempts have left, once nobody reads it; prunes old partitions and
+    runs.
+    """
     with told_plainly():
         catalog, storage, settings = parts.catalog, parts.storage, parts.settings
         grace_s = settings.superseded_kept_hours * 3600
@@ -132,18 +137,21 @@ def clean_up_storage(context: dg.OpExecutionContext, parts: ResourceParam[Parts]
             *clean_up(catalog, storage, grace_s=grace_s, versions_kept=settings.leveldb_versions_kept),
             *clean_exports(catalog, storage, grace_s=grace_s, kept=settings.parquet_exports_kept),
         ]
-        pruned = prune_partitions(context.instance, parts.catalog, parts.settings.partitions_kept_days)
+        days = settings.partitions_kept_days
+        partitions = prune_partitions(context.instance, catalog, days)
+        without_end = [job.name for job in JOBS if job not in _OF_SHARDS]
+        runs = prune_runs(context.instance, without_end, catalog.clock() - days * DAY_S)
     context.add_output_metadata(
         {reason.value: sum(one.reason == reason for one in removed) for reason in Reason}
         | {"files": sum(one.files for one in removed), "bytes": sum(one.size for one in removed)}
-        | {"partitions": pruned}
+        | {"partitions": partitions, "runs": runs}
     )
 
 
 @dg.job(
     name="clean_up",
     tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "clean_up"},
-    description="Deletes what was superseded and what stopped attempts have left; prunes old partitions.",
+    description="Deletes what was superseded and what stopped attempts have left; prunes old partitions and runs.",
 )
 def clean_up_job() -> None:
     clean_up_storage()

@@ -1,10 +1,12 @@
-"""Which partitions Dagster has of what comes without end, ranges and versions: new ones, and old ones not for ever.
+"""What Dagster has of what comes without end, ranges, versions and periodic work: new partitions and runs, and old ones
+not for ever.
 
-Its pages stay quick up to some 100,000 partitions, and a range every ten minutes makes 52,560 a year. What is left out
-here is still in the catalog, and its runs are still in Dagster.
+Its pages stay quick up to some 100,000 partitions, and a range every ten minutes makes 52,560 a year; its database
+grows with the events of each run. What is left out here is still in the catalog.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
 
 import dagster as dg
 
@@ -16,7 +18,7 @@ from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
 from pypi_assets.dumps.cover import cover
 from pypi_assets.leveldbs.layout import version_name
 
-_DAY_S = 24 * 3600.0
+DAY_S = 24 * 3600.0
 
 
 def shown_ranges(catalog: Catalog, days: float, after: int = 0) -> list[SerialRange]:
@@ -26,7 +28,7 @@ def shown_ranges(catalog: Catalog, days: float, after: int = 0) -> list[SerialRa
     Of those that end at the serial `after` or before it, the ones that are not complete or not in use yet.
     """
     in_use = cover(catalog).serial
-    since = catalog.clock() - days * _DAY_S
+    since = catalog.clock() - days * DAY_S
     with catalog.read() as connection:
         entries = recent_ranges(connection, beyond=min(after, in_use))
     return [entry.serials for entry in entries if _is_shown(entry, in_use, since)]
@@ -41,7 +43,7 @@ def _is_shown(entry: LedgerRange, in_use: int, since: float) -> bool:
 
 def shown_versions(catalog: Catalog, days: float, after: int = 0) -> list[int]:
     """The LevelDB versions beyond `after` that were asked for since so many days ago, and the newest one, in order."""
-    since = catalog.clock() - days * _DAY_S
+    since = catalog.clock() - days * DAY_S
     newest = last_asked_version(catalog)
     asked = asked_versions(catalog, min(after, newest.version - 1)) if newest else []
     return [one.version for one in asked if one.asked_at > since or one == newest]
@@ -55,6 +57,24 @@ def prune_partitions(instance: dg.DagsterInstance, catalog: Catalog, days: float
     versions = [one.version for one in asked_versions(catalog)]
     old_versions = {version_name(version) for version in {*versions} - {*shown_versions(catalog, days)}}
     return _prune(instance, serial_ranges, old_ranges) + _prune(instance, leveldb_versions, old_versions)
+
+
+def prune_runs(instance: dg.DagsterInstance, jobs: Iterable[str], before: float) -> int:
+    """Deletes the runs of `jobs` that succeeded before then (unix seconds), with events and logs, and says how many.
+
+    The newest one of each job stays, so that what it made is not shown as missing; and so do runs that failed, by whose
+    number sensors tell how often something was tried.
+    """
+    pruned, until = 0, datetime.fromtimestamp(before, UTC)
+    for job in jobs:
+        succeeded = [dg.DagsterRunStatus.SUCCESS]
+        newest = instance.get_run_ids(dg.RunsFilter(job_name=job, statuses=succeeded), limit=1)
+        old = instance.get_run_ids(dg.RunsFilter(job_name=job, statuses=succeeded, updated_before=until))
+        for run in {*old} - {*newest}:
+            instance.compute_log_manager.delete_logs(prefix=[run])
+            instance.delete_run(run)
+            pruned += 1
+    return pruned
 
 
 def _prune(instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, old: Collection[str]) -> int:

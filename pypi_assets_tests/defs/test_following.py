@@ -257,6 +257,22 @@ def test_old_partitions_are_pruned_and_do_not_come_back(index: ServedIndex, pipe
     assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == ["00002"]
 
 
+def test_old_runs_go_with_their_events_but_for_the_newest_of_a_job_and_those_that_failed(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    pipeline.crawled()
+    old, newest = pipeline.run("health"), pipeline.run("health")
+    shards = [pipeline.run("full_dump") for _ in range(2)]
+    failed = pipeline.run("update_leveldbs", raise_on_error=False)
+    assert pipeline.run("clean_up").success
+    assert pipeline.instance.get_run_by_id(old.run_id)  # it is not old yet
+    pipeline.ahead_s = 100 * 24 * 3600.0
+    assert pipeline.run("clean_up").success
+    assert pipeline.instance.get_run_by_id(old.run_id) is None
+    assert pipeline.instance.all_logs(old.run_id) == []
+    assert all(pipeline.instance.get_run_by_id(run.run_id) for run in (newest, *shards, failed))
+
+
 def test_unknown_ranges_and_versions_are_refused(pipeline: Pipeline) -> None:
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("serial_ranges", ["7-9", "nonsense"])
