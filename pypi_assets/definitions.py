@@ -15,7 +15,7 @@ from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.checks import CHECKS
 from pypi_assets.defs.health import HEALTH_CHECKS
 from pypi_assets.defs.jobs import JOBS
-from pypi_assets.defs.notices import build_failed_run_sensor
+from pypi_assets.defs.notices import build_failed_check_sensor, build_failed_run_sensor
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import build_sensors
@@ -55,11 +55,16 @@ def build_defs(
     interval_s, on = (
         (settings.sensor_interval_s, settings.sensors_on) if isinstance(settings, Settings) else (60, False)
     )
+    checks = [*CHECKS, *HEALTH_CHECKS]
     return dg.Definitions(
         assets=ASSETS,
-        asset_checks=[*CHECKS, *HEALTH_CHECKS],
+        asset_checks=checks,
         jobs=JOBS,
-        sensors=[*build_sensors(interval_s, on=on), build_failed_run_sensor(on=on)],
+        sensors=[
+            *build_sensors(interval_s, on=on),
+            build_failed_run_sensor(on=on),
+            build_failed_check_sensor(checks, on=on),
+        ],
         schedules=build_schedules(on=on),
         resources={"parts": Parts(settings, index=index, catalog=catalog, storage=storage, readers=readers)},
         executor=dg.in_process_executor,

@@ -1,10 +1,13 @@
-"""Tells of runs that failed, in words: which, why, and what comes next. In the log, and to whom the settings name."""
+"""Tells of runs and checks that failed, in words: which, and why. In the log, and to whom the settings name."""
 
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import dropwhile
 
 import dagster as dg
 from dagster import ResourceParam
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from pypi_assets.defs.failures import told_plainly
@@ -66,6 +69,48 @@ def build_failed_run_sensor(*, on: bool) -> dg.SensorDefinition:
             context.instance.add_run_tags(run.run_id, {TOLD_TAG: "true"})
 
     return failed_run
+
+
+def build_failed_check_sensor(checks: Sequence[dg.AssetChecksDefinition], *, on: bool) -> dg.SensorDefinition:
+    """The sensor that tells of checks that fail, each once until it does not any more. Its cursor names those."""
+    keys = [key for check in checks for key in check.check_keys]
+
+    @dg.sensor(
+        name="failed_check",
+        default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
+        minimum_interval_seconds=60,
+        description="Tells in its log, and to PYPI_ASSETS_NOTIFY_URLS, which check fails, and why; not of warnings.",
+    )
+    def failed_check(context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]) -> dg.SensorResult:
+        with told_plainly():
+            urls = parts.settings.notify_urls
+        records = context.instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+        found = {key.name: evaluation for key, record in records.items() if (evaluation := _evaluated(record))}
+        told = set(json.loads(context.cursor or "[]"))
+        failing = {
+            name for name, one in found.items() if not one.passed and one.severity == dg.AssetCheckSeverity.ERROR
+        }
+        still = {name for name in told if name in failing or name not in found}  # one that is being made may fail again
+        for name in sorted(failing - told):
+            text = f"{found[name].asset_key.to_user_string()}: {found[name].description or 'no reason given'}"
+            context.log.error(f"the check {name} fails: {text}")
+            problems = send_notice(urls, f"pypi-assets: the check {name} fails", text)
+            for problem in problems:
+                context.log.error(problem)
+            if not urls or len(problems) < len(urls):
+                still.add(name)
+        return dg.SensorResult(
+            cursor=json.dumps(sorted(still)), skip_reason=f"checks that fail: {', '.join(sorted(failing)) or 'none'}"
+        )
+
+    return failed_check
+
+
+def _evaluated(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation | None:
+    """What came of a check; None while it is being made."""
+    event = record.event.dagster_event if record.event else None
+    is_made = event is not None and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    return event.asset_check_evaluation_data if event and is_made else None
 
 
 def describe_run(run: dg.DagsterRun) -> str:

@@ -1,8 +1,9 @@
-"""The sensor that tells of failed runs: what it says, to whom, and how often."""
+"""The sensors that tell of failed runs and checks: what they say, to whom, and how often."""
 
 import dagster as dg
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
+from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.defs.notices import reason_of, told_lately
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.notice_receiver import receiving
@@ -44,6 +45,41 @@ def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pi
         assert not told_lately(pipeline.instance, "update_leveldbs")
         tell(pipeline, fail())
         assert len(received) == 1
+
+
+def test_a_check_that_fails_is_told_once_until_it_passes_again(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    with receiving() as (url, received):
+        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        assert pipeline.skipped("failed_check") == "checks that fail: none"
+        for times, version in ((1, "2.0"), (2, "3.0")):
+            index.wheel("alpha", version)
+            pipeline.ahead_s += 7_260
+            assert pipeline.run("health").success
+            for _ in range(2):
+                assert pipeline.skipped("failed_check") == "checks that fail: catalog_is_fresh"
+                assert len(received) == times
+            crawl_incremental(pipeline.crawler)
+            assert pipeline.run("health").success
+            assert pipeline.skipped("failed_check") == "checks that fail: none"
+    assert received[0]["title"] == "pypi-assets: the check catalog_is_fresh fails"
+    assert received[0]["message"].startswith("changed_distribution_data: the catalog is behind by 2:01:")
+
+
+def test_a_check_of_which_nobody_could_be_told_is_told_with_the_next_tick(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    pipeline.crawled()
+    index.wheel("alpha", "2.0")
+    pipeline.ahead_s = 7_260
+    assert pipeline.run("health").success
+    counts = []
+    for status in (500, 200, 200):
+        with receiving(status) as (url, received):
+            pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+            pipeline.skipped("failed_check")
+        counts.append(len(received))
+    assert counts == [1, 1, 0]
 
 
 def test_a_run_that_is_run_again_by_itself_asks_nothing_of_a_person(pipeline: Pipeline) -> None:
