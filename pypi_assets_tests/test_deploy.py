@@ -246,5 +246,5 @@ def test_jobs_that_need_much_say_how_large_their_pods_are():
     sized = {job.name for job in defs.jobs or [] if "dagster-k8s/config" in (job.tags or {})}
     assert sized == {
         *("full_crawl", "incremental_crawl", "retry_failures", "audit"),
-        *("full_dump", "redump", "update_leveldbs", "export_parquet"),
+        *("full_dump", "redump", "update_leveldbs", "export_parquet", "verify_leveldbs", "reprocess_distributions"),
     }

@@ -118,7 +118,7 @@ def verify_newest_versions(context: dg.OpExecutionContext, parts: ResourceParam[
 
 
 @dg.job(
-    tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "verify_leveldbs"},
+    tags=_ENDS_IN_TIME | BUILDING | {ONE_AT_A_TIME_TAG: "verify_leveldbs"},
     description="Compares the newest LevelDB version of each dataset with a rebuild. Fails where they differ.",
 )
 def verify_leveldbs() -> None:
@@ -273,7 +273,7 @@ def _told_examples(found: Mapping[str, Sequence[str]]) -> str:
 
 
 @dg.job(
-    tags=_ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "reprocess_distributions"},
+    tags=_ENDS_IN_TIME | CRAWLING | {ONE_AT_A_TIME_TAG: "reprocess_distributions"},
     description="Makes records anew from stored extracts, after the rules of reading have changed. Asks no index.",
 )
 def reprocess_distributions() -> None:
