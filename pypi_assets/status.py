@@ -19,6 +19,8 @@ from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import StorageError
 
 _PATIENCE_S = 5.0
+_LIST_IS_OLD_AFTER_S = 3_600.0
+"""The list of projects is looked at every half hour where it is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,9 @@ class Lag:
     """How far the catalog is behind the index. `index_serial` is None, and `index_error` says why, where the index did
     not answer. While the changelog is off it is that of the list of projects that was looked at last.
 
-    `behind_since` is when the first event beyond the complete serial was (unix seconds), None where there is none or
-    nobody tells. `asked_at` is when all this was so.
+    `behind_since` is when the first event beyond the complete serial was (unix seconds), or when the list was looked at
+    last that is followed, if that is long ago; None where there is none or nobody tells. `asked_at` is when all this
+    was so.
     """
 
     complete_serial: int | None
@@ -143,7 +146,8 @@ def ask_lag(settings: Settings, followed: Followed, now: float) -> Lag:
         index_serial, index_error = followed.listed_serial, None
     complete, since = followed.complete_serial, followed.next_event_at
     if complete is None or (index_serial is not None and index_serial <= complete):
-        since = None
+        is_list_old = not tells_events and now - (followed.listed_at or now) > _LIST_IS_OLD_AFTER_S
+        since = followed.listed_at if is_list_old else None
     elif since is None and index_serial is not None and tells_events:
         since = _first_event_after(settings, complete)
     return Lag(complete, index_serial, index_error, since, now)

@@ -12,7 +12,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.events import first_event_time
 from pypi_assets.catalog.failures import count_failed_visits
 from pypi_assets.catalog.ledger import complete_serial, inexact_spans, unfinished_ranges
-from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed_serial
+from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed
 from pypi_assets.catalog.queue import TaskState, range_scope, scope_progress
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.read_queue import count_pending_reads
@@ -72,7 +72,7 @@ class Followed:
     """How far the index has been followed; what is None is not known yet.
 
     `next_event_at` is when the first event beyond the complete serial was (unix seconds), if one is stored;
-    `listed_serial` that of the list of projects that was compared last.
+    `listed_serial` that of the list of projects that was compared last, and `listed_at` when that was.
     """
 
     index_url: str | None
@@ -80,6 +80,7 @@ class Followed:
     next_event_at: float | None
     changelog_trouble: ChangelogTrouble | None
     listed_serial: int | None
+    listed_at: float | None
 
     @property
     def is_changelog_off(self) -> bool:
@@ -114,12 +115,14 @@ def read_followed(connection: Connection) -> Followed:
     """How far the index has been followed; quick on any catalog."""
     index_url = followed_index(connection)
     complete = None if last_completed_crawl(connection) is None else complete_serial(connection)
+    listed_serial, listed_at = (None, None) if index_url is None else last_listed(connection, index_url)
     return Followed(
         index_url=index_url,
         complete_serial=complete,
         next_event_at=None if complete is None else first_event_time(connection, complete),
         changelog_trouble=None if index_url is None else changelog_trouble(connection, index_url),
-        listed_serial=None if index_url is None else last_listed_serial(connection, index_url),
+        listed_serial=listed_serial,
+        listed_at=listed_at,
     )
 
 

@@ -88,7 +88,7 @@ def changelog_trouble(connection: Connection, instance: str) -> ChangelogTrouble
     return ChangelogTrouble(known["failing_since"], "off_since" in known, known["error"])
 
 
-def last_listed_serial(connection: Connection, instance: str) -> int | None:
-    """The serial of the list of projects that the lister `simple` looked at last."""
-    serial: int | None = read_lister_state(connection, SIMPLE, instance).content.get("serial")
-    return serial
+def last_listed(connection: Connection, instance: str) -> tuple[int | None, float | None]:
+    """The serial of the list of projects that the lister `simple` looked at last, and when it had compared it."""
+    known = read_lister_state(connection, SIMPLE, instance).content
+    return known.get("serial"), known.get("ended_at")

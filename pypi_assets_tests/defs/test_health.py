@@ -46,6 +46,19 @@ def test_freshness_passes_warns_and_fails_by_the_age_of_what_is_missing(index: S
     assert "nobody tells how far the catalog is behind; the index's serial is not known" in text
 
 
+def test_a_list_that_nobody_looks_at_any_more_makes_the_catalog_older_and_older(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    pipeline.parts._settings = pipeline.settings.model_copy(update={"lister": "simple"})
+    pipeline.crawled()
+    pipeline.tick("new_serial_range")
+    for ahead_s, level in ((0.0, PASSED), (2_400.0, PASSED), (3_660.0, WARNED), (7_260.0, FAILED)):
+        pipeline.ahead_s = ahead_s
+        assert told(pipeline, "catalog_is_fresh")[0] == level
+    pipeline.tick("new_serial_range")
+    assert told(pipeline, "catalog_is_fresh") == (PASSED, "the catalog is as the index")
+
+
 def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     assert told(pipeline, "modules_is_fresh")[1] == ("no version of modules is published: run the job update_leveldbs")
