@@ -31,7 +31,7 @@ def catalog_is_fresh(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     numbers = {"serial": lag.complete_serial, "index_serial": lag.index_serial, "lag_serials": lag.serials}
     if lag.complete_serial is None:
         return _warning("no full crawl is complete yet: run the job full_crawl", numbers)
-    return _by_age(settings, "the catalog", lag.seconds, lag.index_error, numbers)
+    return _by_age(settings, "the catalog", "the index", lag.seconds, lag.index_error, numbers)
 
 
 def _is_fresh(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
@@ -50,17 +50,17 @@ def _is_fresh(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinit
                 behind_since = first_event_time(connection, newest[0])
                 now = parts.catalog.clock()
         age = 0.0 if behind_since is None else max(now - behind_since, 0.0)
-        return _by_age(parts.settings, dataset, age, None, {"serial": newest[0]})
+        return _by_age(parts.settings, dataset, "the catalog", age, None, {"serial": newest[0]})
 
     return check
 
 
 def _by_age(
-    settings: Settings, what: str, age: float | None, problem: str | None, numbers: dict[str, int | None]
+    settings: Settings, what: str, of: str, age: float | None, problem: str | None, numbers: dict[str, int | None]
 ) -> dg.AssetCheckResult:
     """Passes, warns or fails by the `age` of the first event that is missing, in seconds; None: nobody tells it."""
-    told = "as the index" if age == 0 else f"behind by {timedelta(seconds=round(age or 0))}"
-    text = f"{what} is {told}" if age is not None else f"nobody tells how far {what} is behind"
+    told = f"as {of}" if age == 0 else f"behind {of} by {timedelta(seconds=round(age or 0))}"
+    text = f"{what} is {told}" if age is not None else f"nobody tells how far {what} is behind {of}"
     is_old = age is not None and age >= settings.lag_warn_s
     return dg.AssetCheckResult(
         passed=not (is_old or problem or age is None),

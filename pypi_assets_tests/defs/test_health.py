@@ -37,13 +37,13 @@ def test_freshness_passes_warns_and_fails_by_the_age_of_what_is_missing(index: S
     assert told(pipeline, "catalog_is_fresh")[0] == PASSED
     pipeline.ahead_s = 1_860
     level, text = told(pipeline, "catalog_is_fresh")
-    assert (level, text[:-2]) == (WARNED, "the catalog is behind by 0:31:")
+    assert (level, text[:-2]) == (WARNED, "the catalog is behind the index by 0:31:")
     pipeline.ahead_s = 7_260
     assert told(pipeline, "catalog_is_fresh")[0] == FAILED
     index.faults = lambda request: Response(status_code=503)
     level, text = told(pipeline, "catalog_is_fresh")
     assert level == WARNED
-    assert "nobody tells how far the catalog is behind; the index's serial is not known" in text
+    assert "nobody tells how far the catalog is behind the index; the index's serial is not known" in text
 
 
 def test_a_list_that_nobody_looks_at_any_more_makes_the_catalog_older_and_older(
@@ -64,7 +64,7 @@ def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pip
     assert told(pipeline, "modules_is_fresh")[1] == ("no version of modules is published: run the job update_leveldbs")
     (name,) = pipeline.requested("new_leveldb_version")
     assert pipeline.run("update_leveldbs", name).success
-    assert told(pipeline, "modules_is_fresh") == (PASSED, "modules is as the index")
+    assert told(pipeline, "modules_is_fresh") == (PASSED, "modules is as the catalog")
     index.wheel("alpha", "2.0")
     crawl_incremental(pipeline.crawler)
     pipeline.ahead_s = 7_260

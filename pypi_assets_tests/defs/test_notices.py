@@ -63,7 +63,7 @@ def test_a_check_that_fails_is_told_once_until_it_passes_again(index: ServedInde
             assert pipeline.run("health").success
             assert pipeline.skipped("failed_check") == "checks that fail: none"
     assert received[0]["title"] == "pypi-assets: the check catalog_is_fresh fails"
-    assert received[0]["message"].startswith("changed_distribution_data: the catalog is behind by 2:01:")
+    assert received[0]["message"].startswith("changed_distribution_data: the catalog is behind the index by 2:01:")
 
 
 def test_a_check_of_which_nobody_could_be_told_is_told_with_the_next_tick(
