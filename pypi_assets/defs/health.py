@@ -1,5 +1,6 @@
 """Checks of how things stand: how far behind, what was given up, what drifted. They ask little, and can run often."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import dagster as dg
@@ -21,16 +22,22 @@ from pypi_assets.status import ask_lag
 @dg.asset_check(asset=changed_distribution_data)
 def catalog_is_fresh(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     """The first event that the catalog lacks is not old: warns from `PYPI_ASSETS_LAG_WARN_S` on, fails from
-    `PYPI_ASSETS_LAG_FAIL_S` on. Where the index does not answer, what is stored counts, and it warns.
+    `PYPI_ASSETS_LAG_FAIL_S` on. Where the index does not answer, what is stored counts, and it warns; it fails once the
+    changelog has failed for so long.
     """
     with told_plainly():
         settings = parts.settings
         with parts.catalog.read() as connection:
             followed = read_followed(connection)
-        lag = ask_lag(settings, followed, parts.catalog.clock())
+        now = parts.catalog.clock()
+        lag = ask_lag(settings, followed, now)
     numbers = {"serial": lag.complete_serial, "index_serial": lag.index_serial, "lag_serials": lag.serials}
     if lag.complete_serial is None:
         return _warning("no full crawl is complete yet: run the job full_crawl", numbers)
+    trouble = followed.changelog_trouble
+    if lag.seconds is None and trouble is not None and now - trouble.since >= settings.lag_fail_s:
+        text = f"nobody has told for {timedelta(seconds=round(now - trouble.since))} how far the catalog is behind"
+        return dg.AssetCheckResult(passed=False, description=f"{text}: {trouble.text}", metadata=_known(numbers))
     return _by_age(settings, "the catalog", "the index", lag.seconds, lag.index_error, numbers)
 
 
@@ -66,7 +73,7 @@ def _by_age(
         passed=not (is_old or problem or age is None),
         severity=_severity(age is not None and age >= settings.lag_fail_s),
         description="; ".join(part for part in (text, problem) if part),
-        metadata={key: number for key, number in (*numbers.items(), ("lag_seconds", age)) if number is not None},
+        metadata=_known({**numbers, "lag_seconds": age}),
     )
 
 
@@ -116,8 +123,13 @@ def nothing_drifted(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
 
 
 def _warning(text: str, numbers: dict[str, int | None]) -> dg.AssetCheckResult:
-    known = {key: number for key, number in numbers.items() if number is not None}
-    return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=text, metadata=known)
+    return dg.AssetCheckResult(
+        passed=False, severity=dg.AssetCheckSeverity.WARN, description=text, metadata=_known(numbers)
+    )
+
+
+def _known(numbers: Mapping[str, float | None]) -> dict[str, float]:
+    return {key: number for key, number in numbers.items() if number is not None}
 
 
 def _severity(fails: bool) -> dg.AssetCheckSeverity:

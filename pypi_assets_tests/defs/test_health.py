@@ -46,6 +46,21 @@ def test_freshness_passes_warns_and_fails_by_the_age_of_what_is_missing(index: S
     assert "nobody tells how far the catalog is behind the index; the index's serial is not known" in text
 
 
+def test_an_index_that_does_not_answer_for_long_is_no_mere_warning(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.faults = lambda request: Response(status_code=503)
+    with pytest.raises(dg.Failure, match="503"):
+        pipeline.tick("new_serial_range")
+    assert told(pipeline, "catalog_is_fresh")[0] == WARNED
+    pipeline.ahead_s = 7_260
+    level, text = told(pipeline, "catalog_is_fresh")
+    assert level == FAILED
+    assert text.startswith("nobody has told for 2:01:")
+    index.faults = None
+    pipeline.tick("new_serial_range")
+    assert told(pipeline, "catalog_is_fresh")[0] == PASSED
+
+
 def test_a_list_that_nobody_looks_at_any_more_makes_the_catalog_older_and_older(
     index: ServedIndex, pipeline: Pipeline
 ) -> None:
