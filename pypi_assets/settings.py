@@ -115,6 +115,12 @@ class Settings(BaseSettings):
     range_events: Annotated[
         int, Field(ge=1, description="the most events of one serial range, 1 or more; a longer backlog is cut")
     ] = 20_000
+    range_min_age_s: Annotated[
+        float, Field(ge=0, description="seconds between a range and the next that a sensor asks for, 0 or more")
+    ] = 0.0
+    range_min_events: Annotated[
+        int, Field(ge=1, description="new events for which a sensor does not wait until then, 1 or more")
+    ] = 500
     revisit_share: Annotated[
         float,
         Field(

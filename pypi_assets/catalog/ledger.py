@@ -86,6 +86,12 @@ def last_asked_serial(connection: Connection) -> int:
     return int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
 
 
+def last_asked_at(connection: Connection) -> float:
+    """When the greatest range was asked for, in unix seconds; 0 where there is none."""
+    greatest = select(func.max(serial_ranges.c.end)).scalar_subquery()
+    return float(connection.scalar(select(serial_ranges.c.asked_at).where(serial_ranges.c.end == greatest)) or 0)
+
+
 def ask_range(connection: Connection, end: int, now: float, lister: str | None = None) -> SerialRange | None:
     """Brings the next range into being, from the end of the last one to `end`; None where `end` is not beyond it."""
     return next(iter(ask_ranges(connection, [end], now, lister)), None)

@@ -11,7 +11,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from pypi_assets.catalog.answers import count_unexplained
 from pypi_assets.catalog.crawls import require_followable
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.events import RangeEvents, changed_projects, count_events, events_through, range_ends
+from pypi_assets.catalog.events import (
+    RangeEvents,
+    are_as_many_events,
+    changed_projects,
+    count_events,
+    events_through,
+    range_ends,
+)
 from pypi_assets.catalog.ledger import (
     SIMPLE,
     LedgerRange,
@@ -22,6 +29,7 @@ from pypi_assets.catalog.ledger import (
     end_inexact_span,
     fail_range,
     inexact_spans,
+    last_asked_at,
     last_asked_serial,
     leave_range,
     ledger,
@@ -67,12 +75,17 @@ class RangeResult:
 
 
 def ask_next_ranges(
-    crawler: Crawler, changelog_pages: int | None = None, list_pause_s: float = 0.0
+    crawler: Crawler,
+    changelog_pages: int | None = None,
+    list_pause_s: float = 0.0,
+    min_age_s: float = 0.0,
+    min_events: int = 1,
 ) -> list[SerialRange]:
     """Brings the ranges up to the index's last serial into the ledger; none where the index has nothing new.
 
     Their events are stored first, since a backlog is cut by their number (`range_events` of the crawler). With
-    `changelog_pages` no more is asked of the changelog at once, and the ranges reach as far as that. Where the
+    `changelog_pages` no more is asked of the changelog at once, and the ranges reach as far as that. There are none
+    before `min_age_s` seconds since the last one was asked for, unless there are `min_events` new events. Where the
     changelog is off, the list of projects tells what changed, asked for once in `list_pause_s` seconds.
     Raises CatalogError where no full crawl is complete, or where the index has gone backwards.
     """
@@ -84,10 +97,13 @@ def ask_next_ranges(
         return ask_listed_ranges(crawler, list_pause_s)
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
+        now = catalog.clock()
         if through <= (asked := last_asked_serial(connection)):
             return []
-        ends = range_ends(connection, SerialRange(asked, through), crawler.range_events)
-        return ask_ranges(connection, ends, catalog.clock())
+        new = SerialRange(asked, through)
+        if now - last_asked_at(connection) < min_age_s and not are_as_many_events(connection, new, min_events):
+            return []
+        return ask_ranges(connection, range_ends(connection, new, crawler.range_events), now)
 
 
 def _store_new_events(crawler: Crawler, changelog_pages: int | None) -> int:

@@ -17,6 +17,7 @@ from dagster import ResourceParam
 from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.dumps import require_exact
+from pypi_assets.catalog.events import events_through
 from pypi_assets.catalog.ledger import last_asked_serial, unfinished_ranges
 from pypi_assets.catalog.leveldbs import ask_version, last_asked_version
 from pypi_assets.catalog.ranges import SerialRange
@@ -58,7 +59,8 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
             if reason := _not_followable(parts.catalog):
                 return dg.SkipReason(reason)
             crawler = parts.crawler(tell=context.log.warning)
-            ask_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S)
+            least = parts.settings.range_min_age_s, parts.settings.range_min_events
+            ask_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
             unfinished = _unfinished(parts.catalog)
             entered = _entered(context.cursor)
             shown = shown_ranges(parts.catalog, parts.settings.partitions_kept_days, entered)
@@ -71,10 +73,10 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
                 [serials.key for serials in unfinished],
                 parts.catalog.clock(),
             )
-            reached = _last_serial(parts.catalog)
+            nothing = _nothing_due(parts.catalog)
         return dg.SensorResult(
             run_requests=requests,
-            skip_reason=None if requests else "; ".join(waiting) or f"nothing is new beyond serial {reached}",
+            skip_reason=None if requests else "; ".join(waiting) or nothing,
             cursor=cursor,
             dynamic_partitions_requests=added,
         )
@@ -193,9 +195,15 @@ def _not_followable(catalog: Catalog) -> str | None:
     return "no full crawl is complete yet: run the job full_crawl first"
 
 
-def _last_serial(catalog: Catalog) -> int:
+def _nothing_due(catalog: Catalog) -> str:
+    """Why no range is asked for, where all that were are done."""
     with catalog.read() as connection:
-        return last_asked_serial(connection)
+        reached, through = last_asked_serial(connection), events_through(connection)
+    if through > reached:
+        return (
+            f"what is new beyond serial {reached} waits for more of it, or until PYPI_ASSETS_RANGE_MIN_AGE_S are over"
+        )
+    return f"nothing is new beyond serial {reached}"
 
 
 def _unfinished(catalog: Catalog) -> list[SerialRange]:

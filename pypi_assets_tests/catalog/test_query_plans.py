@@ -12,8 +12,15 @@ from starlette.responses import PlainTextResponse
 from pypi_assets.catalog.answers import about_known, live_files, read_followed, work_done
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.dumps import open_full_dump, open_range_dump, range_dump_rows
+from pypi_assets.catalog.events import are_as_many_events
 from pypi_assets.catalog.extracts import records_older_than
-from pypi_assets.catalog.ledger import complete_serial, last_asked_serial, recent_ranges, unfinished_ranges
+from pypi_assets.catalog.ledger import (
+    complete_serial,
+    last_asked_at,
+    last_asked_serial,
+    recent_ranges,
+    unfinished_ranges,
+)
 from pypi_assets.catalog.leveldbs import asked_versions, last_asked_version
 from pypi_assets.catalog.past_visits import compare_visits
 from pypi_assets.catalog.projects import find_project
@@ -123,10 +130,12 @@ def test_what_every_tick_of_a_sensor_asks_uses_an_index(catalog: Catalog):
             unfinished_ranges(connection)
             recent_ranges(connection, beyond=5)
             last_asked_serial(connection)
+            last_asked_at(connection)
+            are_as_many_events(connection, SerialRange(1, 5), 3)
             complete_serial(connection)
         asked_versions(catalog, after=5)
         last_asked_version(catalog)
-    assert len(found) == 6
+    assert len(found) == 8
     assert [one for one, parameters in found.items() if scanned_tables(catalog, one, parameters)] == []
 
 

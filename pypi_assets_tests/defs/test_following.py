@@ -119,6 +119,24 @@ def test_a_full_dump_is_asked_for_after_the_first_full_crawl(index: ServedIndex,
     assert pipeline.skipped("first_full_dump") == "there is a full dump"
 
 
+def test_a_range_waits_for_its_age_or_for_as_many_events(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    baseline = index.serial
+    index.wheel("newcomer", "1.0")
+    limits = {"range_min_age_s": 600.0, "range_min_events": index.serial - baseline + 1}
+    pipeline.parts._settings = pipeline.settings.model_copy(update=limits)
+    assert f"what is new beyond serial {baseline} waits" in pipeline.skipped("new_serial_range")
+    pipeline.ahead_s = 601
+    (first,) = pipeline.requested("new_serial_range")
+    assert first == f"{baseline}-{index.serial}"
+    assert pipeline.run("incremental_crawl", first).success
+    assert "nothing is new" in pipeline.skipped("new_serial_range")
+    begun = index.serial
+    for name in ("second", "third"):
+        index.wheel(name, "1.0")
+    assert pipeline.requested("new_serial_range") == [f"{begun}-{index.serial}"]
+
+
 def test_a_range_is_asked_for_again_until_a_run_of_it_is_there(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")

@@ -65,6 +65,7 @@ def told_here(index_url: str, postgres_url: str, address: str = LOOPBACK) -> dic
             "PYPI_ASSETS_CONTACT": "me@example.org",
             "PYPI_ASSETS_REQUESTS_PER_SECOND": "1000",
             "PYPI_ASSETS_SENSOR_INTERVAL_S": "5",
+            "PYPI_ASSETS_RANGE_MIN_AGE_S": "0",
             "AWS_SECRET_ACCESS_KEY": "secret",
             "AWS_ENDPOINT_URL": f"http://{address}:{s3}",
             "S3_ADDRESS": f"{address}:{s3}",
