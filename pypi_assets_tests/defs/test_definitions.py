@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from pypi_assets.definitions import defs
+from pypi_assets.defs.assets.crawl import project_listing
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.settings import ENV_PREFIX, SettingsError, load_settings
@@ -77,7 +78,12 @@ def test_a_run_tells_of_wrong_settings_and_of_a_wrong_database(tmp_path: Path) -
     settings = load_settings(
         index_url="http://127.0.0.1:9/simple/", database_url="postgresql://127.0.0.1:9/none", home=tmp_path
     )
-    assert "check PYPI_ASSETS_DATABASE_URL" in failure_text(_list_with(Parts(settings)))
+    with (
+        dg.build_asset_context(resources={"parts": Parts(settings)}) as context,
+        pytest.raises(dg.Failure, match="check PYPI_ASSETS_DATABASE_URL") as failed,
+    ):
+        project_listing(context)
+    assert failed.value.allow_retries
 
 
 def test_a_tick_tells_of_wrong_settings() -> None:
@@ -92,8 +98,6 @@ def test_a_tick_tells_of_wrong_settings() -> None:
 
 
 def _list_with(parts: Parts) -> dg.ExecuteInProcessResult:
-    from pypi_assets.defs.assets.crawl import project_listing
-
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize([project_listing], instance=instance, resources={"parts": parts}, raise_on_error=False)
     assert not result.success

@@ -65,6 +65,7 @@ class Upkeep:
     ahead_s: float = 0.0
     serial: int = 0
     files: dict[str, bool] = field(default_factory=dict)
+    last_range: SerialRange = field(init=False)
     build_result: BuildResult = field(init=False)
     _stamped: set[str] = field(default_factory=set)
 
@@ -96,7 +97,8 @@ class Upkeep:
                 project = choose(["a", "b-c", "d"])
                 self.files[name := f"{project}-{self.serial}.tar.gz"] = True
                 self.small.add(self.serial, project, str(self.serial), name)
-        return self.small.complete(self.serial)
+        self.last_range = self.small.complete(self.serial)
+        return self.last_range
 
     def dump_range(self, choose: Callable[[Sequence[str]], str] = min) -> str:
         self.change(choose)
@@ -483,7 +485,7 @@ def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[st
             elif step == "open full":
                 write_shard(catalog, storage, open_full_dump(catalog, 16), 0)
             elif step == "open range" and ranges:
-                write_shard(catalog, storage, open_range_dump(catalog, ranges[-1].serials), 0)
+                write_shard(catalog, storage, open_range_dump(catalog, upkeep.last_range), 0)
             elif step == "stopped compaction" and len(ranges) > 1:
                 serials = SerialRange(ranges[-2].serials.start, ranges[-1].serials.end)
                 dump = open_compaction(catalog, serials, ranges[-2].sequence, inputs_of(ranges[-2:]))
