@@ -8,9 +8,9 @@ full crawl, and then as many ranges, one upload each. The same work is done from
 own, and what Dagster takes beyond that, divided by the partitions, is the overhead. Seconds by the clock and of the
 processor, the latter of all that Dagster or the command line has started, without the index.
 
-Then, of 40 more ranges: the index answers 500 to the pages of three of their projects; and the catalog refuses three of
-the ranges, first with the events and then with the dump. Printed is which partitions are shown as failed or count a
-failure, and what is left once the cause is gone and only those are asked for again.
+Then the index answers 500 to the pages of three projects, in another full crawl and in 40 more ranges; and the catalog
+refuses three of 40 more ranges, first with the events and then with the dump. Printed is which partitions are shown as
+failed or count a failure, and what is left once the cause is gone and only those are asked for again.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from benchmarks.many_partitions import tree_processor_s
+from pypi_assets.catalog.projects import project_shard
 from pypi_assets.catalog.range_states import ShownState, range_statuses
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.full import list_index
@@ -65,6 +66,7 @@ def main() -> None:
             bench.measure_shards()
             bench.measure_ranges(told.ranges)
             if not told.no_failures:
+                bench.show_given_up()
                 bench.show_failures()
 
 
@@ -112,23 +114,35 @@ class Bench:
             flush=True,
         )
 
-    def show_failures(self) -> None:
+    def show_given_up(self) -> None:
+        list_index(self.parts.crawler())
+        keys = project_shards.get_partition_keys()
+        projects = [f"old-{number}" for number in SPOILED]
+        self.give_up(SHARD_ASSETS, keys, {project: keys[project_shard(project)] for project in projects})
         keys = self.new_ranges(FAULTY_RANGES, "broken")
-        paths = {f"/simple/broken-{number}/" for number in SPOILED}
+        self.give_up(RANGE_ASSETS, keys, {f"broken-{number}": keys[number] for number in SPOILED})
+
+    def give_up(self, assets: Sequence[str], keys: Sequence[str], spoiled: Mapping[str, str]) -> None:
+        """A backfill in which the index answers 500 to the pages of the projects `spoiled`, which are in these
+        partitions, and what is left of it after it."""
+        visits = next(name for name in assets if name in {"crawled_projects", "changed_distributions"})
+        paths = {f"/simple/{project}/" for project in spoiled}
 
         def refuse(request: Request) -> Response | None:
             return PlainTextResponse("spoiled", 500) if request.url.path in paths else None
 
-        spoiled = [keys[number] for number in SPOILED]
-        print(f"the index answers 500 to the pages of {', '.join(spoiled)}:")
+        told = ", ".join(f"{project} ({key})" for project, key in spoiled.items())
+        print(f"{len(keys):,} of {len(assets)} assets, the index answers 500 to the pages of {told}:")
         self.index.faults = refuse
-        self.finished(self.dagster.backfill(RANGE_ASSETS, keys))
-        given_up = [key for key in keys if self.number("changed_distributions", key, "gave_up")]
-        print(f"  given up in {', '.join(given_up)}")
+        backfill = self.finished(self.dagster.backfill(assets, keys))
+        given_up = [key for key in keys if self.number(visits, key, "gave_up")]
+        print(f"  {self.dagster.backfill_ended(backfill)}: given up in {', '.join(given_up)}")
         self.index.faults = None
-        self.finished(self.dagster.backfill(RANGE_ASSETS, given_up))
-        left = [key for key in keys if self.number("changed_distributions", key, "gave_up")]
+        self.finished(self.dagster.backfill(assets, given_up))
+        left = [key for key in keys if self.number(visits, key, "gave_up")]
         print(f"  after another backfill of these: in {', '.join(left) or 'none'}", flush=True)
+
+    def show_failures(self) -> None:
         for table, asset in (("serial_ranges", "changelog"), ("dumps", "incremental_dump")):
             keys = self.new_ranges(FAULTY_RANGES, f"refused-{table.replace('_', '-')}")
             spoiled = [keys[number] for number in SPOILED]

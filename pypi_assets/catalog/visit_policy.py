@@ -61,4 +61,5 @@ def revisits_for(visits: int, share: float, draw: float) -> int:
 
     `draw`, evenly drawn from 0 to 1, decides on the fraction, so that many small ranges come to the share as well.
     """
-    return int(visits * share / 100 + draw)
+    fraction, whole = math.modf(visits * share / 100)
+    return int(whole) + (draw < fraction)

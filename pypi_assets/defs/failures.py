@@ -46,13 +46,8 @@ def may_pass(error: BaseException) -> bool:
     return isinstance(error, (*_MAY_PASS, *_DATABASE)) or isinstance(error.__cause__, (*_MAY_PASS, *_DATABASE))
 
 
-def is_expected(error: BaseException) -> bool:
-    """Whether an error is one of those that tell people what to do."""
-    return isinstance(error, (*_DATABASE, *_EXPECTED))
-
-
 def told(error: BaseException) -> str:
     """An error in a sentence for people."""
     if isinstance(error, _DATABASE):
         return f"the database failed: {error.orig}"
-    return str(error) if is_expected(error) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, _EXPECTED) else f"{type(error).__name__}: {error}"

@@ -9,7 +9,7 @@ import dagster as dg
 
 from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.crawl.crawler import Progress
-from pypi_assets.defs.failures import is_expected, may_pass, told, told_plainly
+from pypi_assets.defs.failures import may_pass, told, told_plainly
 
 PROGRESS_EVERY_S = 30.0
 _TOLD_FAILURES = 10
@@ -61,10 +61,8 @@ def _failure(failed: Mapping[str, Exception], count: int) -> dg.Failure:
     """What is raised for those of `count` partitions that failed."""
     texts = [f"{key}: {told(error)}" for key, error in failed.items()]
     more = [f"and {len(texts) - _TOLD_FAILURES} more"] if len(texts) > _TOLD_FAILURES else []
-    return dg.Failure(
-        f"{len(failed)} of {count} partitions failed: {'; '.join(texts[:_TOLD_FAILURES] + more)}",
-        allow_retries=not all(map(is_expected, failed.values())),
-    )
+    text = f"{len(failed)} of {count} partitions failed: {'; '.join(texts[:_TOLD_FAILURES] + more)}"
+    return dg.Failure(text, allow_retries=False)  # which would do all of them again
 
 
 def progress_log(
