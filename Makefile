@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 APT := apt-get --quiet --quiet --option Acquire::Retries=3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo ui test test-deploy test-faults clean
+.PHONY: demo ui check test wheels test-deploy test-faults clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -13,14 +13,18 @@ demo: $(VENV)/.installed
 ui: $(VENV)/.installed
 	@$(BIN)/python demo/ui.py
 
-test: $(VENV)/.installed-test
+check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+test: check
 	$(BIN)/pytest -n auto
 
-test-deploy: $(VENV)/.installed-test-deploy
+wheels: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.corpora.download --wheels
+
+test-deploy: $(VENV)/.installed-test-deploy wheels
 	$(BIN)/pytest -n 2 -m deploy pypi_assets_tests/deploy
 
 test-faults: $(VENV)/.installed-test-deploy
