@@ -150,7 +150,7 @@ def medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 def run(catalog: Catalog, storage: Storage, processes: int) -> Reprocessed:
     with ReaderPool(Limits(), size=processes) as readers:
-        return reprocess(catalog, storage, readers, at_once=processes)
+        return reprocess(catalog, storage, readers, processes=processes)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Commands for what failed, and for what is kept of each distribution: looked at, read anew, cleaned; and for the
 catalog's tables."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +18,7 @@ from pypi_assets.cli.opening import opened_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.crawl.audit import audit_index
 from pypi_assets.crawl.packs import clean_packs
-from pypi_assets.crawl.reprocess import reprocess, stored_records
+from pypi_assets.crawl.reprocess import PROCESSES, reprocess, stored_records
 from pypi_assets.crawl.retry import retry
 from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.distributions.reader import read_path
@@ -149,8 +148,14 @@ def audit_command(share: float | None, as_json: bool) -> None:
     help="Records that an extractor older than this made; the default is the one of today.",
 )
 @click.option("--project", help="Only the records of this project.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1),
+    default=PROCESSES,
+    help="How many processes read at once, of some 100 MB each; by default one for each core, and 8 at most.",
+)
 @JSON
-def reprocess_command(older_than_version: int, project: str | None, as_json: bool) -> None:
+def reprocess_command(older_than_version: int, project: str | None, processes: int, as_json: bool) -> None:
     """Make records anew from what was kept of the distributions, without a request to the index.
 
     The next full dump tells what changed.
@@ -167,7 +172,7 @@ def reprocess_command(older_than_version: int, project: str | None, as_json: boo
             readers,
             older_than=older_than_version,
             project=project,
-            at_once=os.cpu_count() or 1,
+            processes=processes,
             report=report,
         )
     if as_json:

@@ -4,6 +4,7 @@ So new rules reach everything that was ever read. The records that today's rules
 stored; where a record cannot be made, the stored one stays.
 """
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,9 @@ from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionReco
 from pypi_assets.distributions.reader import make_record
 from pypi_assets.distributions.workers import ReaderFailure, ReaderPool, StoredExtract
 from pypi_assets.storage.store import Storage
+
+PROCESSES = min(os.cpu_count() or 1, 8)
+"""How many readers are at work unless another number is told: each takes some 100 MB."""
 
 _BATCH = 500
 _SENT_BYTES = 16 * 1024**2
@@ -84,13 +88,13 @@ def reprocess(
     *,
     older_than: int = EXTRACTOR_VERSION,
     project: str | None = None,
-    at_once: int = 1,
+    processes: int = PROCESSES,
     report: Callable[[Progress], None] | None = None,
 ) -> Reprocessed:
     """Makes anew all records that an extractor older than `older_than` made, or those of one project.
 
     It goes from pack to pack, commits a few hundred records at a time, and can be stopped: run again, it goes on with
-    what is left. `at_once` is how many of the `readers` are at work. Raises CatalogError where the project is not
+    what is left. `processes` is how many of the `readers` are at work. Raises CatalogError where the project is not
     known, StorageError and ReaderStartError.
     """
     started = time.monotonic()
@@ -105,10 +109,10 @@ def reprocess(
         if report is not None:
             report(Progress("extracts", result.looked_at, total, result.unread))
 
-    with ThreadPoolExecutor(at_once, thread_name_prefix="reprocess") as threads:
+    with ThreadPoolExecutor(processes, thread_name_prefix="reprocess") as threads:
         for records in _batches(catalog, older_than, project):
             waiting.append((len(records), threads.submit(_judge, storage, readers, records)))
-            if len(waiting) > at_once:
+            if len(waiting) > processes:
                 store_oldest()
         while waiting:
             store_oldest()

@@ -1,6 +1,5 @@
 """The jobs. `full_crawl` and `full_dump` take all their partitions in one run unless told otherwise."""
 
-import os
 from collections.abc import Mapping, Sequence
 
 import dagster as dg
@@ -10,7 +9,7 @@ from pydantic import Field
 
 from pypi_assets.catalog.failures import VISIT
 from pypi_assets.crawl.audit import audit_index
-from pypi_assets.crawl.reprocess import reprocess
+from pypi_assets.crawl.reprocess import PROCESSES, reprocess
 from pypi_assets.crawl.retry import retry
 from pypi_assets.defs.assets.changes import (
     changed_distribution_data,
@@ -233,6 +232,7 @@ class Reprocessing(dg.Config):
         description="those that an extractor older than this made; by default, than the one of today",
     )
     project: str = Field(default="", description="only those of this project")
+    processes: int = Field(default=PROCESSES, ge=1, description="how many read at once, of some 100 MB each")
 
 
 @dg.op
@@ -245,7 +245,7 @@ def reprocess_extracts(context: dg.OpExecutionContext, config: Reprocessing, par
             parts.readers,
             older_than=config.older_than_version,
             project=config.project or None,
-            at_once=os.cpu_count() or 1,
+            processes=config.processes,
             report=progress_log(context),
         )
     context.add_output_metadata(

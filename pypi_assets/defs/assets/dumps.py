@@ -26,6 +26,7 @@ from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import newest_serials
 
 GROUP = "data_dumps"
+DATABASE_POOL = "database"
 _SHOWN_CHANGES = 30
 ANEW_TAG = "pypi-assets/anew"
 """Of a run that is not to go on with a full dump from before it. A job's config does not reach runs of all shards."""
@@ -58,6 +59,7 @@ _COLUMNS = {
     ],
     partitions_def=dump_shards,
     backfill_policy=dg.BackfillPolicy.single_run(),
+    pool=DATABASE_POOL,
     retry_policy=RETRIES,
 )
 def full_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
@@ -105,6 +107,7 @@ def _started_at(context: dg.AssetExecutionContext) -> float:
     backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
     kinds={"json", "gzip"},
     owners=OWNERS,
+    pool=DATABASE_POOL,
     retry_policy=RETRIES,
     metadata=_COLUMNS,
     code_version=str(COLUMNS_VERSION),
