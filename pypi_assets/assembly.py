@@ -2,8 +2,10 @@
 
 import math
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from urllib.parse import urlsplit
 
 from pypi_assets.catalog.database import Catalog, open_catalog
@@ -14,29 +16,36 @@ from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.workers import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
+from pypi_assets.index.errors import TransientError
 from pypi_assets.index.rate import Rate, RateLimit
+from pypi_assets.index.urls import redact
 from pypi_assets.settings import Settings, is_loopback
 from pypi_assets.storage.store import Storage, open_storage
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # what PyPI asks for
 
 
-def index_from(settings: Settings, catalog: Catalog | None = None) -> IndexClient:
+def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s: float = math.inf) -> IndexClient:
     """A client of the index, which shares its rates with all that work on `catalog`, if one is given.
 
-    Raises SettingsError where the index is not on this machine and no contact is set.
+    With `patience_s` it sends each request once, and waits no longer than that for its turn, for a connection, or for
+    the next bytes. Raises SettingsError where the index is not on this machine and no contact is set.
     """
     settings.require_contact()
     changelog_url = settings.resolved_changelog_url
     is_own_index = is_loopback(urlsplit(changelog_url).hostname)
     calls_per_second = math.inf if is_own_index else _CHANGELOG_CALLS_PER_SECOND
+    sleep = partial(_wait_for_turn, patience_s, redact(changelog_url))
     rates: tuple[Rate, Rate]
     if catalog is None:
-        rates = RateLimit(settings.requests_per_second), RateLimit(calls_per_second, burst_s=0)
+        rates = (
+            RateLimit(settings.requests_per_second, sleep=sleep),
+            RateLimit(calls_per_second, burst_s=0, sleep=sleep),
+        )
     else:
         rates = (
-            SharedRate(catalog, "requests", settings.requests_per_second),
-            SharedRate(catalog, "changelog", calls_per_second, burst_s=0),
+            SharedRate(catalog, "requests", settings.requests_per_second, sleep=sleep),
+            SharedRate(catalog, "changelog", calls_per_second, burst_s=0, sleep=sleep),
         )
     return IndexClient(
         settings.index_url,
@@ -51,11 +60,17 @@ def index_from(settings: Settings, catalog: Catalog | None = None) -> IndexClien
             ca_file=str(settings.ca_file) if settings.ca_file else None,
             client_cert=str(settings.client_cert) if settings.client_cert else None,
         ),
-        connect_timeout_s=settings.connect_timeout_s,
-        read_timeout_s=settings.read_timeout_s,
-        attempts=settings.request_attempts,
+        connect_timeout_s=min(settings.connect_timeout_s, patience_s),
+        read_timeout_s=min(settings.read_timeout_s, patience_s),
+        attempts=settings.request_attempts if patience_s == math.inf else 1,
         retry_pause_s=settings.retry_pause_s,
     )
+
+
+def _wait_for_turn(longest_s: float, url: str, seconds: float) -> None:
+    if seconds > longest_s:
+        raise TransientError(f"it is to be left alone for another {seconds:.0f} s", url)
+    time.sleep(seconds)
 
 
 def catalog_from(settings: Settings) -> Catalog:

@@ -12,6 +12,9 @@ from pypi_assets.index.client import IndexClient
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import Storage
 
+_TICK_PATIENCE_S = 20.0
+"""Of the 60 seconds that Dagster gives a tick: where the changelog hangs, the list of projects can hang as well."""
+
 
 class Parts:
     """What the settings name, or what is given in its place. Nothing is opened before it is asked for.
@@ -65,9 +68,17 @@ class Parts:
     ) -> Crawler:
         return crawler_from(self.settings, self.index, self.catalog, self.storage, self.readers, report, tell)
 
+    def crawler_of_tick(self, tell: Callable[[str], None]) -> Crawler:
+        """One that asks the index once, and not for long: the next tick asks again."""
+        with self._opening:
+            index = self._index_of_ticks
+        return crawler_from(self.settings, index, self.catalog, self.storage, self.readers, tell=tell)
+
     def close(self) -> None:
         """Closes what was opened, and not what was given."""
-        for part, given in zip(("_index", "_catalog", "_readers"), self._given, strict=True):
+        index, catalog, readers = self._given
+        parts = {"_index": index, "_index_of_ticks": index, "_catalog": catalog, "_readers": readers}
+        for part, given in parts.items():
             opened = self.__dict__.pop(part, None)
             if opened is not None and given is None:
                 opened.close()
@@ -75,6 +86,10 @@ class Parts:
     @cached_property
     def _index(self) -> IndexClient:
         return self._given[0] or index_from(self.settings, self._catalog)
+
+    @cached_property
+    def _index_of_ticks(self) -> IndexClient:
+        return self._given[0] or index_from(self.settings, self._catalog, patience_s=_TICK_PATIENCE_S)
 
     @cached_property
     def _catalog(self) -> Catalog:

@@ -3,7 +3,7 @@ on with a full crawl whose run failed.
 
 The catalog's ledger and the storage tell what is to be done, so a tick that was lost, or a run that failed, is made
 good by a later tick. A tick asks the index for its last serial, and for a few pages of the
-changelog where that is new.
+changelog where that is new. It fails where no answer comes soon, before Dagster's 60 seconds are over.
 
 A sensor's cursor tells up to where what comes without end has its partitions, so that a tick looks at what came since.
 It is a hint: without it, all that is to be shown is looked at once.
@@ -58,7 +58,7 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
         with told_plainly():
             if reason := _not_followable(parts.catalog):
                 return dg.SkipReason(reason)
-            crawler = parts.crawler(tell=context.log.warning)
+            crawler = parts.crawler_of_tick(context.log.warning)
             least = parts.settings.range_min_age_s, parts.settings.range_min_events
             ask_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
             unfinished = _unfinished(parts.catalog)

@@ -1,14 +1,22 @@
 """Following the index as the sensors do: ranges, dumps, LevelDB versions, and what goes wrong on the way."""
 
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
 import dagster as dg
 import pytest
+from sqlalchemy import update
 
 from pypi_assets.catalog.dump_files import DumpKind
 from pypi_assets.catalog.dumps import committed_dumps
+from pypi_assets.catalog.ledger import SIMPLE, ledger
 from pypi_assets.catalog.leveldbs import asked_versions
+from pypi_assets.catalog.lister_states import changelog_trouble
+from pypi_assets.catalog.tables import rates
 from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental
-from pypi_assets.defs import sensors
+from pypi_assets.defs import parts, sensors
 from pypi_assets.defs.assets.changes import changed_distributions, changelog
 from pypi_assets.defs.assets.leveldbs import modules_leveldb
 from pypi_assets.defs.attempts import FIRST_PAUSE_S
@@ -18,13 +26,14 @@ from pypi_assets.defs.checks import (
     ranges_without_gap_or_overlap,
 )
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.manifest import committed_directories
 from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.leveldbs.layout import input_list_path
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text, settings_for
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
@@ -135,6 +144,66 @@ def test_a_range_waits_for_its_age_or_for_as_many_events(index: ServedIndex, pip
     for name in ("second", "third"):
         index.wheel(name, "1.0")
     assert pipeline.requested("new_serial_range") == [f"{begun}-{index.serial}"]
+
+
+@pytest.fixture
+def patient(
+    index: ServedIndex, pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Pipeline]:
+    """As patient as by default, with a new file to be found, and ticks that wait for half a second."""
+    pipeline.crawled()
+    index.wheel("newcomer", "3.0")
+    monkeypatch.setattr(parts, "_TICK_PATIENCE_S", 0.5)
+    options = {"request_attempts": 4, "retry_pause_s": 60.0, "retry_deadline_s": 3_600.0}
+    made = Pipeline(settings_for(index.url, tmp_path / "home", **options), pipeline.instance)
+    yield made
+    made.parts.close()
+    made.parts.catalog.close()
+
+
+def failing_tick(pipeline: Pipeline) -> str:
+    """What a tick that fails says, soon."""
+    started = time.monotonic()
+    with pytest.raises(dg.Failure) as failure:
+        pipeline.tick("new_serial_range")
+    assert time.monotonic() - started < 20.0
+    return str(failure.value.description)
+
+
+def test_a_tick_does_not_wait_for_an_index_that_hangs(index: ServedIndex, patient: Pipeline) -> None:
+    hanging = index.faults = FaultPlan('[[fault]]\nkind = "hang"\non = ["changelog"]')
+    assert failing_tick(patient).startswith("timed out")
+    assert hanging.seen == 1
+    index.faults = None
+    assert len(patient.requested("new_serial_range")) == 1
+
+
+def test_a_tick_does_not_wait_where_the_index_asks_for_a_pause(index: ServedIndex, patient: Pipeline) -> None:
+    index.faults = FaultPlan('[[fault]]\nkind = "status"\nstatus = 429\nretry_after = 100')
+    assert failing_tick(patient).startswith("HTTP 429")
+    index.faults = FaultPlan("")
+    assert failing_tick(patient).startswith("it is to be left alone for another ")
+    assert index.faults.seen == 0
+    patient.parts.close()
+    with patient.parts.catalog.write() as connection:
+        connection.execute(update(rates).values(due_at=0))  # the pause is over
+    assert len(patient.requested("new_serial_range")) == 1
+
+
+def test_a_changelog_that_hangs_for_many_ticks_is_off_in_the_end(index: ServedIndex, patient: Pipeline) -> None:
+    index.faults = FaultPlan('[[fault]]\nkind = "hang"\non = ["changelog"]')
+    catalog, started = patient.parts.catalog, time.time()
+    for patient.ahead_s in (0.0, 1_800.0, 3_500.0):
+        assert failing_tick(patient).startswith("timed out")
+        with catalog.read() as connection:
+            trouble = changelog_trouble(connection, index.url)
+        assert trouble is not None
+        assert not trouble.is_off
+        assert trouble.since == pytest.approx(started, abs=60.0)
+    patient.ahead_s = 3_700.0
+    assert len(patient.requested("new_serial_range")) == 1
+    with catalog.read() as connection:
+        assert ledger(connection)[-1].lister == SIMPLE
 
 
 def test_a_range_is_asked_for_again_until_a_run_of_it_is_there(index: ServedIndex, pipeline: Pipeline) -> None:
