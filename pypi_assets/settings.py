@@ -170,14 +170,18 @@ class Settings(BaseSettings):
         Field(description="Apprise URLs separated by spaces (mailtos://..., slack://...) that notices are sent to"),
     ] = ()
     lag_warn_s: Annotated[
-        float, Field(gt=0, description="seconds behind the index from which checks of freshness warn, above 0")
+        float, Field(gt=0, description="seconds behind the index from which status and checks warn, above 0")
     ] = 1800.0
     lag_fail_s: Annotated[
         float, Field(gt=0, description="seconds behind the index from which checks of freshness fail, above 0")
     ] = 7200.0
     given_up_warn_percent: Annotated[
         float,
-        Field(gt=0, le=100, description="per cent of what is known given up from which a check warns, above 0 to 100"),
+        Field(
+            gt=0,
+            le=100,
+            description="per cent of what is known given up from which status and checks warn, above 0 to 100",
+        ),
     ] = 0.5
     given_up_fail_percent: Annotated[
         float,

@@ -1,5 +1,6 @@
 """How things stand from the index to the LevelDB versions, and what is to be done next."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from pypi_assets.assembly import catalog_from, index_from, storage_from
@@ -7,6 +8,7 @@ from pypi_assets.catalog.answers import CatalogStatus, Followed, catalog_status
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dump_files import DumpKind
 from pypi_assets.catalog.dumps import Dump, committed_dumps
+from pypi_assets.catalog.events import first_event_time
 from pypi_assets.catalog.ledger import SIMPLE
 from pypi_assets.catalog.reads import Outcome
 from pypi_assets.dumps.cover import Cover, cover_of
@@ -60,16 +62,27 @@ class Lag:
         return 0.0 if self.serials == 0 else None
 
 
+def is_late(settings: Settings, age_s: float | None) -> bool:
+    """Whether what is behind by so many seconds should have come by now; it may have where nobody tells (None)."""
+    return age_s is None or age_s >= settings.lag_warn_s
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How each stage stands."""
+    """How each stage stands, to be judged by the thresholds of `settings`.
 
+    `lacks_since` tells of the serials that the dumps and the LevelDB versions have come to when the first event beyond
+    each was (unix seconds); None where none is stored.
+    """
+
+    settings: Settings
     catalog: CatalogStatus
     lag: Lag
     dumps: tuple[Dump, ...]
     cover: Cover
     leveldbs: dict[str, NewestVersion]
     storage_error: str | None
+    lacks_since: Mapping[int, float | None]
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -104,19 +117,35 @@ class Status:
             lines.append("a full crawl is open: `pypi-assets crawl full` goes on with it")
         elif complete is None:
             lines.append("nothing has been crawled: run `pypi-assets crawl full`")
-        is_behind = complete is not None and (
-            self.lag.serials or catalog.open_ranges or complete < (catalog.exact_from or 0)
-        )
-        if is_behind and not catalog.running_ranges:
-            lines.append("the catalog is behind the index: run `pypi-assets crawl incremental`")
-        if gave_up := catalog.outcomes[Outcome.GAVE_UP] + catalog.failed_visits:
-            lines.append(f"{gave_up} reads and visits were given up: see `pypi-assets failures list`")
-        if complete and self.cover.serial < complete:
+        if complete is not None and self._is_catalog_late(complete):
+            lines.append(self._told_lag())
+        if catalog.given_up.percent >= self.settings.given_up_warn_percent:
+            lines.append(f"{catalog.given_up.count} reads and visits were given up: see `pypi-assets failures list`")
+        if self._lacks_late(self.cover.serial, complete or 0):
             kind = "incremental" if self.cover.dumps else "full"
             lines.append(f"the dumps are behind the catalog: run `pypi-assets dump {kind}`")
-        if not self.storage_error and any((one.serial or 0) < self.cover.serial for one in self.leveldbs.values()):
+        newest = [one.serial or 0 for one in self.leveldbs.values()]
+        if not self.storage_error and any(self._lacks_late(serial, self.cover.serial) for serial in newest):
             lines.append("the LevelDB versions are behind the dumps: run `pypi-assets leveldb update`")
         return lines
+
+    def _is_catalog_late(self, complete: int) -> bool:
+        """Also where it is not exact yet. Where nobody tells, since the index does not answer, that is told already."""
+        if self.lag.seconds is None and self.lag.index_error:
+            return False
+        return is_late(self.settings, self.lag.seconds) or complete < (self.catalog.exact_from or 0)
+
+    def _told_lag(self) -> str:
+        is_known = self.lag.seconds is not None or self.lag.serials
+        told = "the catalog is behind the index" if is_known else "nobody tells how far the catalog is behind the index"
+        if self.catalog.running_ranges:
+            return f"{told}: see `pypi-assets ranges` for those that are running"
+        return f"{told}: run `pypi-assets crawl incremental`"
+
+    def _lacks_late(self, serial: int, until: int) -> bool:
+        """Whether what has come to `serial` lacks an event up to `until` that is too old."""
+        since = self.lacks_since.get(serial)
+        return serial < until and is_late(self.settings, None if since is None else self.lag.asked_at - since)
 
 
 def read_status(settings: Settings) -> Status:
@@ -133,7 +162,11 @@ def status_of(catalog: Catalog, settings: Settings) -> Status:
     status, dumps = catalog_status(catalog), committed_dumps(catalog)
     lag = ask_lag(settings, status.followed, catalog.clock())
     leveldbs, storage_error = _newest_versions(settings)
-    return Status(status, lag, tuple(dumps), cover_of(dumps), leveldbs, storage_error)
+    cover = cover_of(dumps)
+    reached = {cover.serial, *(one.serial for one in leveldbs.values())}
+    with catalog.read() as connection:
+        lacks_since = {serial: first_event_time(connection, serial) for serial in reached if serial}
+    return Status(settings, status, lag, tuple(dumps), cover, leveldbs, storage_error, lacks_since)
 
 
 def ask_lag(settings: Settings, followed: Followed, now: float) -> Lag:

@@ -117,7 +117,10 @@ def every_command(
             yield (*path, name), command
 
 
-def test_the_whole_way_from_an_index_to_answers_and_on_to_new_answers(commands: Commands, index: ServedIndex) -> None:
+def test_the_whole_way_from_an_index_to_answers_and_on_to_new_answers(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.001")
     index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"], requires_python=">=3.8")
     index.sdist("demo", "1.0")
     index.wheel("Other.Pkg", "2.0")
@@ -303,7 +306,10 @@ def test_ranges_are_shown_with_what_is_missing(
     assert "set PYPI_ASSETS_INDEX_URL back" in commands.done("ranges").stderr
 
 
-def test_a_range_is_running_until_its_process_is_killed(commands: Commands, index: ServedIndex) -> None:
+def test_a_range_is_running_until_its_process_is_killed(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.001")
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     for version in ("2.0", "3.0", "4.0"):
@@ -504,6 +510,8 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
     status = commands.json("status")
     assert (status["failed"], status["gave_up"], status["failed_visits"]) == (2, 1, 1)
     assert status["to_do"][0] == "2 reads and visits were given up: see `pypi-assets failures list`"
+    assert "1 gave up" in commands.done("status").stdout
+    assert ", 1 given up, longest unvisited" in commands.done("status").stdout
     listed = commands.json("failures", "list")
     assert listed["failures"] is None
     assert [(group["kind"], group["count"], group["outcomes"]) for group in listed["groups"]] == [

@@ -10,7 +10,7 @@ from pypi_assets.catalog.claims import scopes_at_work
 from pypi_assets.catalog.crawls import find_open_crawl, followed_index, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.events import first_event_time
-from pypi_assets.catalog.failures import count_failed_visits
+from pypi_assets.catalog.failures import count_failed_visits, count_failures
 from pypi_assets.catalog.ledger import complete_serial, inexact_spans, unfinished_ranges
 from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed
 from pypi_assets.catalog.queue import TaskState, range_scope, scope_progress
@@ -88,6 +88,23 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenUp:
+    """What stands as given up after errors that may pass: reads by the kind of error, and visits. `known` is about how
+    many distributions and projects have ever been known."""
+
+    kinds: dict[str, int]
+    known: int
+
+    @property
+    def count(self) -> int:
+        return sum(self.kinds.values())
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.count / max(self.known, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogStatus:
     """How things stand. Counts of distributions are of those live now; serials are None before a full crawl."""
 
@@ -97,6 +114,7 @@ class CatalogStatus:
     live_distributions: int
     outcomes: dict[str, int]
     failed_visits: int
+    given_up: GivenUp
     unexplained_changes: int
     visited: VisitedProjects
     open_ranges: int
@@ -148,6 +166,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             live_distributions=sum(outcomes.values()),
             outcomes=outcomes,
             failed_visits=count_failed_visits(connection),
+            given_up=read_given_up(connection),
             unexplained_changes=count_unexplained(connection),
             visited=visited_projects(connection),
             open_ranges=len(unfinished),
@@ -163,6 +182,11 @@ def work_done(connection: Connection) -> tuple[int, int]:
     """How many visits of pages and how many attempts to read a distribution there have been: both only grow."""
     visited, read = (connection.scalar(select(func.max(table.c.id))) for table in (visits, read_attempts))
     return visited or 0, read or 0
+
+
+def read_given_up(connection: Connection) -> GivenUp:
+    """What stands as given up; quick on any catalog."""
+    return GivenUp(count_failures(connection, given_up=True), about_known(connection))
 
 
 def about_known(connection: Connection) -> int:

@@ -76,6 +76,7 @@ def status_command(as_json: bool) -> None:
     facts = [("index", f"{redact(settings.index_url)}, serial {plain(status.lag.index_serial)}")]
     facts += [("catalog", _told_catalog(status)), ("distributions", _told_distributions(status))]
     told = f"{visited.never_visited} projects never visited, the last visit of {visited.failing} failed"
+    told += f", {status.catalog.failed_visits} given up" if status.catalog.failed_visits else ""
     facts.append(("visits", f"{told}, longest unvisited since {plain(longest_unvisited)}"))
     if unexplained := status.catalog.unexplained_changes:
         facts.append(("unexplained", f"{unexplained} changes of files that no event explains; the pages were believed"))

@@ -6,17 +6,17 @@ from datetime import timedelta
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.answers import about_known, count_unexplained, read_followed
+from pypi_assets.catalog.answers import count_unexplained, read_followed, read_given_up
 from pypi_assets.catalog.audits import last_completed_audit
 from pypi_assets.catalog.events import first_event_time
-from pypi_assets.catalog.failures import VISIT, count_failures
+from pypi_assets.catalog.failures import VISIT
 from pypi_assets.defs.assets.changes import changed_distribution_data, changed_distributions
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.parts import Parts
 from pypi_assets.leveldbs.input_lists import newest_serials
 from pypi_assets.settings import Settings
-from pypi_assets.status import ask_lag
+from pypi_assets.status import ask_lag, is_late
 
 
 @dg.asset_check(asset=changed_distribution_data)
@@ -68,9 +68,8 @@ def _by_age(
     """Passes, warns or fails by the `age` of the first event that is missing, in seconds; None: nobody tells it."""
     told = f"as {of}" if age == 0 else f"behind {of} by {timedelta(seconds=round(age or 0))}"
     text = f"{what} is {told}" if age is not None else f"nobody tells how far {what} is behind {of}"
-    is_old = age is not None and age >= settings.lag_warn_s
     return dg.AssetCheckResult(
-        passed=not (is_old or problem or age is None),
+        passed=not (problem or is_late(settings, age)),
         severity=_severity(age is not None and age >= settings.lag_fail_s),
         description="; ".join(part for part in (text, problem) if part),
         metadata=_known({**numbers, "lag_seconds": age}),
@@ -85,9 +84,8 @@ def few_are_given_up(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     with told_plainly():
         settings = parts.settings
         with parts.catalog.read() as connection:
-            kinds = count_failures(connection, given_up=True)
-            known = about_known(connection)
-    percent = 100 * sum(kinds.values()) / max(known, 1)
+            given_up = read_given_up(connection)
+    kinds, percent = given_up.kinds, given_up.percent
     told = ", ".join(f"{count} {'visits' if kind == VISIT else kind}" for kind, count in sorted(kinds.items()) if count)
     return dg.AssetCheckResult(
         passed=percent < settings.given_up_warn_percent,
@@ -95,7 +93,7 @@ def few_are_given_up(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
         description=f"{percent:.2f} % were given up: {told}; `pypi-assets failures list` tells why"
         if told
         else "nothing was given up",
-        metadata={"given_up_percent": percent, "given_up": sum(kinds.values()), **kinds},
+        metadata={"given_up_percent": percent, "given_up": given_up.count, **kinds},
     )
 
 

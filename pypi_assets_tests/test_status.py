@@ -1,0 +1,111 @@
+"""What `status` has to do: it lets an index that never rests be, and tells what is too late, too much or unknown."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from starlette.responses import Response
+
+from pypi_assets.catalog.answers import GivenUp
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.cli import cli
+from pypi_assets.settings import load_settings
+from pypi_assets.status import Status, status_of, status_to_json
+from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+CRAWL = "the catalog is behind the index: run `pypi-assets crawl incremental`"
+DUMP = "the dumps are behind the catalog: run `pypi-assets dump incremental`"
+BUILD = "the LevelDB versions are behind the dumps: run `pypi-assets leveldb update`"
+LAG_WARN_S = 1_800
+
+StatusAt = Callable[[float], Status]
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ServedIndex]:
+    """An index with one wheel that has come to the LevelDB versions."""
+    clear_settings(monkeypatch)
+    with served_index(tmp_path / "served") as served:
+        for name, value in {"HOME": tmp_path / "home", "INDEX_URL": served.url, "REQUEST_ATTEMPTS": 1}.items():
+            monkeypatch.setenv(f"PYPI_ASSETS_{name}", str(value))
+        served.wheel("demo", "1.0")
+        for command in ("crawl full", "dump full --shards 1", "leveldb update"):
+            done(command)
+        yield served
+
+
+def done(command: str) -> None:
+    CliRunner().invoke(cli, command.split(), catch_exceptions=False)
+
+
+@pytest.fixture
+def status_at(index: ServedIndex) -> Iterator[StatusAt]:
+    """How things stand when the catalog's clock tells a time (unix seconds)."""
+    now = 0.0
+    settings = load_settings()
+    catalog = open_catalog(settings.resolved_database_url, lambda: now)
+
+    def look(at: float) -> Status:
+        nonlocal now
+        now = at
+        return status_of(catalog, settings)
+
+    yield look
+    catalog.close()
+
+
+def test_a_stage_is_behind_once_it_lacks_an_event_that_is_old(index: ServedIndex, status_at: StatusAt) -> None:
+    assert status_at(2e9).to_do() == []  # however old the last event is, nothing is missing
+    index.wheel("demo", "2.0")
+    event_at = status_at(0).lag.behind_since
+    assert event_at is not None
+    for told, command in ((CRAWL, "crawl incremental"), (DUMP, "dump incremental"), (BUILD, "leveldb update")):
+        assert status_at(event_at + LAG_WARN_S - 1).to_do() == []
+        late = status_at(event_at + LAG_WARN_S)
+        assert late.to_do() == [told]
+        in_json = status_to_json(late, expected_end=None, last_full_crawl=None, longest_unvisited=None)
+        assert in_json["to_do"] == [told]
+        done(command)
+    assert status_at(event_at + LAG_WARN_S).to_do() == []
+
+
+def test_a_young_lag_is_shown_all_the_same(index: ServedIndex) -> None:
+    index.wheel("demo", "2.0")
+    told = CliRunner().invoke(cli, ["status"]).stdout
+    assert "2 serials behind the index" in told
+    assert "all is well" in told
+
+
+def test_ranges_that_are_running_are_let_be_and_looked_at(index: ServedIndex, status_at: StatusAt) -> None:
+    status = status_at(0)
+    lag = replace(status.lag, index_serial=index.serial + 1, behind_since=1_000.0, asked_at=1_000.0 + LAG_WARN_S)
+    running = replace(status, lag=lag, catalog=replace(status.catalog, open_ranges=1, running_ranges=1))
+    [told] = running.to_do()
+    assert told == "the catalog is behind the index: see `pypi-assets ranges` for those that are running"
+    assert replace(running, lag=replace(lag, asked_at=lag.asked_at - 1)).to_do() == []
+
+
+def test_a_lag_that_nobody_tells_is_not_well(index: ServedIndex, status_at: StatusAt) -> None:
+    index.faults = lambda request: Response(status_code=503)
+    unknown = status_at(0)
+    assert unknown.lag.seconds is None
+    [told] = unknown.to_do()
+    assert told.startswith("the index's serial is not known: ")
+    silent = replace(unknown.lag, index_error=None)
+    assert replace(unknown, lag=silent).to_do() == [
+        "nobody tells how far the catalog is behind the index: run `pypi-assets crawl incremental`"
+    ]
+    assert replace(unknown, lag=replace(silent, index_serial=index.serial + 1)).to_do() == [CRAWL]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "is_told"), [({"transient": 3, "visit": 1}, False), ({"transient": 4, "visit": 1}, True), ({}, False)]
+)
+def test_few_that_were_given_up_are_no_matter(status_at: StatusAt, kinds: dict[str, int], is_told: bool) -> None:
+    status = status_at(0)
+    given_up = GivenUp(kinds, known=1_000)  # 0.5 per cent are 5
+    told = ["5 reads and visits were given up: see `pypi-assets failures list`"] if is_told else []
+    assert replace(status, catalog=replace(status.catalog, given_up=given_up)).to_do() == told
