@@ -30,6 +30,11 @@ hypothesis_settings.load_profile("suite")
 _database_numbers = itertools.count()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: some of the tests wait for others' processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _sigint_is_heard() -> None:
     """What a shell runs in the background ignores SIGINT, and so would all that the tests start."""
