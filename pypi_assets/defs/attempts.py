@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 import dagster as dg
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from pypi_assets.defs.partitions import PARTITION_TAG
 
@@ -42,6 +43,12 @@ def attempts(instance: dg.DagsterInstance, job: str, partition_key: str | None =
     """The runs of `job`, of one partition if told."""
     tags = {} if partition_key is None else {PARTITION_TAG: partition_key}
     return _told_by(instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags)))
+
+
+def unended_run(instance: dg.DagsterInstance, job: str) -> dg.DagsterRun | None:
+    """The newest run of `job` that has not ended: one that is under way, or waits for its turn."""
+    newest = instance.get_runs(dg.RunsFilter(job_name=job, statuses=NOT_FINISHED_STATUSES), limit=1)
+    return newest[0] if newest else None
 
 
 def failures_in_a_row(instance: dg.DagsterInstance, job: str) -> Attempts:

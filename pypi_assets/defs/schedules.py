@@ -1,7 +1,9 @@
 """Periodic work. Nothing asks an index by itself until a person turns it on, or the settings do."""
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from pypi_assets.defs.attempts import unended_run
 from pypi_assets.defs.jobs import (
     audit,
     clean_up_job,
@@ -23,26 +25,34 @@ _SCHEDULES = (
     ("weekly_verification", verify_leveldbs, "31 10 * * 3", "Compares the newest versions with a rebuild once a week."),
 )
 """Name, job, when (UTC), and what for."""
+_DAILY_PARQUET = (
+    "daily_parquet",
+    export_parquet_job,
+    "53 7 * * *",
+    "Exports Parquet once a day, where the dumps reach further than the day before.",
+)
 
 
 def build_schedules(*, on: bool) -> list[dg.ScheduleDefinition]:
     """All schedules, `on` from the start or once a person turns them on; Parquet, which needs an extra, only then."""
-    schedules = [
-        dg.ScheduleDefinition(
-            name=name,
-            job=job,
-            cron_schedule=cron,
-            execution_timezone="UTC",
-            description=description,
-            default_status=dg.DefaultScheduleStatus.RUNNING if on else dg.DefaultScheduleStatus.STOPPED,
-        )
-        for name, job, cron, description in _SCHEDULES
-    ]
-    daily_parquet = dg.ScheduleDefinition(
-        name="daily_parquet",
-        job=export_parquet_job,
-        cron_schedule="53 7 * * *",
+    return [*(_schedule(*told, on=on) for told in _SCHEDULES), _schedule(*_DAILY_PARQUET, on=False)]
+
+
+def _schedule(
+    name: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition, cron: str, description: str, *, on: bool
+) -> dg.ScheduleDefinition:
+    def run_or_skip(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        # Behind a run that is stuck, those of all ticks to come would wait for their turn.
+        if run := unended_run(context.instance, job.name):
+            return dg.SkipReason(f"the run {run.run_id} of the job {job.name} has not ended: it is {run.status.value}")
+        return dg.RunRequest()
+
+    return dg.ScheduleDefinition(
+        name=name,
+        job=job,
+        cron_schedule=cron,
         execution_timezone="UTC",
-        description="Exports Parquet once a day, where the dumps reach further than the day before.",
+        execution_fn=run_or_skip,
+        description=description,
+        default_status=dg.DefaultScheduleStatus.RUNNING if on else dg.DefaultScheduleStatus.STOPPED,
     )
-    return [*schedules, daily_parquet]

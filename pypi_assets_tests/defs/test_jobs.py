@@ -1,5 +1,7 @@
 """Trying again what was given up, the periodic work, and what a run says of its progress."""
 
+from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -91,6 +93,35 @@ def test_schedules_are_off_until_turned_on() -> None:
         "quarter_hourly_health": ("health", dg.DefaultScheduleStatus.STOPPED),
         "weekly_verification": ("verify_leveldbs", dg.DefaultScheduleStatus.STOPPED),
     }
+
+
+def test_no_schedule_asks_for_a_run_while_one_of_its_job_has_not_ended(tmp_path: Path) -> None:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+
+        def new_run(job: str, status: str) -> dg.DagsterRun:
+            return instance.create_run_for_job(defs.resolve_job_def(job), status=dg.DagsterRunStatus(status))
+
+        jobs = [schedule.job_name for schedule in defs.get_repository_def().schedule_defs]
+        unended = [new_run(*pair) for pair in zip(jobs, cycle(["NOT_STARTED", "STARTING", "STARTED", "CANCELING"]))]
+        new_run(jobs[0], "FAILURE")  # newer than the one that has not ended
+        assert _told_by_schedules(instance) == {
+            run.job_name: f"the run {run.run_id} of the job {run.job_name} has not ended: it is {run.status.value}"
+            for run in unended
+        }
+        for run in unended:
+            instance.report_run_canceled(run)
+        assert _told_by_schedules(instance) == dict.fromkeys(jobs)
+
+
+def _told_by_schedules(instance: dg.DagsterInstance) -> dict[str, str | None]:
+    """By job, why the tick of its schedule asks for no run; None where it asks for one."""
+    told = {}
+    for schedule in defs.get_repository_def().schedule_defs:
+        with dg.build_schedule_context(instance=instance) as context:
+            data = schedule.evaluate_tick(context)
+        assert len(data.run_requests or []) == (data.skip_message is None)
+        told[schedule.job_name] = data.skip_message
+    return told
 
 
 def test_progress_is_told_every_30_seconds_at_most() -> None:
