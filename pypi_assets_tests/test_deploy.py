@@ -114,11 +114,11 @@ def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypat
 
 def test_services_of_compose_are_told_where_they_find_each_other():
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml")
-    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver"}
+    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics"}
     assert EXAMPLE["DAGSTER_CODE_HOST"] in services
     assert EXAMPLE["AWS_ENDPOINT_URL"] == f"http://s3{EXAMPLE['S3_ADDRESS']}"
     assert "--auth-key=pypi-assets,def" in services["s3"]["command"]
-    for name in ("code", "daemon", "webserver"):
+    for name in ("code", "daemon", "webserver", "metrics"):
         assert services[name]["env_file"] == ".env"
         assert services[name]["image"] == services["code"]["image"]
 
@@ -143,15 +143,16 @@ def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_p
     subprocess.run(["sh", "-c", "\n".join(lines[start : start + 2])], cwd=tmp_path, check=True)
     here = read_environment(tmp_path / "deploy" / ".env", SECRETS)
     others = re.compile(r"(^|@|http://)(postgres|redis|s3|code|0\.0\.0\.0)(:\d|/|$)")
-    assert sum(bool(others.search(value)) for value in EXAMPLE.values()) == 8
+    assert sum(bool(others.search(value)) for value in EXAMPLE.values()) == 9
     assert [name for name, value in here.items() if others.search(value)] == []
     assert here["S3_ADDRESS"] == here["AWS_ENDPOINT_URL"].removeprefix("http://") == "127.0.0.1:9000"
     services = compose_services(here, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
-    [store, code, daemon, webserver] = in_background("Without Docker", here)
+    [store, code, daemon, webserver, metrics] = in_background("Without Docker", here)
     assert store == ["rclone", *services["s3"]["command"]]
     assert code == ["env", "--default-signal", *services["code"]["command"]]
     assert daemon == services["daemon"]["command"]
     assert webserver == services["webserver"]["command"]
+    assert metrics == services["metrics"]["command"]
     [redis, worker] = in_background("Workers of Celery", here)
     assert redis == [*services["redis"]["command"], "--bind", "127.0.0.1"]
     assert [*worker[:-1], "--loglevel=INFO"] == services["worker"]["command"]
@@ -159,7 +160,7 @@ def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_p
 
 def test_with_celery_the_same_services_are_told_where_the_broker_is():
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
-    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "redis", "worker"}
+    assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "redis", "worker"}
     assert EXAMPLE["CELERY_BROKER_URL"] == "redis://:ghi@redis:6379/0"
     assert EXAMPLE["CELERY_RESULT_BACKEND"] == "redis://:ghi@redis:6379/1"
     assert services["redis"]["command"][:3] == ["redis-server", "--port", "6379"]

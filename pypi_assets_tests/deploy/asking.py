@@ -7,13 +7,14 @@ from typing import Any, TypeVar
 
 import pytest
 import requests
+from prometheus_client.parser import text_string_to_metric_families
 
 from pypi_assets.assembly import storage_from
 from pypi_assets.leveldbs.records import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import NotFoundError
-from pypi_assets_tests.deploy.services import Deployment
+from pypi_assets_tests.deploy.services import LOOPBACK, Deployment
 
 STEP_WITHIN_S = 900
 """How long any one step may take, on a machine that has other work to do."""
@@ -86,6 +87,18 @@ def told_runs(deployment: Deployment, *statuses: str) -> list[dict[str, Any]]:
     )
     found: list[dict[str, Any]] = ask(deployment, query, filter={"statuses": statuses})["runsOrError"]["results"]
     return found
+
+
+def metrics(deployment: Deployment, name: str) -> dict[str, float]:
+    """What Prometheus finds of a metric, by the value of its one label."""
+    url = f"http://{LOOPBACK}:{deployment.environment['METRICS_PORT']}/metrics"
+    families = text_string_to_metric_families(requests.get(url, timeout=STEP_WITHIN_S).text)
+    return {
+        "".join(sample.labels.values()): sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == name
+    }
 
 
 def filenames(project: str) -> set[str] | None:

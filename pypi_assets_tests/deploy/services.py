@@ -31,6 +31,7 @@ LISTENS = {
     "code": "DAGSTER_GRPC_PORT",
     "daemon": None,
     "webserver": "DAGSTER_WEBSERVER_PORT",
+    "metrics": "METRICS_PORT",
     "worker": None,
 }
 """The services but PostgreSQL, in order, and which variable tells where they listen."""
@@ -57,7 +58,7 @@ def told_here(index_url: str, postgres_url: str, address: str = LOOPBACK) -> dic
 
     At `address` are the store and Redis, which workers on other machines use.
     """
-    s3, code, webserver, redis = _free_ports(4)
+    s3, code, webserver, metrics, redis = _free_ports(5)
     return read_environment(
         DEPLOY / "env.example",
         {
@@ -76,6 +77,8 @@ def told_here(index_url: str, postgres_url: str, address: str = LOOPBACK) -> dic
             "DAGSTER_GRPC_PORT": str(code),
             "DAGSTER_WEBSERVER_HOST": LOOPBACK,
             "DAGSTER_WEBSERVER_PORT": str(webserver),
+            "METRICS_HOST": LOOPBACK,
+            "METRICS_PORT": str(metrics),
             "REDIS_PASSWORD": "secret",
             "REDIS_PORT": str(redis),
             "CELERY_BROKER_URL": f"redis://:secret@{address}:{redis}/0",

@@ -12,7 +12,7 @@ import pytest
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from pypi_assets.devindex.history import History
-from pypi_assets_tests.deploy.asking import ended, filenames, launch, providers, runs, until
+from pypi_assets_tests.deploy.asking import ended, filenames, launch, metrics, providers, runs, until
 from pypi_assets_tests.deploy.services import Deployment, drop_databases, make_databases
 
 pytestmark = pytest.mark.deploy
@@ -48,6 +48,9 @@ def test_from_a_job_in_the_ui_to_lookups_and_back_from_a_backup(
     backup = back_up(deployment, tmp_path / "backup")
     history.add(next(path for name, path in wheels.items() if name in later))
     until(deployment, lambda: filenames(LATER) == later and providers(LATER) == {LATER})
+
+    until(deployment, lambda: metrics(deployment, "pypi_assets_serial").get("catalog", 0) >= status["complete_serial"])
+    assert metrics(deployment, "pypi_assets_reachable") == {"catalog": 1, "index": 1, "storage": 1}
 
     deployment.stop()
     restore(deployment, backup, postgres_url)
