@@ -1,6 +1,8 @@
 """The jobs. `full_crawl` and `full_dump` take all their partitions in one run unless told otherwise."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
 
 import dagster as dg
 from dagster import ResourceParam
@@ -22,14 +24,14 @@ from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.failures import told_plainly
 from pypi_assets.defs.health import HEALTH_CHECKS
-from pypi_assets.defs.marking import progress_log
+from pypi_assets.defs.marking import count_log, progress_log
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
 from pypi_assets.defs.pruning import DAY_S, prune_partitions, prune_runs
 from pypi_assets.defs.tables import markdown_table
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
-from pypi_assets.dumps.clean_up import Reason
+from pypi_assets.dumps.clean_up import Reason, Removal
 from pypi_assets.leveldbs.clean_up import clean_up
 from pypi_assets.leveldbs.datasets import DATASETS
 from pypi_assets.leveldbs.input_lists import published_versions
@@ -108,7 +110,12 @@ def verify_newest_versions(context: dg.OpExecutionContext, parts: ResourceParam[
         for dataset in DATASETS:
             for version in published_versions(parts.storage, dataset)[-1:]:
                 verified = verify(
-                    dataset, version, storage=parts.storage, deep=True, work_dir=parts.settings.leveldbs_dir
+                    dataset,
+                    version,
+                    storage=parts.storage,
+                    deep=True,
+                    work_dir=parts.settings.leveldbs_dir,
+                    progress=partial(count_log, context),
                 )
                 problems += verified.problems
                 context.log.info(f"version {version} of {dataset}: {verified.records} records were compared")
@@ -132,10 +139,14 @@ def clean_up_storage(context: dg.OpExecutionContext, parts: ResourceParam[Parts]
     with told_plainly():
         catalog, storage, settings = parts.catalog, parts.storage, parts.settings
         grace_s = settings.superseded_kept_hours * 3600
-        removed = [
-            *clean_up(catalog, storage, grace_s=grace_s, versions_kept=settings.leveldb_versions_kept),
-            *clean_exports(catalog, storage, grace_s=grace_s, kept=settings.parquet_exports_kept),
-        ]
+        progress = count_log(context, "deletions")
+        removed: list[Removal] = []
+        for removal in chain(
+            clean_up(catalog, storage, grace_s=grace_s, versions_kept=settings.leveldb_versions_kept),
+            clean_exports(catalog, storage, grace_s=grace_s, kept=settings.parquet_exports_kept),
+        ):
+            removed.append(removal)
+            progress(len(removed))
         days = settings.partitions_kept_days
         partitions = prune_partitions(context.instance, catalog, days)
         without_end = [job.name for job in JOBS if job not in _OF_SHARDS]

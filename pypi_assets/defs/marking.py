@@ -77,10 +77,10 @@ def progress_log(
     return report
 
 
-def row_log(context: dg.AssetExecutionContext, what: str) -> Callable[[int], None]:
-    """Logs a number of rows, at most one line every 30 seconds."""
+def count_log(context: dg.AssetExecutionContext | dg.OpExecutionContext, what: str) -> Callable[[int], None]:
+    """Logs a number of rows, records or files, at most one line every 30 seconds."""
     say = _now_and_then(context, time.monotonic)
-    return lambda rows: say(f"{what}: {rows}")
+    return lambda count: say(f"{what}: {count}")
 
 
 def _now_and_then(

@@ -82,8 +82,10 @@ def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
     return [shard for shard in range(dump.shards) if shard not in written]
 
 
-def write_range(catalog: Catalog, storage: Storage, serials: SerialRange, *, again: bool = False) -> Manifest:
-    """Writes and commits the incremental dump of a complete range.
+def write_range(
+    catalog: Catalog, storage: Storage, serials: SerialRange, *, again: bool = False, progress: Progress | None = None
+) -> Manifest:
+    """Writes and commits the incremental dump of a complete range. `progress` is told the number of rows.
 
     One that is committed and whole, or a compaction that holds the range, is left as it is and returned, unless it is
     asked for `again`.
@@ -96,7 +98,7 @@ def write_range(catalog: Catalog, storage: Storage, serials: SerialRange, *, aga
                 if manifest is not None:
                     return manifest
     dump = open_range_dump(catalog, serials)
-    write_shard(catalog, storage, dump, 0)
+    write_shard(catalog, storage, dump, 0, progress)
     return commit(catalog, storage, dump)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pytest
 from sqlalchemy import update
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,8 +16,10 @@ from pypi_assets.catalog.reads import Outcome
 from pypi_assets.catalog.tables import distribution_data
 from pypi_assets.crawl.crawler import Progress
 from pypi_assets.definitions import build_defs, defs
+from pypi_assets.defs import marking
 from pypi_assets.defs.marking import PROGRESS_EVERY_S, progress_log
 from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.dumps.full import full_dump
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex, shared_readers
 
@@ -134,6 +137,33 @@ def test_progress_is_told_every_30_seconds_at_most() -> None:
         for now in (0.0, 1.0, PROGRESS_EVERY_S, PROGRESS_EVERY_S + 1, 2 * PROGRESS_EVERY_S):
             report(Progress("visits", int(now), 100, failed=1, wait_s=now - PROGRESS_EVERY_S))
     assert told == ["visits: 30 of 100, 1 failed", "visits: 60 of 100, 1 failed, waiting for up to 30 s"]
+
+
+def test_what_can_take_long_tells_how_far_it_is(
+    index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marking, "PROGRESS_EVERY_S", 0.0)
+    pipeline.crawled()
+    index.wheel("newcomer", "3.0")
+    (key,) = pipeline.requested("new_serial_range")
+    assert f"rows of {key}: 1" in _logged(pipeline, "incremental_crawl", key)
+    full_dump(pipeline.parts.catalog, pipeline.parts.storage, 1)
+    pipeline.ahead_s = 90 * 86_400.0
+    assert "deletions: 1" in _logged(pipeline, "clean_up")
+    (name,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", name).success
+    assert {
+        "version 1 of modules: records read: 0",
+        "version 1 of modules: rows of its rebuild: 5",
+        "version 1 of modules: records compared: 0",
+    } <= _logged(pipeline, "verify_leveldbs")
+
+
+def _logged(pipeline: Pipeline, job: str, key: str | None = None) -> set[str]:
+    """What a run of a job logs."""
+    result = pipeline.run(job, key)
+    assert result.success
+    return {entry.user_message for entry in pipeline.instance.all_logs(result.run_id)}
 
 
 def _outcomes(pipeline: Pipeline, *outcomes: Outcome) -> list[int]:

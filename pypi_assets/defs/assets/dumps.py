@@ -12,7 +12,7 @@ from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.defs.assets.changes import RANGES_IN_ONE_RUN, changed_distribution_data
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES, crawled_distribution_data
 from pypi_assets.defs.failures import told_plainly
-from pypi_assets.defs.marking import mark_each_range, marking, row_log
+from pypi_assets.defs.marking import count_log, mark_each_range, marking
 from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_shards, serial_ranges
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.tables import markdown_table
@@ -66,7 +66,7 @@ def full_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
     """Writes, or verifies, the run's shards."""
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
-        progress = row_log(context, "rows")
+        progress = count_log(context, "rows")
         since = _started_at(context) if ANEW_TAG in context.run.tags else None
         started = time.monotonic()
         for finished in dump_each_shard(
@@ -119,7 +119,8 @@ def incremental_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Par
     """
 
     def write(serials: SerialRange) -> dict[str, Any]:
-        manifest = write_range(parts.catalog, parts.storage, serials)
+        progress = count_log(context, f"rows of {serials}")
+        manifest = write_range(parts.catalog, parts.storage, serials, progress=progress)
         return {
             "dagster/partition_row_count": manifest.rows,
             "bytes": manifest.size,
@@ -166,7 +167,7 @@ def compacted_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts
                 parts.catalog,
                 parts.storage,
                 held=newest_serials(parts.storage, DATASETS),
-                progress=row_log(context, "rows of a compaction"),
+                progress=count_log(context, "rows of a compaction"),
             )
         )
         ranges = len(cover(parts.catalog).dumps) - 1

@@ -8,7 +8,7 @@ from dagster import ResourceParam
 from pypi_assets.catalog.leveldbs import require_version
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
-from pypi_assets.defs.marking import marking, row_log
+from pypi_assets.defs.marking import count_log, marking
 from pypi_assets.defs.partitions import leveldb_versions
 from pypi_assets.defs.parts import Parts
 from pypi_assets.leveldbs.datasets import DATASETS
@@ -49,7 +49,7 @@ def _leveldb(dataset: str, description: str) -> dg.AssetsDefinition:
                     write_buffer_bytes=parts.settings.leveldb_write_buffer_bytes,
                     memory_bytes=parts.settings.leveldb_memory_bytes,
                     work_dir=parts.settings.leveldbs_dir,
-                    progress=row_log(context, f"rows applied to {dataset}"),
+                    progress=count_log(context, f"rows applied to {dataset}"),
                 )
                 files = read_published(parts.storage, dataset, result.version).manifest.files
                 mark(

@@ -8,7 +8,7 @@ from dagster import ResourceParam
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.failures import told_plainly
-from pypi_assets.defs.marking import row_log
+from pypi_assets.defs.marking import count_log
 from pypi_assets.defs.parts import Parts
 from pypi_assets.dumps.rows import COLUMNS_VERSION
 from pypi_assets.parquet.columns import PARQUET_COLUMNS
@@ -47,7 +47,7 @@ def parquet_export(context: dg.AssetExecutionContext, parts: ResourceParam[Parts
     """
     started = time.monotonic()
     with told_plainly():
-        result = export_parquet(parts.catalog, parts.storage, progress=row_log(context, "rows written"))
+        result = export_parquet(parts.catalog, parts.storage, progress=count_log(context, "rows written"))
     export = result.export
     return dg.MaterializeResult(
         metadata={
