@@ -192,7 +192,7 @@ def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | Non
     if settings.lister == SIMPLE:
         return None, None
     try:
-        with index_from(_hasty(settings)) as index:
+        with index_from(settings, patience_s=_PATIENCE_S) as index:
             if followed not in {None, index.index_url}:
                 return None, f"the catalog follows {followed}, not {index.index_url}: set PYPI_ASSETS_INDEX_URL back"
             return index.last_serial(), None
@@ -203,21 +203,10 @@ def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | Non
 def _first_event_after(settings: Settings, serial: int) -> float | None:
     """When it was, as the changelog tells, if it does."""
     try:
-        with index_from(_hasty(settings)) as index:
+        with index_from(settings, patience_s=_PATIENCE_S) as index:
             return next((event.timestamp for event in index.changelog_page(serial)), None)
     except (SettingsError, PackageIndexError):
         return None
-
-
-def _hasty(settings: Settings) -> Settings:
-    """With these an index is asked once, and not for long."""
-    return settings.model_copy(
-        update={
-            "request_attempts": 1,
-            "connect_timeout_s": min(settings.connect_timeout_s, _PATIENCE_S),
-            "read_timeout_s": min(settings.read_timeout_s, _PATIENCE_S),
-        }
-    )
 
 
 def _newest_versions(settings: Settings) -> tuple[dict[str, NewestVersion], str | None]:
