@@ -39,6 +39,8 @@ _NEXT = {
     "verify_leveldbs": "build the version anew: `pypi-assets leveldb update --from-scratch`",
 }
 _REASON_CHARACTERS = 1_000
+_TELLS_NOTHING = "marked as failed from outside"
+"""What Dagster says of a run that it was told has failed, without a reason."""
 
 
 def build_failed_run_sensor(*, on: bool) -> dg.SensorDefinition:
@@ -129,7 +131,7 @@ def what_comes_next(run: dg.DagsterRun) -> str:
 
 
 def reason_of(context: dg.RunFailureSensorContext) -> str:
-    """What the steps that failed say, without a traceback; where none has, what Dagster has told of the run last."""
+    """What the steps that failed say, without a traceback; where none has, what Dagster says of the run itself."""
     reasons = []
     for event in context.get_step_failure_events():
         data = event.step_failure_data
@@ -139,7 +141,8 @@ def reason_of(context: dg.RunFailureSensorContext) -> str:
             error = data.error and (data.error.cause or data.error)
             text = error.message if error else data.error_display_string
         reasons.append(f"{event.step_key}: {(text or 'no reason given').strip()}"[:_REASON_CHARACTERS])
-    return "\n".join(reasons or [*_last_told(context), str(context.failure_event.message)])
+    message = str(context.failure_event.message)
+    return "\n".join(reasons or [*(_last_told(context) if _TELLS_NOTHING in message else ()), message])
 
 
 def _last_told(context: dg.RunFailureSensorContext) -> list[str]:

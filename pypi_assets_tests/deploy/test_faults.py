@@ -110,7 +110,7 @@ class Site:
         return {run["runId"]: f"{run['jobName']}: {self._reason(run['runId'])}" for run in found}
 
     def _reason(self, run: str) -> str:
-        """What its last failed step says; where none has failed, what Dagster has told of the run before it failed."""
+        """What its last failed step says; where none has failed, what Dagster says of the run itself."""
         query = """query ($id: ID!, $after: String) {runOrError(runId: $id) {... on Run {
             eventConnection(afterCursor: $after) {cursor hasMore events {__typename ... on EngineEvent {message}
             ... on RunFailureEvent {message} ... on ExecutionStepFailureEvent {error {message}}}}}}}"""
@@ -123,9 +123,9 @@ class Site:
                 message = (event.get("error") or event).get("message")
                 if message and "RunFailureEvent" not in told:
                     told[event["__typename"]] = message.replace(run, "it").strip().splitlines()[0]
-        return next(
-            told[kind] for kind in ("ExecutionStepFailureEvent", "EngineEvent", "RunFailureEvent") if kind in told
-        )
+        tells_nothing = "from outside" in told.get("RunFailureEvent", "")
+        kinds = ("ExecutionStepFailureEvent", "EngineEvent" if tells_nothing else "RunFailureEvent", "RunFailureEvent")
+        return next(told[kind] for kind in kinds if kind in told)
 
     def is_shown(self) -> bool:
         """Whether the UI answers, which it does not to those who ask while its database restarts."""
