@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import pytest
 import requests
 from packaging.utils import canonicalize_name
 from sqlalchemy import select
@@ -27,6 +28,7 @@ from pypi_assets.index.client import IndexClient
 from pypi_assets.index.rate import RateLimit
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.builders import make_sdist, make_wheel
+from pypi_assets_tests.environment import clear_settings
 
 JSON = "application/vnd.pypi.simple.v1+json"
 
@@ -128,6 +130,16 @@ def served_index(folder: Path) -> Iterator[ServedIndex]:
     index = ServedIndex(folder)
     with running(folder / "index", faults=lambda request: index.faults(request) if index.faults else None) as url:
         index.url = url
+        yield index
+
+
+@contextmanager
+def followed_index(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[ServedIndex]:
+    """Serves an index that commands follow into a catalog of their own: no other setting of `environment` counts."""
+    clear_settings(environment)
+    with served_index(folder / "served") as index:
+        for name, value in {"HOME": folder / "home", "INDEX_URL": index.url, "REQUEST_ATTEMPTS": 1}.items():
+            environment.setenv(f"PYPI_ASSETS_{name}", str(value))
         yield index
 
 

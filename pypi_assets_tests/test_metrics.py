@@ -15,18 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from pypi_assets.cli import cli
 from pypi_assets.metrics import StatusMetrics
 from pypi_assets.settings import load_settings
-from pypi_assets_tests.environment import clear_settings
-from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.served_index import ServedIndex, followed_index
 
 Samples = dict[tuple[str, ...], float]
 
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ServedIndex]:
-    clear_settings(monkeypatch)
-    with served_index(tmp_path / "served") as served:
-        for name, value in {"HOME": tmp_path / "home", "INDEX_URL": served.url, "REQUEST_ATTEMPTS": 1}.items():
-            monkeypatch.setenv(f"PYPI_ASSETS_{name}", str(value))
+    with followed_index(tmp_path, monkeypatch) as served:
         yield served
 
 

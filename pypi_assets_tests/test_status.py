@@ -13,8 +13,7 @@ from pypi_assets.catalog.database import open_catalog
 from pypi_assets.cli import cli
 from pypi_assets.settings import load_settings
 from pypi_assets.status import Status, status_of, status_to_json
-from pypi_assets_tests.environment import clear_settings
-from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.served_index import ServedIndex, followed_index
 
 CRAWL = "the catalog is behind the index: run `pypi-assets crawl incremental`"
 DUMP = "the dumps are behind the catalog: run `pypi-assets dump incremental`"
@@ -27,10 +26,7 @@ StatusAt = Callable[[float], Status]
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ServedIndex]:
     """An index with one wheel that has come to the LevelDB versions."""
-    clear_settings(monkeypatch)
-    with served_index(tmp_path / "served") as served:
-        for name, value in {"HOME": tmp_path / "home", "INDEX_URL": served.url, "REQUEST_ATTEMPTS": 1}.items():
-            monkeypatch.setenv(f"PYPI_ASSETS_{name}", str(value))
+    with followed_index(tmp_path, monkeypatch) as served:
         served.wheel("demo", "1.0")
         for command in ("crawl full", "dump full --shards 1", "leveldb update"):
             done(command)
@@ -38,7 +34,8 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ServedInd
 
 
 def done(command: str) -> None:
-    CliRunner().invoke(cli, command.split(), catch_exceptions=False)
+    result = CliRunner().invoke(cli, command.split(), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pypi_assets.catalog.claims import scopes_at_work
 from pypi_assets.catalog.crawls import find_open_crawl, followed_index, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.events import first_event_time
-from pypi_assets.catalog.failures import count_failed_visits, count_failures
+from pypi_assets.catalog.failures import VISIT, count_failures
 from pypi_assets.catalog.ledger import complete_serial, inexact_spans, unfinished_ranges
 from pypi_assets.catalog.lister_states import ChangelogTrouble, changelog_trouble, last_listed
 from pypi_assets.catalog.queue import TaskState, range_scope, scope_progress
@@ -113,7 +113,6 @@ class CatalogStatus:
     events_through: int | None
     live_distributions: int
     outcomes: dict[str, int]
-    failed_visits: int
     given_up: GivenUp
     unexplained_changes: int
     visited: VisitedProjects
@@ -127,6 +126,10 @@ class CatalogStatus:
     @property
     def complete_serial(self) -> int | None:
         return self.followed.complete_serial
+
+    @property
+    def failed_visits(self) -> int:
+        return self.given_up.kinds.get(VISIT, 0)
 
 
 def read_followed(connection: Connection) -> Followed:
@@ -165,7 +168,6 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             events_through=None if state is None else state.events_through,
             live_distributions=sum(outcomes.values()),
             outcomes=outcomes,
-            failed_visits=count_failed_visits(connection),
             given_up=read_given_up(connection),
             unexplained_changes=count_unexplained(connection),
             visited=visited_projects(connection),

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.definitions import build_defs
@@ -132,3 +132,15 @@ def failure_text(result: dg.ExecuteInProcessResult) -> str:
     (event,) = [event for event in result.all_events if event.is_step_failure]
     failure = event.step_failure_data
     return str(failure.user_failure_data.description if failure.user_failure_data else failure.error)
+
+
+def lose_state(catalog: Catalog) -> None:
+    """The catalog loses what no run can do without, until `restore_state`."""
+    with catalog.write() as connection:
+        connection.exec_driver_sql("CREATE TABLE kept AS SELECT * FROM catalog_state")
+        connection.exec_driver_sql("DELETE FROM catalog_state")
+
+
+def restore_state(catalog: Catalog) -> None:
+    with catalog.write() as connection:
+        connection.exec_driver_sql("INSERT INTO catalog_state SELECT * FROM kept")

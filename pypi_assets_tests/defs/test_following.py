@@ -33,7 +33,7 @@ from pypi_assets.dumps.manifest import committed_directories
 from pypi_assets.dumps.writer import write_missing_ranges
 from pypi_assets.leveldbs.layout import input_list_path
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets_tests.defs.conftest import Pipeline, failure_text, settings_for
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text, lose_state, restore_state, settings_for
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
@@ -228,17 +228,11 @@ def test_a_failed_range_is_asked_for_again_after_a_growing_pause(index: ServedIn
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
     (key,) = pipeline.requested("new_serial_range")
-    engine = pipeline.parts.catalog.engine
-    with engine.connect() as connection:
-        connection.exec_driver_sql("CREATE TABLE kept AS SELECT * FROM catalog_state")
-        connection.exec_driver_sql("DELETE FROM catalog_state")
-        connection.commit()
+    lose_state(pipeline.parts.catalog)
     failed = pipeline.run("incremental_crawl", key, raise_on_error=False)
     assert "the catalog is empty" in failure_text(failed)
     pipeline.run("incremental_crawl", key, raise_on_error=False)
-    with engine.connect() as connection:
-        connection.exec_driver_sql("INSERT INTO catalog_state SELECT * FROM kept")
-        connection.commit()
+    restore_state(pipeline.parts.catalog)
     assert f"{key}: 2 runs of it ended without success" in pipeline.skipped("new_serial_range")
     pipeline.ahead_s = FIRST_PAUSE_S + 5
     assert f"{key}: 2 runs of it ended without success" in pipeline.skipped("new_serial_range")

@@ -14,7 +14,7 @@ from pypi_assets.defs.checks import full_dump_rows_match_catalog
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.layout import file_path, shard_of
 from pypi_assets.dumps.manifest import read_manifest
-from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text, lose_state, restore_state
 from pypi_assets_tests.served_index import ServedIndex, live
 
 ALL_SHARDS = [f"{shard:03d}" for shard in range(1_000)]
@@ -83,23 +83,17 @@ def test_a_failure_in_the_middle_keeps_the_finished_shards_marked(
             index.wheel(name, "1.0")
     list_index(pipeline.crawler)
     first, second, _ = sorted(names)
-    engine = pipeline.parts.catalog.engine
 
     def break_catalog(request: Request) -> None:
         if names[second] in request.url.path:
-            with engine.connect() as connection:
-                connection.exec_driver_sql("CREATE TABLE kept AS SELECT * FROM catalog_state")
-                connection.exec_driver_sql("DELETE FROM catalog_state")
-                connection.commit()
+            lose_state(pipeline.parts.catalog)
 
     index.faults = break_catalog
     result = pipeline.materialize(crawled_projects, "500", "519")
     index.faults = None
     assert "the catalog is empty" in failure_text(result)
     assert pipeline.marked("crawled_projects") == ALL_SHARDS[500 : first + 1]
-    with engine.connect() as connection:
-        connection.exec_driver_sql("INSERT INTO catalog_state SELECT * FROM kept")
-        connection.commit()
+    restore_state(pipeline.parts.catalog)
     assert pipeline.materialize(crawled_projects, "500", "519").success
     assert sorted(set(pipeline.marked("crawled_projects"))) == ALL_SHARDS[500:520]
 

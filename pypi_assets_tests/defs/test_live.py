@@ -1,6 +1,7 @@
 """Dagster's own webserver and daemon over the pipeline: what a person sees and does, with nothing in its place."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from starlette.requests import Request
@@ -12,6 +13,7 @@ from pypi_assets.dumps.full import full_dump
 from pypi_assets.leveldbs.records import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import Settings, load_settings
+from pypi_assets_tests.defs.conftest import lose_state, restore_state
 from pypi_assets_tests.served_dagster import RANGE_ASSETS, ServedDagster, served_dagster
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
@@ -49,7 +51,8 @@ def test_what_is_new_is_answered_by_itself_and_a_range_that_failed_is_backfilled
             assert states_of_ranges(settings)[failed] == ShownState.FAILED
 
             index.faults = None
-            restore_the_state(settings)
+            with closing(catalog_from(settings)) as catalog:
+                restore_state(catalog)
             backfill = dagster.backfill(RANGE_ASSETS, [failed])
             assert dagster.until(lambda: dagster.backfill_ended(backfill), 120) == "COMPLETED_SUCCESS"
             assert failed_ranges(dagster) is None
@@ -59,25 +62,14 @@ def test_what_is_new_is_answered_by_itself_and_a_range_that_failed_is_backfilled
 
 
 def losing_the_state(settings: Settings) -> Callable[[Request], None]:
-    """The catalog loses what no run can do without, as soon as a page is asked for."""
+    """As soon as a page is asked for, no run can go on."""
 
     def lose(request: Request) -> None:
         if request.url.path == "/simple/two/":
-            in_catalog(settings, "CREATE TABLE kept AS SELECT * FROM catalog_state", "DELETE FROM catalog_state")
+            with closing(catalog_from(settings)) as catalog:
+                lose_state(catalog)
 
     return lose
-
-
-def restore_the_state(settings: Settings) -> None:
-    in_catalog(settings, "INSERT INTO catalog_state SELECT * FROM kept")
-
-
-def in_catalog(settings: Settings, *statements: str) -> None:
-    catalog = catalog_from(settings)
-    with catalog.write() as connection:
-        for statement in statements:
-            connection.exec_driver_sql(statement)
-    catalog.close()
 
 
 def baseline(settings: Settings, index: ServedIndex) -> None:
