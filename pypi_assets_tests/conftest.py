@@ -14,6 +14,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets_tests.databases import compile_statements_once, sqlite_database
 
 # On CI the same examples each time, so that what fails there can be repeated; elsewhere new ones. How long the first
 # examples take says how busy the machine is: to draw a text, all of Unicode is looked through once.
@@ -30,6 +31,7 @@ hypothesis_settings.load_profile("suite")
 _database_numbers = itertools.count()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than cores: some of the tests wait for others' processes."""
     return (os.cpu_count() or 1) + 1
@@ -66,6 +68,13 @@ def postgres_url() -> Iterator[str]:
             server.cleanup()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _statements_are_compiled_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        compile_statements_once(patch)
+        yield
+
+
 def _named(server_url: str, database: str) -> str:
     return server_url.replace("/postgres?", f"/{database}?").replace("postgresql://", "postgresql+psycopg://")
 
@@ -98,7 +107,7 @@ def empty_postgres_database_url(postgres_url: str) -> Iterator[str]:
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database; the test runs once on each kind."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'catalog' / 'catalog.sqlite'}"
+        return sqlite_database(tmp_path / "catalog" / "catalog.sqlite")
     url: str = request.getfixturevalue("postgres_database_url")
     return url
 

@@ -3,7 +3,8 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.distributions.models import DistributionKind, DistributionRecord
+from pypi_assets_tests.databases import sqlite_database
 
 
 @dataclass
@@ -174,9 +176,9 @@ def _lists(
     }
 
 
-def small_catalog(folder: Path, url: str | None = None) -> SmallCatalog:
+def small_catalog(folder: Path, url: str | None = None, clock: Callable[[], float] = time.time) -> SmallCatalog:
     """An empty catalog below `folder`, or in the database at `url`; `.catalog.close()` ends it."""
-    catalog = open_catalog(url or f"sqlite:///{folder / 'catalog.sqlite'}")
+    catalog = open_catalog(url or sqlite_database(folder / "catalog.sqlite"), clock)
     with catalog.write() as connection:
         connection.execute(
             insert(catalog_state).values(

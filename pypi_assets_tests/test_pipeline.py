@@ -19,6 +19,7 @@ from pypi_assets.leveldbs.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.crawl.test_exactness import PROJECTS, changes, do
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
@@ -58,7 +59,7 @@ def test_lookups_answer_what_the_index_shows(batches, data):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
         for name in PROJECTS:
             index.wheel(name, "1.0")
-        catalog = open_catalog(f"sqlite:///{folder}/catalog.sqlite")
+        catalog = open_catalog(sqlite_database(Path(folder, "catalog.sqlite")))
         storage = open_storage(Path(folder, "storage").as_uri())
         crawler = index.crawler(catalog)
         crawl_full(crawler)

@@ -67,7 +67,7 @@ def releases(path: Path) -> list[str]:
 
 
 def pip_download(folder: Path, *options: str, backends: Path | None = None) -> None:
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--quiet", "--quiet", "--disable-pip-version-check"]
     pip += ["download", "--no-deps", "--ignore-requires-python"]  # they are read, not run
     environment = os.environ | ({"PYTHONPATH": str(backends)} if backends else {})
     subprocess.run([*pip, "--dest", str(folder), *options], env=environment, check=True)

@@ -22,6 +22,7 @@ from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.reader import iter_dump
 from pypi_assets.dumps.rows import as_dumped
 from pypi_assets_tests.crawl.test_exactness import changes, do
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import JSON, ServedIndex, live, served_index
 
 Rows = dict[str, dict[str, object]]
@@ -129,7 +130,7 @@ def test_a_full_dump_and_the_ranges_after_it_tell_what_a_new_full_dump_tells(bef
         index.wheel("first", "1.0")
         for change in before:
             do(index, *change)
-        catalog = open_catalog(f"sqlite:///{folder}/catalog.sqlite")
+        catalog = open_catalog(sqlite_database(Path(folder, "catalog.sqlite")))
         following = Following(index, catalog)
         crawl_full(following.crawler)
         told = following.full_dump()

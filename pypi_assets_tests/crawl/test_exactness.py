@@ -16,6 +16,7 @@ from pypi_assets.catalog.tables import distribution_data, distributions, live_in
 from pypi_assets.crawl.full import crawl_full, list_index, read_shards, visit_shards
 from pypi_assets.crawl.incremental import crawl_incremental, crawl_range, open_ranges
 from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 PROJECTS = ("Alpha", "beta.pkg")
@@ -85,7 +86,7 @@ def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batch
         for change in batches[0]:
             if not change[0].startswith("quarantine"):  # what it hides then, and is gone before a visit, nothing tells
                 do(index, *change)
-        followed, later = (open_catalog(f"sqlite:///{folder}/{name}.sqlite") for name in ("followed", "later"))
+        followed, later = (open_catalog(sqlite_database(Path(folder, name))) for name in ("followed", "later"))
         crawl_full(index.crawler(followed))
         crawl_full(index.crawler(later))
         shown = {index.serial: index.shown()}
@@ -199,7 +200,7 @@ def test_a_name_registered_again_keeps_its_first_life_in_the_past(index: ServedI
 def test_ranges_of_the_same_projects_in_parallel(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     for name in PROJECTS:
         index.wheel(name, "1.0")
-    alone = open_catalog(f"sqlite:///{tmp_path / 'alone.sqlite'}")
+    alone = open_catalog(sqlite_database(tmp_path / "alone.sqlite"))
     for each in (catalog, alone):
         crawl_full(index.crawler(each))
     shown = {}

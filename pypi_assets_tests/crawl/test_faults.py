@@ -12,6 +12,7 @@ from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.rows import as_dumped
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live
 
 NOISE = random.Random(1).randbytes(60_000).hex()  # so that wheels are large enough to be read in parts
@@ -42,7 +43,7 @@ fault = [
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_crawl_with_a_tenth_of_all_requests_failing_is_exact(index: ServedIndex, catalog: Catalog, tmp_path, seed):
-    undisturbed = index.crawler(open_catalog(f"sqlite:///{tmp_path}/undisturbed.sqlite"))
+    undisturbed = index.crawler(open_catalog(sqlite_database(tmp_path / "undisturbed.sqlite")))
     plan = FaultPlan(f"seed = {seed}\n{PLAN}")
     client = index.client(attempts=6, retry_pause_s=0.001, read_timeout_s=0.25)
     disturbed = index.crawler(catalog, index=client, retry_deadline_s=60)

@@ -20,6 +20,7 @@ from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.crawl.test_exactness import changes as operations
 from pypi_assets_tests.crawl.test_exactness import do
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 Shown = dict[int, set[tuple[str, bool]]]
@@ -56,7 +57,7 @@ def test_every_serial_is_told_as_the_index_showed_it(batches, window):
     ):
         patch.setattr(changelog, "_SERIALS_AT_A_TIME", window)
         shown: Shown = {0: set()}
-        fresh, followed = (open_catalog(f"sqlite:///{folder}/{name}.sqlite") for name in ("fresh", "followed"))
+        fresh, followed = (open_catalog(sqlite_database(Path(folder, name))) for name in ("fresh", "followed"))
         for number, batch in enumerate(batches):
             for operation in batch:
                 grow(index, shown, *operation)

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,6 +35,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.judging import Fetched, judge
 from pypi_assets.index.errors import GoneError, RefusedError, TransientError
 from pypi_assets.index.models import ChangelogEvent, IndexFile, NotModified, ProjectPage
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names
 
 URL = "https://index.example.org/simple/"
@@ -189,7 +191,7 @@ def test_a_batch_leads_to_the_same_as_one_by_one(histories, rounds, patience_s, 
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for together in (True, False):
-            catalog = open_catalog(f"sqlite:///{folder}/{together}.sqlite", clock=lambda: 1_000.0)
+            catalog = open_catalog(sqlite_database(Path(folder, f"{together}.sqlite")), clock=lambda: 1_000.0)
             open_crawl(catalog, 0, 0, URL, Selection())
             with catalog.write() as connection:
                 store_events(connection, events, 0, last, Selection())

@@ -10,6 +10,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.full import crawl_full
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets_tests.crawl.test_exactness import content
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live
 
 CRAWL = """
@@ -65,7 +66,7 @@ def test_killed_in_a_full_crawl(index: ServedIndex, catalog: Catalog, tmp_path, 
         index.wheel(f"project{number}", "1.0")
         index.sdist(f"project{number}", "1.0")
     kill_at(index, catalog, "full", path, request_number)
-    undisturbed = open_catalog(f"sqlite:///{tmp_path / 'undisturbed.sqlite'}")
+    undisturbed = open_catalog(sqlite_database(tmp_path / "undisturbed.sqlite"))
     for each in (catalog, undisturbed):
         crawl_full(index.crawler(each))
     assert content(catalog) == content(undisturbed)
@@ -76,7 +77,7 @@ def test_killed_in_a_full_crawl(index: ServedIndex, catalog: Catalog, tmp_path, 
 def test_killed_in_a_range(index: ServedIndex, catalog: Catalog, tmp_path, path: str, request_number: int):
     for number in range(8):
         index.wheel(f"project{number}", "1.0")
-    undisturbed = open_catalog(f"sqlite:///{tmp_path / 'undisturbed.sqlite'}")
+    undisturbed = open_catalog(sqlite_database(tmp_path / "undisturbed.sqlite"))
     for each in (catalog, undisturbed):
         crawl_full(index.crawler(each))
     for number in range(8):

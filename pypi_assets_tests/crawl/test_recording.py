@@ -20,6 +20,7 @@ from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.rate import RateLimit
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.index.loopback import Answer, Request, serving
 from pypi_assets_tests.index.recording import load_recording, replay
 from pypi_assets_tests.served_index import live, shared_readers
@@ -80,7 +81,7 @@ def recorded_index(folder: Path, catalog: Catalog, exchanges: list[dict[str, Any
 
 @pytest.mark.parametrize("start", range(0, len(STEPS), 3), ids=lambda start: f"from step {start}")
 def test_after_each_step_the_catalog_has_the_files_of_the_pages(tmp_path: Path, start: int):
-    catalog = open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}")
+    catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     exchanges: list[dict[str, Any]] = []
     with recorded_index(tmp_path, catalog, exchanges) as crawler:
         for number, step in enumerate(STEPS[start:]):
@@ -96,7 +97,7 @@ def test_after_each_step_the_catalog_has_the_files_of_the_pages(tmp_path: Path, 
 
 
 def test_with_history_the_last_step_tells_of_all_before(tmp_path: Path):
-    catalog = open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}")
+    catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     exchanges = [*STEPS[-1]["exchanges"], *RECORDING["files"], *RECORDING["odd_requests"]]  # with the whole changelog
     with recorded_index(tmp_path, catalog, exchanges) as crawler:
         crawl_full(crawler, with_history=True)

@@ -11,6 +11,7 @@ from pypi_assets.catalog.reads import Outcome
 from pypi_assets.crawl.full import crawl_full, list_index
 from pypi_assets.crawl.incremental import crawl_incremental
 from pypi_assets.crawl.shards import read_each_shard, visit_each_shard
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
@@ -22,7 +23,7 @@ def test_each_shard_is_yielded_with_its_own_numbers(
     index.wheel("alpha", "1.0")
     index.sdist("alpha", "1.0")
     index.raw("beta-1.0.tar.gz", b"no archive")
-    crawler = index.crawler(open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}"))
+    crawler = index.crawler(open_catalog(sqlite_database(tmp_path / "catalog.sqlite")))
     list_index(crawler)
     shards = list(range(1_000))
     visited = list(visit_each_shard(crawler, shards))
@@ -40,14 +41,14 @@ def test_each_shard_is_yielded_with_its_own_numbers(
 
 
 def test_shards_need_a_full_crawl(index: ServedIndex, tmp_path: Path) -> None:
-    crawler = index.crawler(open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}"))
+    crawler = index.crawler(open_catalog(sqlite_database(tmp_path / "catalog.sqlite")))
     with pytest.raises(CatalogError, match="no full crawl is complete yet"):
         list(visit_each_shard(crawler, [7]))
 
 
 def test_without_an_open_crawl_also_later_projects_are_visited_again(index: ServedIndex, tmp_path: Path) -> None:
     index.wheel("alpha", "1.0")
-    crawler = index.crawler(open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}"))
+    crawler = index.crawler(open_catalog(sqlite_database(tmp_path / "catalog.sqlite")))
     crawl_full(crawler)
     index.wheel("newcomer", "1.0")
     crawl_incremental(crawler)

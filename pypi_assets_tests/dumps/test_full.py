@@ -25,6 +25,7 @@ from pypi_assets.dumps.full import dump_each_shard, full_dump, newest_dump
 from pypi_assets.dumps.rows import DumpDamagedError
 from pypi_assets.dumps.writer import commit, write_missing_ranges, write_shard
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
@@ -38,7 +39,7 @@ def index(tmp_path: Path) -> Iterator[ServedIndex]:
 
 @pytest.fixture
 def catalog(tmp_path: Path, index: ServedIndex) -> Catalog:
-    catalog = open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}")
+    catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     crawl_full(index.crawler(catalog))
     return catalog
 

@@ -6,7 +6,6 @@ EQUALITY_HISTORIES says how many histories are tried.
 
 import math
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,10 +18,10 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from pypi_assets.catalog.answers import live_files
-from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.dumps import Dump, DumpDroppedError, open_compaction, open_full_dump, open_range_dump
 from pypi_assets.catalog.leases import LeaseTakenError
 from pypi_assets.catalog.ledger import read_state
@@ -40,7 +39,7 @@ from pypi_assets.leveldbs.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import add_range
-from pypi_assets_tests.small_catalog import SmallCatalog, continued, small_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 HISTORIES = int(os.environ.get("EQUALITY_HISTORIES", "25"))
 MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)  # a disk is mostly waited for
@@ -83,17 +82,12 @@ knowledge = st.builds(
 class Published(RuleBasedStateMachine):
     """A catalog that changes, and what is published of it."""
 
-    empty_catalog: Path
-
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory(dir=MEMORY)
-        database = Path(self.folder.name, "catalog.sqlite")
-        shutil.copyfile(self.empty_catalog, database)
         self.ahead_s = 0.0
-        catalog = open_catalog(f"sqlite:///{database}", lambda: time.time() + self.ahead_s)
-        self.small = continued(catalog)
-        self.catalog = catalog
+        self.small = small_catalog(Path(self.folder.name), clock=lambda: time.time() + self.ahead_s)
+        self.catalog = self.small.catalog
         self.storage = open_storage(Path(self.folder.name, "storage").as_uri())
         self.serial = self.asked = 0
         self.files: dict[str, File] = {}
@@ -306,17 +300,15 @@ class Published(RuleBasedStateMachine):
                 assert verify(dataset, version, storage=self.storage, deep=True).problems == ()
 
 
-def test_every_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_history(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depgraph, "FEW_FILES", 3)
-    small_catalog(tmp_path).catalog.close()
-    machine = type("Published", (Published,), {"empty_catalog": tmp_path / "catalog.sqlite"})
-    machine.TestCase.settings = settings(
+    histories = settings(
         max_examples=HISTORIES,
         stateful_step_count=20,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.explicit, Phase.generate),
     )
-    machine.TestCase().runTest()
+    run_state_machine_as_test(Published, settings=histories)
 
 
 @pytest.fixture

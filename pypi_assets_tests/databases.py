@@ -1,0 +1,46 @@
+"""SQLite databases for catalogs, and statements that are compiled once: most catalogs here are small and short-lived,
+and would take longer for these two than for all the rest."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy
+from sqlalchemy import Dialect, Engine
+
+from pypi_assets.catalog import database
+from pypi_assets.catalog.database import open_catalog
+
+
+def sqlite_database(path: Path) -> str:
+    """Makes an SQLite database that has the catalog's tables and nothing in them; returns its URL."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(_empty_database())
+    return f"sqlite:///{path}"
+
+
+@cache
+def _empty_database() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "catalog.sqlite"
+        open_catalog(f"sqlite:///{path}").close()
+        return path.read_bytes()
+
+
+def compile_statements_once(patch: pytest.MonkeyPatch) -> None:
+    """From now on all catalogs on one kind of database share what the first of them compiles."""
+    dialects: dict[str, Dialect] = {}
+    compiled: dict[str, dict[Any, Any]] = {}
+
+    def create_engine(url: str, **options: Any) -> Engine:
+        engine = sqlalchemy.create_engine(url, **options)
+        shared = dialects.get(engine.name)
+        if shared is None or shared.server_version_info is None:  # of one that has never connected
+            shared = dialects[engine.name] = engine.dialect
+        engine.dialect = shared
+        engine.update_execution_options(compiled_cache=compiled.setdefault(engine.name, {}))
+        return engine
+
+    patch.setattr(database, "create_engine", create_engine)
