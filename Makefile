@@ -21,7 +21,7 @@ check: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 redis:
 	@command -v redis-server > /dev/null || \
@@ -44,20 +44,21 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install pip==26.3  # which takes half as long as what Python brings
 
+# each of these brings what the ones before it bring
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "installing pypi-assets and what it needs into $(VENV) (a few minutes the first time) ..."
 	@$(INSTALL) --editable .
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed
-	@echo "installing what the tests need ..."
+$(VENV)/.installed-test: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "installing pypi-assets and what its tests need into $(VENV) (a few minutes the first time) ..."
 	@$(INSTALL) --editable '.[test]'
-	@touch $@
+	@touch $(VENV)/.installed $@
 
-$(VENV)/.installed-test-deploy: $(VENV)/.installed-test
-	@echo "installing what the test of deploy/ needs ..."
+$(VENV)/.installed-test-deploy: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "installing pypi-assets and what all its tests need into $(VENV) (a few minutes the first time) ..."
 	@$(INSTALL) --editable '.[test,test-deploy]'
-	@touch $@
+	@touch $(VENV)/.installed $(VENV)/.installed-test $@
 
 clean:
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

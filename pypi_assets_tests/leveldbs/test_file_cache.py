@@ -1,6 +1,7 @@
 """Versions of a remote store come into a cache: only what is new, again what is damaged, and on from where it was."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.catalog.database import open_catalog
 from pypi_assets.dumps.full import full_dump
 from pypi_assets.dumps.writer import write_range
 from pypi_assets.leveldbs import file_cache
@@ -19,7 +21,7 @@ from pypi_assets.leveldbs.records import LeveldbDamagedError
 from pypi_assets.lookup import open_latest
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.s3_server import BUCKET, s3_server
-from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog, continued, small_catalog
 
 RANGE_BYTES = 1_000
 _ASK = """
@@ -31,12 +33,22 @@ with open_latest("depgraph", sys.argv[1], Path(sys.argv[2])) as reader:
 """
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    small = small_catalog(tmp_path)
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a catalog with 300 files."""
+    folder = tmp_path_factory.mktemp("filled")
+    small = small_catalog(folder)
     for number in range(300):
         requires = tuple(f"r{number * digit % 977}>={number}" for digit in range(3, 11))
         small.add(1, "demo", "1.0", f"demo-1.0-{number}-py3-none-any.whl", requires_dist=requires)
+    small.catalog.close()
+    return folder / "catalog.sqlite"
+
+
+@pytest.fixture
+def small(filled: Path, tmp_path: Path) -> Iterator[SmallCatalog]:
+    shutil.copy(filled, tmp_path)
+    small = continued(open_catalog(f"sqlite:///{tmp_path / filled.name}"))
     yield small
     small.catalog.close()
 
