@@ -29,7 +29,7 @@ def until(deployment: Deployment, look: Callable[[], T | None]) -> T:
     while not (found := look()):
         if time.monotonic() > deadline:
             pytest.fail(f"not there after {STEP_WITHIN_S} s\n{deployment.last_said()}")
-        pause.wait(0.5)
+        pause.wait(1)
     return found
 
 
