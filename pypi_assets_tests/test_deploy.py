@@ -13,6 +13,7 @@ from typing import Any
 
 import boto3
 import dagster as dg
+import psycopg
 import pytest
 import yaml
 
@@ -75,6 +76,36 @@ def test_dagster_on_postgresql_and_s3(
         assert prune_runs(instance, [runs[0].dagster_run.job_name], time.time() + 60) == 2
         assert are_logged() == [False, True]
         logs.close()
+
+
+def test_dagster_connects_once_and_again_where_its_connections_were_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
+):
+    (tmp_path / "dagster.yaml").write_text(
+        yaml.safe_dump({"storage": load("dagster.yaml")["storage"], "telemetry": {"enabled": False}})
+    )
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
+    with psycopg.connect(empty_postgres_database_url.replace("+psycopg:", ":"), autocommit=True) as asked:
+        used = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+        def processes() -> set[int]:
+            return {pid for (pid,) in asked.execute(f"SELECT pid {used}")}
+
+        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+            instance.add_dynamic_partitions("ranges", ["0-5"])
+            assert (kept := processes())
+        for _ in range(3):  # as for a tick
+            with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+                assert dg.materialize([anything], instance=instance, partition_key="0-5").success
+        assert kept <= processes()
+        assert len(processes()) <= 5
+
+        asked.execute(f"SELECT pg_terminate_backend(pid) {used}")
+        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+            assert instance.get_materialized_partitions(dg.AssetKey("anything")) == {"0-5"}
+            assert dg.materialize([anything], instance=instance, partition_key="0-5").success
+            assert instance.get_runs_count() == 4
+        assert processes().isdisjoint(kept)
 
 
 def test_one_setting_tells_both_where_the_store_is(monkeypatch: pytest.MonkeyPatch):

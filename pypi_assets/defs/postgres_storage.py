@@ -1,0 +1,43 @@
+"""Dagster's storage on PostgreSQL, over connections that are kept. Loaded by deploy/dagster.yaml."""
+
+import os
+from functools import cache
+from typing import Any, Self
+
+import dagster as dg
+from dagster._serdes import ConfigurableClassData
+from dagster_postgres import DagsterPostgresStorage
+from dagster_postgres.utils import create_pg_engine
+from sqlalchemy import Engine
+
+_KEPT = 5
+
+
+class PooledPostgresStorage(DagsterPostgresStorage):
+    """Dagster's own connects for each statement, outside of the webserver, and connecting takes both sides longer than
+    most of what Dagster asks: an event of a partition is several statements.
+
+    Here each process keeps connections, as many as its threads have used at a time, up to five. One is tried before it
+    is used, so PostgreSQL may have been restarted in between.
+    """
+
+    def __init__(self, postgres_url: str, *, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__(postgres_url, inst_data=inst_data)
+        for storage in (self._run_storage, self._event_log_storage, self._schedule_storage):
+            storage._engine = _engine(postgres_url)
+
+    @classmethod
+    def config_type(cls) -> dict[str, dg.Field]:
+        return {"postgres_url": dg.Field(dg.StringSource)}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Self:
+        return cls(config_value["postgres_url"], inst_data=inst_data)
+
+
+@cache
+def _engine(url: str) -> Engine:
+    """The one of this process, since Dagster opens its storage anew for each tick of a sensor."""
+    engine = create_pg_engine(url, isolation_level="AUTOCOMMIT", pool_size=_KEPT, max_overflow=-1, pool_pre_ping=True)
+    os.register_at_fork(after_in_child=lambda: engine.dispose(close=False))
+    return engine
