@@ -28,10 +28,10 @@ redis:
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes redis-server; } || \
 		{ echo "redis-server is needed: install it from your system's packages" >&2; exit 1; }
 
-wheels: $(VENV)/.installed
+wheels: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels
 
-test-deploy: redis $(VENV)/.installed-test-deploy wheels
+test-deploy: redis wheels
 	$(BIN)/pytest -n 2 -m deploy pypi_assets_tests/deploy
 
 test-faults: redis $(VENV)/.installed-test-deploy

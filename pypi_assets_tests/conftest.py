@@ -105,7 +105,7 @@ def empty_postgres_database_url(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database; the test runs once on each kind."""
+    """A database with the catalog's tables and nothing in them; the test runs once on each kind."""
     if request.param == "sqlite":
         return sqlite_database(tmp_path / "catalog" / "catalog.sqlite")
     url: str = request.getfixturevalue("postgres_database_url")

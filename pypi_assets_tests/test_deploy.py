@@ -47,11 +47,16 @@ def load(name: str) -> Any:
     return yaml.safe_load((DEPLOY / name).read_text())
 
 
-def test_dagster_on_postgresql_and_s3(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
-):
-    (tmp_path / "dagster.yaml").write_text(instance_file())
+@pytest.fixture
+def dagster_postgres(monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str) -> str:
+    """The URL of an empty database, which Dagster's instance is told of."""
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
+    return empty_postgres_database_url.replace("+psycopg:", ":")
+
+
+@pytest.mark.usefixtures("dagster_postgres")
+def test_dagster_on_postgresql_and_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "dagster.yaml").write_text(instance_file())
     monkeypatch.setenv("DAGSTER_S3_BUCKET", BUCKET)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with s3_server(monkeypatch), dg.DagsterInstance.from_config(str(tmp_path)) as instance:
@@ -78,14 +83,11 @@ def test_dagster_on_postgresql_and_s3(
         logs.close()
 
 
-def test_dagster_connects_once_and_again_where_its_connections_were_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
-):
+def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path: Path, dagster_postgres: str):
     (tmp_path / "dagster.yaml").write_text(
         yaml.safe_dump({"storage": load("dagster.yaml")["storage"], "telemetry": {"enabled": False}})
     )
-    monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
-    with psycopg.connect(empty_postgres_database_url.replace("+psycopg:", ":"), autocommit=True) as asked:
+    with psycopg.connect(dagster_postgres, autocommit=True) as asked:
         used = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
         def processes() -> set[int]:
@@ -201,11 +203,11 @@ def test_with_celery_the_same_services_are_told_where_the_broker_is():
         assert services[name]["image"] == services["code"]["image"]
 
 
+@pytest.mark.usefixtures("dagster_postgres")
 def test_dagster_with_celery_launches_runs_over_redis_and_lets_none_resume(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "dagster.yaml").write_text(instance_file("celery/run_launcher.yaml"))
-    monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
     for name in ("DAGSTER_S3_BUCKET", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"):
         monkeypatch.setenv(name, EXAMPLE[name])
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:

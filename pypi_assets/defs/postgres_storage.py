@@ -7,8 +7,7 @@ from typing import Any, Self
 import dagster as dg
 from dagster._serdes import ConfigurableClassData
 from dagster_postgres import DagsterPostgresStorage
-from dagster_postgres.utils import create_pg_engine
-from sqlalchemy import Engine
+from sqlalchemy import Engine, create_engine
 
 _KEPT = 5
 
@@ -38,6 +37,6 @@ class PooledPostgresStorage(DagsterPostgresStorage):
 @cache
 def _engine(url: str) -> Engine:
     """The one of this process, since Dagster opens its storage anew for each tick of a sensor."""
-    engine = create_pg_engine(url, isolation_level="AUTOCOMMIT", pool_size=_KEPT, max_overflow=-1, pool_pre_ping=True)
+    engine = create_engine(url, isolation_level="AUTOCOMMIT", pool_size=_KEPT, max_overflow=-1, pool_pre_ping=True)
     os.register_at_fork(after_in_child=lambda: engine.dispose(close=False))
     return engine

@@ -183,7 +183,7 @@ steps = st.lists(
 """Before each crawl: what happens; whether the changelog is off, whether the list is cached; what happens meanwhile."""
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(before=st.lists(operations, max_size=8), steps=steps, starts_off=st.booleans(), seed=st.integers(0, 99))
 def test_whatever_is_followed_when_what_can_be_told_is_true(before, steps, starts_off, seed):
     auto = follower(AUTO)
@@ -226,7 +226,7 @@ def test_whatever_is_followed_when_what_can_be_told_is_true(before, steps, start
     assert all(auto.answerable(serial) for serial in range(status.exact_from, status.complete_serial + 1))
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(history=st.lists(st.lists(operations, max_size=8), min_size=1, max_size=4))
 def test_both_listers_lead_to_the_same_files_flags_and_data(history):
     one, other = follower(XMLRPC), follower(SIMPLE, REFUSED)

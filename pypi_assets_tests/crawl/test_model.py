@@ -35,7 +35,7 @@ from pypi_assets_tests.derived_statistics import derived_statistics, kept_statis
 from pypi_assets_tests.model_index import ModelIndex, ModelReaders
 from pypi_assets_tests.workers_in_step import SteppedCatalog, Worker, run_in_step
 
-HISTORIES = int(os.environ.get("MODEL_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("MODEL_HISTORIES", "100"))
 PHASES = (Phase.explicit, Phase.generate)
 PROJECTS = ("Alpha", "beta.pkg", "gamma")
 VERSIONS = ("1.0", "2.0", "3.0")

@@ -52,7 +52,7 @@ from pypi_assets_tests.leveldbs.upkeep_processes import (
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import small_catalog
 
-SECONDS = float(os.environ.get("SAFETY_SECONDS", "8"))
+SECONDS = float(os.environ.get("SAFETY_SECONDS", "12"))
 SEED = int(os.environ.get("SAFETY_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 KILLED = [name for name in PROGRAMS if name not in {"read_on", "verify_versions"}]
 MOST_PACE_S = 2.0  # on a slow machine they are killed less often
