@@ -32,11 +32,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from benchmarks.many_partitions import tree_processor_s
-from pypi_assets.catalog.projects import project_shard
-from pypi_assets.catalog.range_states import ShownState, range_statuses
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.full import list_index
-from pypi_assets.crawl.incremental import ask_next_ranges
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.projects import project_shard
+from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
+from pypi_assets.crawl.full_crawl import list_index
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges
 from pypi_assets.defs.partitions import project_shards
 from pypi_assets.defs.parts import Parts
 from pypi_assets.settings import Settings, load_settings

@@ -23,14 +23,14 @@ from typing import cast
 
 from sqlalchemy import func, select
 
-from pypi_assets.catalog.crawls import complete_crawl, list_projects, open_crawl
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.projects import Selection
+from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.tables import changes, events, live_intervals
+from pypi_assets.catalog.work.full_crawls import complete_crawl, list_projects, open_crawl
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.incremental import ask_next_ranges, open_ranges, visit_range
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges, open_ranges, visit_range
 from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.changelog import read_answer, read_events
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.models import ChangelogEvent, ProjectPage

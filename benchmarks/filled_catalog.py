@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Table, insert, text
 
 from pypi_assets.catalog.database import Catalog, insert_missing
-from pypi_assets.catalog.ledger import ask_range, complete_range
-from pypi_assets.catalog.lists import to_json
-from pypi_assets.catalog.projects import project_bucket, project_shard
+from pypi_assets.catalog.ledger.range_ledger import ask_range, complete_range
+from pypi_assets.catalog.observed.projects import project_bucket, project_shard
+from pypi_assets.catalog.reads.name_lists import to_json
 from pypi_assets.catalog.tables import (
     catalog_state,
     distribution_data,
@@ -21,7 +21,7 @@ from pypi_assets.catalog.tables import (
     releases,
     yanked_intervals,
 )
-from pypi_assets.dumps.rows import Row
+from pypi_assets.dumps.dump_format import Row
 
 BATCH = 20_000
 _OF_FILE = (

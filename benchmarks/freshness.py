@@ -21,14 +21,14 @@ import dagster as dg
 
 from pypi_assets.assembly import catalog_from, storage_from
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import committed_dumps
-from pypi_assets.catalog.ledger import recent_ranges
-from pypi_assets.catalog.leveldbs import asked_versions
+from pypi_assets.catalog.ledger.range_ledger import recent_ranges
+from pypi_assets.catalog.publications.dump_registry import committed_dumps
+from pypi_assets.catalog.publications.leveldb_versions import asked_versions
 from pypi_assets.defs.partitions import PARTITION_TAG
 from pypi_assets.devindex.history import History
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import published_versions
-from pypi_assets.leveldbs.layout import input_list_path, version_name
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, version_name
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage

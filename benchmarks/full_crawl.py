@@ -24,16 +24,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pypi_assets.assembly import catalog_from, crawler_from, readers_from, storage_from
-from pypi_assets.catalog.answers import catalog_status
+from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.rates import SharedRate
-from pypi_assets.crawl.full import crawl_full
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.devindex.history import History
-from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import FetchedBytes, NotModified, ProjectPage
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.builders import make_wheel

@@ -31,13 +31,13 @@ from benchmarks.filled_catalog import fill_catalog
 from benchmarks.generated import generate_projects, project_rows
 from benchmarks.listing import postgresql, resident_bytes
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.dumps import open_full_dump
-from pypi_assets.catalog.ledger import complete_serial
-from pypi_assets.catalog.rows import shard_at
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.layout import file_path
-from pypi_assets.dumps.rows import COMPRESSION_LEVEL
-from pypi_assets.dumps.writer import commit, write_shard
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.publications.dump_registry import open_full_dump
+from pypi_assets.catalog.publications.dump_rows import shard_at
+from pypi_assets.dumps.dump_format import COMPRESSION_LEVEL
+from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_writer import commit, write_shard
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import open_storage
 
 SIZES = (100_000, 1_000_000)

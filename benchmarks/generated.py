@@ -29,13 +29,13 @@ from random import Random
 import orjson
 
 from benchmarks.corpora.download import FOLDER
-from pypi_assets.catalog.dump_files import DumpFile, DumpKind
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.distributions.reader import read_path
-from pypi_assets.dumps.layout import file_path, shard_of
-from pypi_assets.dumps.manifest import Manifest, write_manifest
-from pypi_assets.dumps.rows import Row, write_rows
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.dumps.dump_format import Row, write_rows
+from pypi_assets.dumps.dump_manifest import Manifest, write_manifest
+from pypi_assets.dumps.dump_paths import file_path, shard_of
 from pypi_assets.storage.store import Storage, open_storage
 
 LISTS = Path(__file__).with_name("real_lists.json.gz")

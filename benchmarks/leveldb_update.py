@@ -40,13 +40,13 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
 from benchmarks.generated import SERIAL, Project, changed_rows, generate_projects, write_range_dump
 from benchmarks.leveldb_build import dumped
-from pypi_assets.catalog.crawls import open_crawl
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.projects import Selection
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.dumps.restore import restore_index
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 

@@ -31,14 +31,20 @@ import psycopg
 from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.projects import PROJECT_SHARDS
-from pypi_assets.catalog.queue import TaskState, claim_visits, finish_visits, shards_with_projects, still_claimed
+from pypi_assets.catalog.observed.projects import PROJECT_SHARDS
+from pypi_assets.catalog.work.visit_queue import (
+    TaskState,
+    claim_visits,
+    finish_visits,
+    shards_with_projects,
+    still_claimed,
+)
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full import list_index
+from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import JSON_ACCEPT, IndexClient
-from pypi_assets.index.listing import read_listed_projects
+from pypi_assets.index.project_list import read_listed_projects
 from pypi_assets.storage.store import open_storage
 
 SERIAL = 30_000_000

@@ -26,17 +26,18 @@ from typing import Any
 import plyvel
 
 from benchmarks.generated import generate_projects, write_full_dump
-from pypi_assets.catalog.crawls import open_crawl
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.catalog.projects import Selection
-from pypi_assets.dumps.manifest import committed_directories
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.work.full_crawls import open_crawl
+from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.restore import restore_index
-from pypi_assets.leveldbs import depgraph, modules
-from pypi_assets.leveldbs.input_lists import published_versions
-from pypi_assets.leveldbs.manifest import read_published
-from pypi_assets.leveldbs.private_copy import copy_published, private_folder, private_parent
-from pypi_assets.leveldbs.publish import build_version
-from pypi_assets.leveldbs.records import open_leveldb, records_of
+from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.datasets.modules import records as modules
+from pypi_assets.leveldbs.format.records import open_leveldb, records_of
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
+from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import Answer, DepgraphReader, Distribution, ModulesReader, open_latest
 from pypi_assets.lookup.latest import CACHE_BYTES
 from pypi_assets.storage.store import Storage, open_storage

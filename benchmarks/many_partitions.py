@@ -36,14 +36,14 @@ from typing import Any
 from dagster._core.storage.event_log.schema import DynamicPartitionsTable
 
 from benchmarks.year_of_ranges import PAUSE_S, ROOT, Year, opened_year
-from pypi_assets.catalog.answers import ledger_faults
-from pypi_assets.catalog.ledger import ledger
+from pypi_assets.catalog.ledger.range_ledger import ledger
+from pypi_assets.catalog.reports.catalog_status import ledger_faults
 from pypi_assets.defs.attempts import attempts
 from pypi_assets.defs.pruning import prune_partitions, shown_ranges, shown_versions
 from pypi_assets.dumps.compaction import compact
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import newest_serials
-from pypi_assets.leveldbs.layout import version_name
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import newest_serials
+from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 
 DAY_S = 24 * 3600.0
 PATIENCE_S = 600.0

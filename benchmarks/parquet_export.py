@@ -22,14 +22,14 @@ from typing import Any
 import duckdb
 
 from benchmarks.generated import SERIAL, changed_rows, generate_projects, write_full_dump, write_range_dump
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.manifest import committed_directories, read_manifest
-from pypi_assets.dumps.reader import iter_dump
+from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
+from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.layout import files_glob
-from pypi_assets.parquet.manifest import newest_export
+from pypi_assets.parquet.export_manifest import newest_export
+from pypi_assets.parquet.export_paths import files_glob
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import small_catalog
 

@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.corpora.download import FOLDER
-from pypi_assets.distributions.extracts import encode_extract
+from pypi_assets.distributions.extract import encode_extract
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets_tests.builders import make_sdist, make_wheel

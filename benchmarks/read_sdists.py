@@ -20,7 +20,7 @@ import pkginfo
 
 from benchmarks.corpora.download import FOLDER
 from pypi_assets.distributions.archives import trimmed
-from pypi_assets.distributions.extracts import Extract
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.inflating import inflated
 from pypi_assets.distributions.limits import Budget, Limits
 from pypi_assets.distributions.reader import make_record, read_distribution

@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.corpora.download import FOLDER
-from pypi_assets.distributions.extracts import decode_extract, encode_extract
+from pypi_assets.distributions.extract import decode_extract, encode_extract
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.reader import make_record, read_distribution
-from pypi_assets.distributions.workers import ReaderPool, StoredExtract, WholeFile
+from pypi_assets.distributions.reader_pool import ReaderPool, StoredExtract, WholeFile
 from pypi_assets_tests.builders import make_wheel
 
 ROUNDS = 5

@@ -25,22 +25,22 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import insert, select, update
 
 from benchmarks.corpora.download import FOLDER
-from pypi_assets.catalog.crawls import open_crawl
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.lists import store_lists
-from pypi_assets.catalog.packs import StoredPack
-from pypi_assets.catalog.projects import Selection, enter_projects
-from pypi_assets.catalog.reads import FinishedRead, record_outcome, store_reads
+from pypi_assets.catalog.observed.projects import Selection, enter_projects
+from pypi_assets.catalog.reads.extract_packs import StoredPack
+from pypi_assets.catalog.reads.name_lists import store_lists
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, record_outcome, store_reads
 from pypi_assets.catalog.tables import distribution_data, distributions, projects, releases
-from pypi_assets.crawl.packs import PackedExtract, make_pack, pack_path
-from pypi_assets.crawl.reprocess import Reprocessed, reprocess
-from pypi_assets.distributions.extracts import Extract, encode_extract
+from pypi_assets.catalog.work.full_crawls import open_crawl
+from pypi_assets.distributions.extract import Extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.members import folders_of
-from pypi_assets.distributions.models import EXTRACTOR_VERSION
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.distributions.reader_pool import ReaderPool
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.extracts.packs import PackedExtract, make_pack, pack_path
+from pypi_assets.extracts.reprocess import Reprocessed, reprocess
 from pypi_assets.index.client import IndexClient
 from pypi_assets.storage.store import Storage, open_storage
 

@@ -21,8 +21,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
 from benchmarks.corpora.download import FOLDER
-from pypi_assets.distributions.models import DistributionRecord
 from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.record import DistributionRecord
 
 LEAST_PUBLIC = 0.98
 SHOWN = 12

@@ -30,18 +30,18 @@ from dagster._core.storage.runs.schema import RunsTable, RunTagsTable
 
 from pypi_assets.catalog import tables
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger import last_asked_serial, read_state
-from pypi_assets.catalog.leveldbs import ask_version
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.full import crawl_full
+from pypi_assets.catalog.ledger.range_ledger import last_asked_serial, read_state
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.leveldb_versions import ask_version
+from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.parts import Parts
-from pypi_assets.dumps.clean_up import clean_dumps
 from pypi_assets.dumps.compaction import compact
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.writer import write_range
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.dumps.dump_writer import write_range
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.dumps.unused_dumps import clean_dumps
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.served_index import ServedIndex, served_index, shared_readers

@@ -6,10 +6,10 @@ from typing import Self
 import dagster as dg
 
 from pypi_assets.assembly import catalog_from, storage_from
-from pypi_assets.catalog.answers import catalog_status
-from pypi_assets.catalog.dumps import committed_dumps
+from pypi_assets.catalog.publications.dump_registry import committed_dumps
+from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.definitions import build_defs
-from pypi_assets.dumps.manifest import read_manifest
+from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 

@@ -22,7 +22,7 @@ from typing import Any
 from folders import DEMO, INDEX, ROOT, environment, free_port, remembered_port
 from ui import answers, new_wheel, started
 
-from pypi_assets.crawl.incremental import ask_next_ranges
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges
 from pypi_assets.defs.parts import Parts
 from pypi_assets.devindex.history import History
 from pypi_assets.settings import load_settings

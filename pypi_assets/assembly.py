@@ -8,17 +8,18 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import urlsplit
 
+from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.projects import Selection
-from pypi_assets.catalog.rates import SharedRate
-from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
 from pypi_assets.index.errors import TransientError
 from pypi_assets.index.rate import Rate, RateLimit
 from pypi_assets.index.urls import redact
+from pypi_assets.progress import Progress
 from pypi_assets.settings import Settings, is_loopback
 from pypi_assets.storage.store import Storage, open_storage
 

@@ -15,11 +15,11 @@ from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.checks import CHECKS
 from pypi_assets.defs.health import HEALTH_CHECKS
 from pypi_assets.defs.jobs import JOBS
-from pypi_assets.defs.notices import build_failed_check_sensor, build_failed_run_sensor
 from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.run_notices import build_failed_check_sensor, build_failed_run_sensor
 from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import build_sensors
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import Storage

@@ -11,10 +11,10 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.assembly import catalog_from
-from pypi_assets.catalog.answers import work_done
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.failures import count_failures
-from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.catalog.reports.catalog_status import work_done
+from pypi_assets.catalog.reports.failures import count_failures
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.settings import Settings
 from pypi_assets.status import Status, status_of
 

@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from pypi_assets.assembly import catalog_from, index_from, storage_from
-from pypi_assets.catalog.answers import CatalogStatus, Followed, catalog_status
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dump_files import DumpKind
-from pypi_assets.catalog.dumps import Dump, committed_dumps
-from pypi_assets.catalog.events import first_event_time
-from pypi_assets.catalog.ledger import SIMPLE
-from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE
+from pypi_assets.catalog.observed.events import first_event_time
+from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.catalog_status import CatalogStatus, Followed, catalog_status
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.index.errors import PackageIndexError
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import published_versions
-from pypi_assets.leveldbs.manifest import read_published
-from pypi_assets.leveldbs.records import LeveldbError
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import StorageError
 

@@ -19,7 +19,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from pypi_assets.crawl.crawler import Progress
+from pypi_assets.progress import Progress
 
 PLAIN_PROGRESS_EVERY_S = 5.0
 

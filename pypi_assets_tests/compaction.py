@@ -1,9 +1,9 @@
 """Joins committed range dumps into a compaction, also where it does not pay."""
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import committed_dumps
+from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.dumps.compaction import join
-from pypi_assets.dumps.manifest import Manifest
+from pypi_assets.dumps.dump_manifest import Manifest
 from pypi_assets.storage.store import Storage
 
 

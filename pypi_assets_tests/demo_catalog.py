@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pypi_assets.dumps.writer import write_range
+from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

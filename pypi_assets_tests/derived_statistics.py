@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
+from pypi_assets.catalog.derived.visits import SUCCESSFUL, VisitStatus
 from pypi_assets.catalog.tables import visit_statistics, visit_statuses, visits
-from pypi_assets.catalog.visits import SUCCESSFUL, VisitStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from operator import itemgetter
 
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.dump_files import DumpKind
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.dumps.layout import file_path, shard_of
-from pypi_assets.dumps.manifest import Manifest, write_manifest
-from pypi_assets.dumps.rows import COLUMNS, Row, write_rows
-from pypi_assets.dumps.writer import put_file
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.dumps.dump_format import COLUMNS, Row, write_rows
+from pypi_assets.dumps.dump_manifest import Manifest, write_manifest
+from pypi_assets.dumps.dump_paths import file_path, shard_of
+from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.storage.store import Storage
 
 

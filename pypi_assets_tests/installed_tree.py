@@ -1,7 +1,7 @@
 """What an installed tree offers to `import`, found in the file system, to hold the reader of archives against.
 
-It shares no code with the reader, but its definition (pypi_assets/distributions/modules.py): pkgutil and the import
-system's own suffixes tell modules and packages, the file system tells namespace packages. Nothing is imported.
+It shares no code with the reader, but its definition (pypi_assets/distributions/module_names.py): pkgutil and the
+import system's own suffixes tell modules and packages, the file system tells namespace packages. Nothing is imported.
 """
 
 import csv

@@ -13,12 +13,12 @@ from typing import Any, BinaryIO
 from packaging.utils import canonicalize_name
 
 from pypi_assets.devindex.errors import OperationRefusedError
-from pypi_assets.devindex.state import IndexState, Operation, OperationKind, ProjectStatus
+from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind, ProjectStatus
 from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.models import DistributionRecord
-from pypi_assets.distributions.workers import FinishedReading, WholeFile
+from pypi_assets.distributions.reader_pool import FinishedReading, WholeFile
+from pypi_assets.distributions.record import DistributionRecord
 from pypi_assets.index.errors import GoneError, TransientError
 from pypi_assets.index.models import ChangelogEvent, FetchedBytes, IndexFile, ListedProject, ProjectPage
 

@@ -15,15 +15,15 @@ from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.catalog.answers import live_files
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.projects import Selection
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.reports.catalog_status import live_files
 from pypi_assets.catalog.tables import changes, distributions, projects
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
 from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.rate import RateLimit
 from pypi_assets.storage.store import Storage, open_storage

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
-from pypi_assets.catalog.state import SeenPage
+from pypi_assets.catalog.derived.file_history import SeenPage
 from pypi_assets.devindex.errors import OperationRefusedError
-from pypi_assets.devindex.state import IndexState, Operation, OperationKind
+from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind
 from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets.index.models import ChangelogEvent
 

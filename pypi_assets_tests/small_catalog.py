@@ -12,10 +12,10 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Table, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger import ask_range, complete_range
-from pypi_assets.catalog.lists import store_lists
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.reads import FinishedRead, Outcome, store_reads
+from pypi_assets.catalog.ledger.range_ledger import ask_range, complete_range
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reads.name_lists import store_lists
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads
 from pypi_assets.catalog.tables import (
     catalog_state,
     changes,
@@ -26,7 +26,7 @@ from pypi_assets.catalog.tables import (
     releases,
     yanked_intervals,
 )
-from pypi_assets.distributions.models import DistributionKind, DistributionRecord
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets_tests.databases import sqlite_database
 
 

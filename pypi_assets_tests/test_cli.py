@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.cli import INTERRUPTED, cli
-from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.served_index import ServedIndex, served_index

@@ -17,10 +17,10 @@ import psycopg
 import pytest
 import yaml
 
+from pypi_assets.dagster_instance.celery_launcher import WatchedCeleryRunLauncher
+from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
 from pypi_assets.definitions import build_defs
-from pypi_assets.defs.celery_launcher import WatchedCeleryRunLauncher
 from pypi_assets.defs.pruning import prune_runs
-from pypi_assets.defs.run_launcher import WatchedRunLauncher
 from pypi_assets.settings import ENV_PREFIX, load_settings
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.deploy.services import compose_services, instance_file, read_environment

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.reader import iter_dump
-from pypi_assets.dumps.writer import write_missing_ranges
-from pypi_assets.leveldbs.publish import build_version
-from pypi_assets.leveldbs.verify import verify
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.crawl.test_exactness import PROJECTS, changes, do

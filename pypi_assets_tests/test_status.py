@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from starlette.responses import Response
 
-from pypi_assets.catalog.answers import GivenUp
 from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.reports.catalog_status import GivenUp
 from pypi_assets.cli import cli
 from pypi_assets.settings import load_settings
 from pypi_assets.status import Status, status_of, status_to_json

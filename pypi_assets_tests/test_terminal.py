@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from pypi_assets.crawl.crawler import Progress
+from pypi_assets.progress import Progress
 from pypi_assets.terminal import PlainProgress, local_time, plain, print_json_rows, print_table
 
 

@@ -13,16 +13,16 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 
 from pypi_assets import terminal
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.ranges import RangeError
+from pypi_assets.catalog.ledger.serial_range import RangeError
 from pypi_assets.cli import ask, crawl, lookup, publish, repair
-from pypi_assets.crawl.packs import PackError
 from pypi_assets.devindex.commands import devindex
-from pypi_assets.distributions.extracts import ExtractError
-from pypi_assets.distributions.workers import ReaderStartError
-from pypi_assets.dumps.rows import DumpDamagedError
+from pypi_assets.distributions.extract import ExtractError
+from pypi_assets.distributions.reader_pool import ReaderStartError
+from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.extracts.packs import PackError
 from pypi_assets.index.errors import PackageIndexError
-from pypi_assets.leveldbs.records import LeveldbError
-from pypi_assets.parquet.manifest import ParquetError
+from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.parquet.export_manifest import ParquetError
 from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import StorageError
 from pypi_assets.terminal import plain, say

@@ -9,12 +9,12 @@ from typing import Any
 import click
 from sqlalchemy.engine import make_url
 
-from pypi_assets.catalog.answers import answerable_serial, live_files
-from pypi_assets.catalog.crawls import followed_index
-from pypi_assets.catalog.past_visits import compare_visits, past_visits
-from pypi_assets.catalog.projects import find_project
-from pypi_assets.catalog.range_states import range_statuses
-from pypi_assets.catalog.stories import VISIT, read_story
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reports.catalog_status import answerable_serial, live_files
+from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
+from pypi_assets.catalog.reports.project_history import VISIT, read_story
+from pypi_assets.catalog.reports.range_states import range_statuses
+from pypi_assets.catalog.work.full_crawls import followed_index
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.index.actions import Action

@@ -4,11 +4,11 @@ from dataclasses import asdict
 
 import click
 
-from pypi_assets.catalog.ledger import SIMPLE, complete_serial
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.reading import ReadCounts
 from pypi_assets.terminal import print_json, say
 

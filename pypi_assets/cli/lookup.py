@@ -13,12 +13,12 @@ from typing import Any
 
 import click
 
-from pypi_assets.catalog.answers import answerable_serial
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.rows import project_rows_at, providing_releases
+from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
+from pypi_assets.catalog.reports.catalog_status import answerable_serial
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.dumps.rows import as_dumped
+from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.lookup.answers import Answer, Distribution, ModuleResult, Stream, module_answer, project_answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.readers import Reader

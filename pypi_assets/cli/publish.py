@@ -8,26 +8,26 @@ import click
 
 from pypi_assets import terminal
 from pypi_assets.assembly import storage_from
-from pypi_assets.catalog.dumps import FULL_DUMP_SHARDS
-from pypi_assets.catalog.leases import lease
+from pypi_assets.catalog.coordination.leases import lease
+from pypi_assets.catalog.publications.dump_registry import FULL_DUMP_SHARDS
 from pypi_assets.cli.opening import opened_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.crawl.crawler import Progress
 from pypi_assets.dumps.compaction import GROWTH, MOST, compact
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.manifest import Manifest
+from pypi_assets.dumps.dump_manifest import Manifest
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
-from pypi_assets.dumps.writer import write_missing_ranges
-from pypi_assets.leveldbs.clean_up import LEASE_NAME, clean_up
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import newest_serials, published_versions
-from pypi_assets.leveldbs.manifest import read_published
-from pypi_assets.leveldbs.publish import BuildResult, build_version
-from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError
-from pypi_assets.leveldbs.verify import verify
-from pypi_assets.parquet.clean_up import clean_exports
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
+from pypi_assets.leveldbs.versions.unused_versions import LEASE_NAME, clean_up
+from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.layout import files_glob
+from pypi_assets.parquet.export_paths import files_glob
+from pypi_assets.parquet.unused_exports import clean_exports
+from pypi_assets.progress import Progress
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
 from pypi_assets.terminal import print_json, print_rows, say

@@ -12,17 +12,17 @@ from packaging.utils import canonicalize_name
 from pypi_assets import terminal
 from pypi_assets.assembly import limits_from, readers_from, storage_from
 from pypi_assets.catalog.database import migrate_catalog
-from pypi_assets.catalog.failures import Failure, FailureGroup, group_failures, list_failures
+from pypi_assets.catalog.reports.failures import Failure, FailureGroup, group_failures, list_failures
 from pypi_assets.cli.crawl import tell_failed, told_reads
 from pypi_assets.cli.opening import opened_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.crawl.audit import audit_index
-from pypi_assets.crawl.packs import clean_packs
-from pypi_assets.crawl.reprocess import PROCESSES, reprocess, stored_records
+from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.retry import retry
-from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.distributions.reader import read_path
-from pypi_assets.distributions.records import record_to_json
+from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
+from pypi_assets.distributions.record_building import record_to_json
+from pypi_assets.extracts.packs import clean_packs
+from pypi_assets.extracts.reprocess import PROCESSES, reprocess, stored_records
 from pypi_assets.settings import load_settings
 from pypi_assets.terminal import (
     local_time,

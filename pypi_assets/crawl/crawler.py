@@ -7,37 +7,18 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger import XMLRPC
-from pypi_assets.catalog.projects import Selection
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.catalog.ledger.range_ledger import XMLRPC
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import PackageIndexError, TransientError, asked_pause_s
+from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
 
 LONGEST_PAUSE_S = 600.0
 _LONGEST_NAP_S = 30.0
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a stage is: `done` of `total`, of which `failed` could not be done yet. `stage` is what people read.
-
-    A `total` of 0 says that nobody knows it. `wait_s` is for how many seconds nothing may be left to do but to wait.
-    """
-
-    stage: str
-    done: int
-    total: int
-    failed: int = 0
-    wait_s: float = 0.0
-
-    @property
-    def remarks(self) -> str:
-        """What is to be said besides."""
-        failed = f", {self.failed} failed" if self.failed else ""
-        return failed + (f", waiting for up to {self.wait_s:.0f} s" if self.wait_s else "")
 
 
 def _unheard(_: Progress | str) -> None:

@@ -13,19 +13,19 @@ from dataclasses import replace
 from functools import partial
 from typing import BinaryIO, TypeVar, cast
 
-from pypi_assets.catalog.claims import WORKER_DIED
-from pypi_assets.catalog.read_queue import PendingRead
-from pypi_assets.catalog.reads import FinishedRead, Outcome, record_outcome
+from pypi_assets.catalog.coordination.claims import WORKER_DIED
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, record_outcome
+from pypi_assets.catalog.work.read_queue import PendingRead
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.models import (
+from pypi_assets.distributions.reader_pool import FinishedReading, WholeFile
+from pypi_assets.distributions.record import (
     READABLE_KINDS,
     DistributionRecord,
     ErrorKind,
     ReadError,
 )
 from pypi_assets.distributions.sources import MismatchError, RangeSource
-from pypi_assets.distributions.workers import FinishedReading, WholeFile
 from pypi_assets.distributions.zips import WHOLE_FILE_BYTES
 from pypi_assets.index.errors import ContentError, GoneError, PackageIndexError, TooLargeError, TransientError
 from pypi_assets.index.files import RangedFile

@@ -11,12 +11,12 @@ from functools import partial
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError
 
-from pypi_assets.catalog.events import explained_absences
-from pypi_assets.catalog.queue import TaskState, VisitTask, finish_visits, postpone_visits, still_claimed
-from pypi_assets.catalog.visits import SUCCESSFUL, Verdict, VisitStatus, record_verdicts
-from pypi_assets.crawl.changelog import catch_up, index_serial
+from pypi_assets.catalog.derived.visits import SUCCESSFUL, Verdict, VisitStatus, record_verdicts
+from pypi_assets.catalog.observed.events import explained_absences
+from pypi_assets.catalog.work.visit_queue import TaskState, VisitTask, finish_visits, postpone_visits, still_claimed
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.stored_events import catch_up, index_serial
 from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
 

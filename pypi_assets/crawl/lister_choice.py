@@ -6,8 +6,8 @@ With `auto` that is found out by asking. What is found is kept in the state of t
 from collections.abc import Callable
 from typing import TypeVar
 
-from pypi_assets.catalog.ledger import SIMPLE, XMLRPC
-from pypi_assets.catalog.lister_states import Content, read_lister_state, save_lister_state
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
+from pypi_assets.catalog.observed.lister_states import Content, read_lister_state, save_lister_state
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.index.errors import PackageIndexError, RefusedError, StaleError
 

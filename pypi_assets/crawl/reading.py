@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pypi_assets.catalog.packs import StoredPack
-from pypi_assets.catalog.read_queue import (
+from pypi_assets.catalog.reads.extract_packs import StoredPack
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
+from pypi_assets.catalog.work.read_queue import (
     PendingRead,
     claim_reads,
     count_pending_reads,
@@ -14,11 +15,11 @@ from pypi_assets.catalog.read_queue import (
     pending_by_shard,
     reads_ready_at,
 )
-from pypi_assets.catalog.reads import FinishedRead, Outcome
-from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.draining import Pace, claiming, work_off
 from pypi_assets.crawl.fetching import fetch_and_read, in_bundles
-from pypi_assets.crawl.packs import PackedExtract, make_pack, pack_path
-from pypi_assets.crawl.working import Pace, claiming, work_off
+from pypi_assets.extracts.packs import PackedExtract, make_pack, pack_path
+from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
 
 _COMMIT_EVERY_S = 5.0

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pypi_assets.catalog.crawls import FullCrawl, complete_crawl, find_open_crawl, require_followable
-from pypi_assets.catalog.projects import projects_in_shards
-from pypi_assets.catalog.queue import (
+from pypi_assets.catalog.observed.projects import projects_in_shards
+from pypi_assets.catalog.reads.read_outcomes import ShardReads, reads_by_shard
+from pypi_assets.catalog.work.full_crawls import FullCrawl, complete_crawl, find_open_crawl, require_followable
+from pypi_assets.catalog.work.visit_queue import (
     ScopeProgress,
     progress_by_shard,
     queue_visits,
@@ -17,9 +18,8 @@ from pypi_assets.catalog.queue import (
     scope_progress,
     shards_with_projects,
 )
-from pypi_assets.catalog.reads import ShardReads, reads_by_shard
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full import require_open_crawl, visit_shards
+from pypi_assets.crawl.full_crawl import require_open_crawl, visit_shards
 from pypi_assets.crawl.reading import in_groups, read_scope
 
 _GROUP_PROJECTS = 500

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.queue import (
+from pypi_assets.catalog.derived.visits import begin_visits
+from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
     ScopeProgress,
     VisitTask,
@@ -14,12 +15,12 @@ from pypi_assets.catalog.queue import (
     visit_kind,
     visits_ready_at,
 )
-from pypi_assets.catalog.visits import begin_visits
-from pypi_assets.crawl.crawler import Crawler, Progress
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.draining import Pace, claiming, work_off
 from pypi_assets.crawl.judging import Fetched, judge
-from pypi_assets.crawl.working import Pace, claiming, work_off
 from pypi_assets.index.errors import PackageIndexError, RefusedError
 from pypi_assets.index.models import NotModified, ProjectPage
+from pypi_assets.progress import Progress
 
 _Answer = ProjectPage | NotModified | PackageIndexError
 

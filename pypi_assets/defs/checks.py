@@ -3,22 +3,22 @@
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.answers import count_live, ledger_faults
-from pypi_assets.catalog.dump_files import DumpKind
-from pypi_assets.catalog.dumps import Dump
+from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_registry import Dump
+from pypi_assets.catalog.reports.catalog_status import count_live, ledger_faults
 from pypi_assets.defs.assets.changes import changelog
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.assets.parquet import parquet_export
-from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.expected_errors import told_plainly
 from pypi_assets.defs.parts import Parts
-from pypi_assets.dumps.audit import audit_dump
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.full import newest_dump
-from pypi_assets.dumps.rows import DumpDamagedError
-from pypi_assets.leveldbs.input_lists import published_versions
-from pypi_assets.leveldbs.verify import verify
-from pypi_assets.parquet.manifest import newest_export
+from pypi_assets.dumps.dump_audit import audit_dump
+from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.dumps.full_dump import newest_dump
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets.parquet.export_manifest import newest_export
 
 AUDITED_RANGES = 50  # more than one run takes, and few enough for a check after every range
 

@@ -6,15 +6,15 @@ from datetime import timedelta
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.answers import count_unexplained, read_followed, read_given_up
-from pypi_assets.catalog.audits import last_completed_audit
-from pypi_assets.catalog.events import first_event_time
-from pypi_assets.catalog.failures import VISIT
+from pypi_assets.catalog.observed.events import first_event_time
+from pypi_assets.catalog.reports.catalog_status import count_unexplained, read_followed, read_given_up
+from pypi_assets.catalog.reports.failures import VISIT
+from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.defs.assets.changes import changed_distribution_data, changed_distributions
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
-from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.expected_errors import told_plainly
 from pypi_assets.defs.parts import Parts
-from pypi_assets.leveldbs.input_lists import newest_serials
+from pypi_assets.leveldbs.versions.input_lists import newest_serials
 from pypi_assets.settings import Settings
 from pypi_assets.status import ask_lag, is_late
 

@@ -9,9 +9,8 @@ from dagster import ResourceParam
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from pydantic import Field
 
-from pypi_assets.catalog.failures import VISIT
-from pypi_assets.crawl.audit import audit_index
-from pypi_assets.crawl.reprocess import PROCESSES, reprocess
+from pypi_assets.catalog.reports.failures import VISIT
+from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.retry import retry
 from pypi_assets.defs.assets.changes import (
     changed_distribution_data,
@@ -22,21 +21,22 @@ from pypi_assets.defs.assets.crawl import INDEX_POOL, crawled_distribution_data,
 from pypi_assets.defs.assets.dumps import ANEW_TAG, compacted_dump, full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.assets.parquet import parquet_export
-from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.expected_errors import told_plainly
 from pypi_assets.defs.health import HEALTH_CHECKS
+from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, progress_log
 from pypi_assets.defs.partitions import all_of, dump_shards, project_shards
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
 from pypi_assets.defs.pruning import DAY_S, prune_partitions, prune_runs
-from pypi_assets.defs.tables import markdown_table
-from pypi_assets.distributions.models import EXTRACTOR_VERSION
-from pypi_assets.dumps.clean_up import Reason, Removal
-from pypi_assets.leveldbs.clean_up import clean_up
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import published_versions
-from pypi_assets.leveldbs.verify import verify
-from pypi_assets.parquet.clean_up import clean_exports
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.dumps.unused_dumps import Reason, Removal
+from pypi_assets.extracts.reprocess import PROCESSES, reprocess
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.unused_versions import clean_up
+from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets.parquet.unused_exports import clean_exports
 
 ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
 _ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # a run whose machine died counts as failed then

@@ -7,9 +7,9 @@ from typing import Any
 
 import dagster as dg
 
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.crawler import Progress
-from pypi_assets.defs.failures import may_pass, told, told_plainly
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.defs.expected_errors import may_pass, told, told_plainly
+from pypi_assets.progress import Progress
 
 PROGRESS_EVERY_S = 30.0
 _TOLD_FAILURES = 10

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pypi_assets.catalog.projects import PROJECT_SHARDS
+from pypi_assets.catalog.observed.projects import PROJECT_SHARDS
 
 DUMP_SHARDS = 256
 RANGE_START_TAG = "dagster/asset_partition_range_start"

@@ -6,9 +6,10 @@ from functools import cached_property
 
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.crawl.crawler import Crawler, Progress
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
+from pypi_assets.progress import Progress
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import Storage
 

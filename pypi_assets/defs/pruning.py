@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger import LedgerRange, RangeState, ledger, recent_ranges
-from pypi_assets.catalog.leveldbs import asked_versions, last_asked_version
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.ledger.range_ledger import LedgerRange, RangeState, ledger, recent_ranges
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.leveldb_versions import asked_versions, last_asked_version
 from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
 from pypi_assets.dumps.cover import cover
-from pypi_assets.leveldbs.layout import version_name
+from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 
 DAY_S = 24 * 3600.0
 

@@ -14,26 +14,26 @@ from collections.abc import Mapping
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.dumps import require_exact
-from pypi_assets.catalog.events import events_through
-from pypi_assets.catalog.ledger import last_asked_serial, unfinished_ranges
-from pypi_assets.catalog.leveldbs import ask_version, last_asked_version
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.incremental import ask_next_ranges
+from pypi_assets.catalog.ledger.range_ledger import last_asked_serial, unfinished_ranges
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import events_through
+from pypi_assets.catalog.publications.dump_registry import require_exact
+from pypi_assets.catalog.publications.leveldb_versions import ask_version, last_asked_version
+from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
-from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.expected_errors import told_plainly
 from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.pruning import shown_ranges, shown_versions
 from pypi_assets.dumps.cover import Cover, cover
-from pypi_assets.dumps.layout import dump_path
-from pypi_assets.dumps.writer import missing_ranges
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import InputList, published_versions, read_input_list
-from pypi_assets.leveldbs.layout import version_name
+from pypi_assets.dumps.dump_paths import dump_path
+from pypi_assets.dumps.dump_writer import missing_ranges
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list
+from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 from pypi_assets.storage.store import Storage
 
 RUNS_A_TICK = 20

@@ -28,7 +28,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from pypi_assets.devindex import spoiling
 from pypi_assets.devindex.errors import DevIndexError
 from pypi_assets.devindex.history import METADATA_SUFFIX
-from pypi_assets.devindex.state import IndexState
+from pypi_assets.devindex.index_state import IndexState
 
 _TOO_MANY_REQUESTS = -32500
 _UNAVAILABLE = -32403

@@ -20,7 +20,7 @@ from typing import BinaryIO
 import orjson
 
 from pypi_assets.devindex.errors import HistoryError, OperationRefusedError
-from pypi_assets.devindex.state import IndexState, Operation, OperationKind
+from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind
 from pypi_assets.devindex.uploads import StoredFile, normal_version, read_upload
 
 METADATA_SUFFIX = ".metadata"

@@ -26,10 +26,10 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from pypi_assets.devindex import negotiation, pages, xmlrpc_api
+from pypi_assets.devindex import negotiation, served_pages, xmlrpc_api
 from pypi_assets.devindex.history import METADATA_SUFFIX, History
+from pypi_assets.devindex.index_state import IndexState
 from pypi_assets.devindex.spoiling import AsOf
-from pypi_assets.devindex.state import IndexState
 from pypi_assets.devindex.uploads import parse_metadata, read_metadata
 
 Faults = Callable[[Request], Response | None]
@@ -73,7 +73,7 @@ def create_app(folder: Path | str, *, faults: Faults | None = None, page_rows: i
 
     def simple_index(request: Request, state: IndexState) -> Response:
         form = negotiation.choose(request.headers.get("accept"))
-        page = pages.simple_index_json if form == negotiation.V1_JSON else pages.simple_index_html
+        page = served_pages.simple_index_json if form == negotiation.V1_JSON else served_pages.simple_index_html
         return _page(request, page(state), form, state.last_serial or 0)
 
     def simple_project(request: Request, state: IndexState) -> Response:
@@ -81,18 +81,18 @@ def create_app(folder: Path | str, *, faults: Faults | None = None, page_rows: i
         if project is None:
             return _not_found()
         form = negotiation.choose(request.headers.get("accept"))
-        page = pages.simple_project_json if form == negotiation.V1_JSON else pages.simple_project_html
+        page = served_pages.simple_project_json if form == negotiation.V1_JSON else served_pages.simple_project_html
         return _page(request, page(project, _base(request)), form, project.last_serial)
 
     def legacy_project(request: Request, state: IndexState) -> Response:
         project = state.project(request.path_params["project"])
-        release = pages.latest_release(project) if project else None
+        release = served_pages.latest_release(project) if project else None
         if project is None or release is None:
             return _response(b'{"message": "Not Found"}', "application/json", status=404)
         found = (read_metadata(history.file_path(file)) for file in release.files.values())
         raw = next((one for one in found if one is not None), None)
         metadata = parse_metadata(raw) if raw is not None else RawMetadata()
-        body = pages.legacy_project_json(project, release, metadata, _base(request))
+        body = served_pages.legacy_project_json(project, release, metadata, _base(request))
         return _page(request, body, "application/json", project.last_serial, vary="Accept-Encoding")
 
     def file(request: Request, state: IndexState) -> Response:

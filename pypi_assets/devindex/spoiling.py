@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from pypi_assets.devindex.state import IndexState
+from pypi_assets.devindex.index_state import IndexState
 
 AsOf = Callable[[IndexState], int]
 """Which serial, given the index's present state: what is answered is what was true then."""

@@ -4,7 +4,7 @@ import xmlrpc.client
 from typing import Any
 from xml.parsers.expat import ExpatError
 
-from pypi_assets.devindex.state import IndexState
+from pypi_assets.devindex.index_state import IndexState
 
 PAGE_ROWS = 50_000
 

@@ -5,7 +5,7 @@ Nothing is unpacked: member names are names and never become paths of this machi
 
 import re
 
-from pypi_assets.distributions.extracts import Extract
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import Budget
 from pypi_assets.distributions.members import Folder, folders_of, paths_of
 from pypi_assets.distributions.metadata import headers_of

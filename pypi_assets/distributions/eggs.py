@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pypi_assets.distributions.extracts import Extract
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     parse_entry_points,
@@ -11,9 +11,9 @@ from pypi_assets.distributions.metadata import (
     parse_top_level,
     unique,
 )
-from pypi_assets.distributions.models import DistributionRecord, ErrorKind, FilenameParts
-from pypi_assets.distributions.modules import find_modules
-from pypi_assets.distributions.records import build_record
+from pypi_assets.distributions.module_names import find_modules
+from pypi_assets.distributions.record import DistributionRecord, ErrorKind, FilenameParts
+from pypi_assets.distributions.record_building import build_record
 
 _INFO = "EGG-INFO/"
 _REQUIRES = (f"{_INFO}requires.txt", f"{_INFO}depends.txt")

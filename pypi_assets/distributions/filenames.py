@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from pypi_assets.distributions.models import DistributionKind, FilenameParts
+from pypi_assets.distributions.record import DistributionKind, FilenameParts
 
 MAX_FILENAME_LENGTH = 1000
 SDIST_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.z", ".tar", ".zip")

@@ -15,7 +15,7 @@ from operator import itemgetter
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from pypi_assets.distributions.extracts import printable
+from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.limits import LimitExceededError
 
 

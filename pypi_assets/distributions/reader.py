@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from pypi_assets.distributions import eggs, sdists, wheels
-from pypi_assets.distributions.extracts import Extract
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
 from pypi_assets.distributions.metadata import CoreMetadata
-from pypi_assets.distributions.models import DistributionKind, DistributionRecord, ErrorKind
-from pypi_assets.distributions.records import build_record
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ErrorKind
+from pypi_assets.distributions.record_building import build_record
 from pypi_assets.distributions.sources import (
     CHUNK,
     FileSource,

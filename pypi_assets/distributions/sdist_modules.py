@@ -8,7 +8,7 @@ not named. A backend can be told to run any code: what only a build makes is not
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pypi_assets.distributions import layout
+from pypi_assets.distributions import usual_layout
 from pypi_assets.distributions.backends import (
     flit,
     hatchling,
@@ -21,7 +21,7 @@ from pypi_assets.distributions.backends import (
     uv_build,
 )
 from pypi_assets.distributions.members import Files, Folder, by_folder, merged
-from pypi_assets.distributions.modules import find_modules
+from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.source_tree import Installed, SourceTree
 
 Rule = Callable[[SourceTree], Installed | None]
@@ -55,7 +55,11 @@ class SdistModules:
 def find_sdist_modules(tree: SourceTree) -> SdistModules:
     """The modules that a build of `tree` would install."""
     named = _named_rule(tree)
-    rules = (named, layout.declared_names) if named else (*_likely_rules(tree), layout.declared_names, layout.installed)
+    rules = (
+        (named, usual_layout.declared_names)
+        if named
+        else (*_likely_rules(tree), usual_layout.declared_names, usual_layout.installed)
+    )
     for rule in rules:
         if (installed := rule(tree)) is not None:
             found = find_modules(as_built(tree, installed))

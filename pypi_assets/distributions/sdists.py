@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.extracts import Extract, printable
+from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import (
@@ -20,9 +20,9 @@ from pypi_assets.distributions.metadata import (
     parse_metadata,
     unique,
 )
-from pypi_assets.distributions.models import DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.pyproject import parse_toml, table
-from pypi_assets.distributions.records import build_record
+from pypi_assets.distributions.record import DistributionRecord, ErrorKind, FilenameParts
+from pypi_assets.distributions.record_building import build_record
 from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
 from pypi_assets.distributions.sdist_requirements import find_requirements
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg

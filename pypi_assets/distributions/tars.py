@@ -10,7 +10,7 @@ from struct import Struct
 from zlib import adler32
 
 from pypi_assets.distributions.archives import SafeNames, keep
-from pypi_assets.distributions.extracts import Extract
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.inflating import INFLATE_ERRORS, inflated
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
 from pypi_assets.distributions.sources import SequentialSource

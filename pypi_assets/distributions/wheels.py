@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.extracts import Extract, printable
+from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     parse_entry_points,
@@ -12,9 +12,9 @@ from pypi_assets.distributions.metadata import (
     parse_top_level,
     unique,
 )
-from pypi_assets.distributions.models import DistributionRecord, ErrorKind, FilenameParts
-from pypi_assets.distributions.modules import find_modules
-from pypi_assets.distributions.records import build_record, same_version
+from pypi_assets.distributions.module_names import find_modules
+from pypi_assets.distributions.record import DistributionRecord, ErrorKind, FilenameParts
+from pypi_assets.distributions.record_building import build_record, same_version
 
 _KEPT = (".dist-info/METADATA", ".dist-info/entry_points.txt", ".dist-info/top_level.txt")
 _INSTALLED_DATA = frozenset({"purelib", "platlib"})

@@ -15,9 +15,9 @@ from zipfile import BadZipFile
 from isal import isal_zlib
 
 from pypi_assets.distributions.archives import SafeNames, keep
-from pypi_assets.distributions.extracts import Extract, printable
+from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
-from pypi_assets.distributions.models import ErrorKind
+from pypi_assets.distributions.record import ErrorKind
 from pypi_assets.distributions.sources import MismatchError, RangeSource
 
 WHOLE_FILE_BYTES = 32 * 1024

@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
+from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import (
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,
     DumpState,
@@ -17,13 +19,11 @@ from pypi_assets.catalog.dumps import (
     known_dumps,
     open_compaction,
 )
-from pypi_assets.catalog.leases import lease, renewing
-from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.dumps.cover import cover_of, inputs_of, open_ends
-from pypi_assets.dumps.manifest import Manifest
-from pypi_assets.dumps.reader import iter_dump
-from pypi_assets.dumps.rows import Row
-from pypi_assets.dumps.writer import Progress, commit, settle, write_file
+from pypi_assets.dumps.dump_format import Row
+from pypi_assets.dumps.dump_manifest import Manifest
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.dump_writer import Progress, commit, settle, write_file
 from pypi_assets.storage.store import Storage
 
 GROWTH = 4

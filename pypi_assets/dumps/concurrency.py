@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from pypi_assets.catalog.dumps import DumpError
-from pypi_assets.dumps.rows import RowError
+from pypi_assets.catalog.publications.dump_registry import DumpError
+from pypi_assets.dumps.dump_format import RowError
 from pypi_assets.storage.store import StorageError
 
 _FAILURES = (StorageError, DBAPIError, OSError, RowError)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dump_files import DumpKind
-from pypi_assets.catalog.dumps import Dump, DumpState, committed_dumps
+from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, committed_dumps
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import restore_dump
-from pypi_assets.dumps.manifest import committed_directories, read_manifest
-from pypi_assets.dumps.rows import DumpDamagedError
+from pypi_assets.catalog.publications.dump_registry import restore_dump
+from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
 from pypi_assets.storage.store import Storage
 
 

@@ -23,7 +23,6 @@ from pypi_assets.index.connections import Connections, Network
 from pypi_assets.index.credentials import Credentials
 from pypi_assets.index.errors import GoneError, RefusedError, TransientError
 from pypi_assets.index.files import PromisedFile, RangedFile, stream_file
-from pypi_assets.index.listing import read_listed_projects, read_listing_serial
 from pypi_assets.index.models import (
     ChangelogEvent,
     FetchedBytes,
@@ -33,6 +32,7 @@ from pypi_assets.index.models import (
     ProjectPage,
 )
 from pypi_assets.index.pages import read_project_page
+from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
 from pypi_assets.index.rate import Rate, RateLimit
 from pypi_assets.index.transport import CHUNK_BYTES, LONGEST_PAUSE_S, Transport, user_agent
 from pypi_assets.index.urls import host_rule, redact

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, cast
 
-from pypi_assets.leveldbs import depgraph
-from pypi_assets.leveldbs.records import Row
-from pypi_assets.leveldbs.version_order import canonical_version, version_key
+from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.format.records import Row
+from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,11 +5,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, overload
 
-from pypi_assets.leveldbs.datasets import Dataset, require_dataset
-from pypi_assets.leveldbs.input_lists import published_versions
-from pypi_assets.leveldbs.manifest import read_published
-from pypi_assets.leveldbs.private_copy import copy_published, private_folder, private_parent
-from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError, UnknownFormatError, open_leveldb, read_meta
+from pypi_assets.leveldbs.datasets.registry import Dataset, require_dataset
+from pypi_assets.leveldbs.format.records import (
+    LeveldbDamagedError,
+    LeveldbError,
+    UnknownFormatError,
+    open_leveldb,
+    read_meta,
+)
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.lookup.readers import DepgraphReader, ModulesReader, OpenVersion
 from pypi_assets.storage.store import Storage, open_storage
 

@@ -14,8 +14,9 @@ from typing import Any, Protocol, Self, TypeVar, cast
 import plyvel
 from packaging.utils import canonicalize_name
 
-from pypi_assets.leveldbs import depgraph, modules
-from pypi_assets.leveldbs.records import LeveldbError, damage_told, key, records_of, scan
+from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.datasets.modules import records as modules
+from pypi_assets.leveldbs.format.records import LeveldbError, damage_told, key, records_of, scan
 from pypi_assets.lookup.answers import (
     Answer,
     Dependent,

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Protocol
 
+from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dump_files import DumpFile
-from pypi_assets.catalog.leases import lease, renewing
-from pypi_assets.catalog.parquet_exports import hand_out_export
+from pypi_assets.catalog.publications.dump_files import DumpFile
+from pypi_assets.catalog.publications.parquet_exports import hand_out_export
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.manifest import Manifest, read_manifest
-from pypi_assets.dumps.reader import iter_dump, iter_rows
-from pypi_assets.dumps.rows import Row
-from pypi_assets.dumps.writer import put_file
-from pypi_assets.parquet.layout import FILE_NAME, export_path, file_path, manifest_path
+from pypi_assets.dumps.dump_format import Row
+from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
+from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
+from pypi_assets.dumps.dump_writer import put_file
+from pypi_assets.parquet.export_manifest import Export, ParquetError, newest_export
+from pypi_assets.parquet.export_paths import FILE_NAME, export_path, file_path, manifest_path
 from pypi_assets.parquet.live_rows import later_rows
-from pypi_assets.parquet.manifest import Export, ParquetError, newest_export
 from pypi_assets.storage.store import Storage
 
 LEASE_TTL_S = 600.0
@@ -98,7 +98,7 @@ def _tell_all(told: Progress, before: int, rows: int) -> None:
 
 def _writer() -> _WriteRows:
     try:
-        from pypi_assets.parquet.writer import write_rows  # what it needs is an extra
+        from pypi_assets.parquet.parquet_writer import write_rows  # what it needs is an extra
     except ImportError as error:
         raise ParquetError(f"Parquet needs pyarrow, as with pip install 'pypi-assets[parquet]': {error}") from error
     return write_rows

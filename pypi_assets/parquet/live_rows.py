@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager
 
 import orjson
 
-from pypi_assets.dumps.layout import shard_of
-from pypi_assets.dumps.rows import Row
+from pypi_assets.dumps.dump_format import Row
+from pypi_assets.dumps.dump_paths import shard_of
 
 _CACHE_KIB = 16 * 1024
 _TABLE = """

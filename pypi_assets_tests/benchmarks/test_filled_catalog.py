@@ -7,10 +7,10 @@ from sqlalchemy import text
 from benchmarks.filled_catalog import fill_catalog
 from benchmarks.generated import SERIAL, generate_projects, project_rows
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.dumps.audit import audit_dump
-from pypi_assets.dumps.full import full_dump, newest_dump
-from pypi_assets.dumps.reader import iter_dump
-from pypi_assets.dumps.rows import as_dumped
+from pypi_assets.dumps.dump_audit import audit_dump
+from pypi_assets.dumps.dump_format import as_dumped
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.full_dump import full_dump, newest_dump
 from pypi_assets.storage.store import open_storage
 
 ROWS = 1_000

@@ -9,30 +9,30 @@ from pathlib import Path
 from sqlalchemy import event, text
 from starlette.responses import PlainTextResponse
 
-from pypi_assets.catalog.answers import about_known, live_files, read_followed, work_done
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.dumps import open_full_dump, open_range_dump, range_dump_rows
-from pypi_assets.catalog.events import are_as_many_events
-from pypi_assets.catalog.extracts import records_older_than
-from pypi_assets.catalog.ledger import (
+from pypi_assets.catalog.ledger.range_ledger import (
     complete_serial,
     last_asked_at,
     last_asked_serial,
     recent_ranges,
     unfinished_ranges,
 )
-from pypi_assets.catalog.leveldbs import asked_versions, last_asked_version
-from pypi_assets.catalog.past_visits import compare_visits
-from pypi_assets.catalog.projects import find_project
-from pypi_assets.catalog.range_changes import count_causes, first_changes
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.rows import project_rows_at, providing_releases
-from pypi_assets.catalog.stories import read_story
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
-from pypi_assets.crawl.packs import clean_packs
-from pypi_assets.crawl.reprocess import reprocess, stored_records
-from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import are_as_many_events
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.publications.dump_registry import open_full_dump, open_range_dump, range_dump_rows
+from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
+from pypi_assets.catalog.publications.leveldb_versions import asked_versions, last_asked_version
+from pypi_assets.catalog.reads.stored_extracts import records_older_than
+from pypi_assets.catalog.reports.catalog_status import about_known, live_files, read_followed, work_done
+from pypi_assets.catalog.reports.past_visits import compare_visits
+from pypi_assets.catalog.reports.project_history import read_story
+from pypi_assets.catalog.reports.range_changes import count_causes, first_changes
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.extracts.packs import clean_packs
+from pypi_assets.extracts.reprocess import reprocess, stored_records
 from pypi_assets_tests.served_index import served_index
 
 SMALL = {  # what a statement brings itself; and these grow with crawls, dumps, ranges, versions and workers

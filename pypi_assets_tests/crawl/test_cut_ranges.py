@@ -8,16 +8,16 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.catalog.claims import scopes_at_work
+from pypi_assets.catalog.coordination.claims import scopes_at_work
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.events import count_events
-from pypi_assets.catalog.ledger import complete_serial
-from pypi_assets.catalog.queue import range_scope
-from pypi_assets.catalog.range_states import ShownState, range_statuses
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import ask_next_ranges, crawl_range, store_changelog
-from pypi_assets.crawl.working import claiming
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import count_events
+from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
+from pypi_assets.catalog.work.visit_queue import range_scope
+from pypi_assets.crawl.draining import claiming
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_range, store_changelog
 from pypi_assets.devindex.server import running
 from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.served_index import ServedIndex, live
@@ -86,7 +86,7 @@ def test_a_range_that_failed_is_shown_with_its_error_and_can_be_run_again(index:
         raise TransientError("HTTP 503", "https://index.example.org/pypi")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pypi_assets.crawl.incremental.catch_up", fail)
+        patch.setattr("pypi_assets.crawl.incremental_crawl.catch_up", fail)
         with pytest.raises(TransientError):
             crawl_range(crawler, serials)
     assert shown_states(catalog, index.serial + 3) == [ShownState.COMPLETE, ShownState.FAILED, ShownState.MISSING]

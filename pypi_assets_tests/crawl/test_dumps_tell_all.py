@@ -11,16 +11,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.dumps import open_range_dump, range_dump_rows
-from pypi_assets.catalog.ledger import RangeState, ledger
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.ledger.range_ledger import RangeState, ledger
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_registry import open_range_dump, range_dump_rows
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import ask_next_ranges, crawl_range, open_ranges
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_range, open_ranges
 from pypi_assets.crawl.retry import retry
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.reader import iter_dump
-from pypi_assets.dumps.rows import as_dumped
+from pypi_assets.dumps.dump_format import as_dumped
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets_tests.crawl.test_exactness import changes, do
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import JSON, ServedIndex, live, served_index

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger import ask_range, complete_serial, ledger
+from pypi_assets.catalog.ledger.range_ledger import ask_range, complete_serial, ledger
+from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, yanked_intervals
-from pypi_assets.crawl.full import crawl_full, list_index, read_shards, visit_shards
-from pypi_assets.crawl.incremental import crawl_incremental, crawl_range, open_ranges
+from pypi_assets.crawl.full_crawl import crawl_full, list_index, read_shards, visit_shards
+from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range, open_ranges
 from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live, served_index

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.dumps import full_dump_rows, open_full_dump
+from pypi_assets.catalog.publications.dump_registry import full_dump_rows, open_full_dump
+from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.devindex.faults import FaultPlan
-from pypi_assets.dumps.rows import as_dumped
+from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live
 

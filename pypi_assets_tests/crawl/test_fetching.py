@@ -9,16 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.lists import StoredLists
-from pypi_assets.catalog.read_queue import PendingRead
+from pypi_assets.catalog.reads.name_lists import StoredLists
 from pypi_assets.catalog.tables import distribution_data, distributions, read_queue
+from pypi_assets.catalog.work.read_queue import PendingRead
 from pypi_assets.crawl import fetching
 from pypi_assets.crawl.fetching import in_bundles
-from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.devindex.faults import FaultPlan
-from pypi_assets.distributions import workers
+from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.workers import ReaderPool
+from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets_tests.file_faults import (
     answers_ranges,
     answers_sidecars,
@@ -78,7 +78,7 @@ def test_a_small_wheel_is_fetched_whole_at_once(index: ServedIndex, catalog: Cat
 def test_what_fails_one_of_several_small_files_costs_no_other(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     monkeypatch.setattr(fetching, "_TOGETHER", 100)
     expected = {
         index.wheel("first", "1.0"): ("data", None),
@@ -222,7 +222,7 @@ def test_no_sidecar_or_a_wrong_one_loses_nothing(index: ServedIndex, catalog: Ca
 def test_a_reader_that_dies_costs_its_file_alone(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, is_small: bool
 ):
-    monkeypatch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     padding = {} if is_small else PADDING
     good = index.sdist("good", "1.0", files={"good.py": ""} | padding)
     bad = index.sdist("crash", "1.0", files={"bad.py": ""} | padding)
@@ -240,7 +240,7 @@ def test_a_reader_that_dies_costs_its_file_alone(
 def test_a_reader_that_is_killed_once_costs_no_file(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, fault: str
 ):
-    monkeypatch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     monkeypatch.setenv("TMPDIR", str(index.folder))
     files = [index.sdist(fault, "1.0"), index.wheel(fault, "2.0")]
     with ReaderPool(Limits(), size=1) as readers:
@@ -252,7 +252,7 @@ def test_a_reader_that_is_killed_once_costs_no_file(
 
 
 def test_a_reader_that_fails_is_not_asked_again(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(workers, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     filename = index.sdist("late_raise", "1.0")
     with ReaderPool(Limits(), size=1) as readers:
         crawl_full(index.crawler(catalog, readers=readers))

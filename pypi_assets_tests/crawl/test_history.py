@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 from starlette.responses import PlainTextResponse
 
-from pypi_assets.catalog.answers import answerable_serial
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
-from pypi_assets.catalog.projects import Selection
-from pypi_assets.catalog.state import UNEXPLAINED
+from pypi_assets.catalog.derived.file_history import UNEXPLAINED
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.reports.catalog_status import answerable_serial
 from pypi_assets.catalog.tables import catalog_state, changes, events
-from pypi_assets.crawl import changelog
-from pypi_assets.crawl.full import crawl_full, list_index
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl import stored_events
+from pypi_assets.crawl.full_crawl import crawl_full, list_index
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.crawl.test_exactness import changes as operations
 from pypi_assets_tests.crawl.test_exactness import do
@@ -55,7 +55,7 @@ def test_every_serial_is_told_as_the_index_showed_it(batches, window):
         served_index(Path(folder)) as index,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(changelog, "_SERIALS_AT_A_TIME", window)
+        patch.setattr(stored_events, "_SERIALS_AT_A_TIME", window)
         shown: Shown = {0: set()}
         fresh, followed = (open_catalog(sqlite_database(Path(folder, name))) for name in ("fresh", "followed"))
         for number, batch in enumerate(batches):
@@ -72,7 +72,7 @@ def test_every_serial_is_told_as_the_index_showed_it(batches, window):
 
 
 def test_a_replay_that_was_stopped_goes_on(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(changelog, "_SERIALS_AT_A_TIME", 4)
+    monkeypatch.setattr(stored_events, "_SERIALS_AT_A_TIME", 4)
     shown: Shown = {0: set()}
     for operation in [("wheel", "Alpha", "1.0"), ("sdist", "Alpha", "1.0"), ("remove_project", "Alpha", "1.0")] * 2:
         grow(index, shown, *operation)

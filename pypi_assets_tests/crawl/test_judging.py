@@ -11,12 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, select
 
-from pypi_assets.catalog.crawls import open_crawl
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.events import store_events
-from pypi_assets.catalog.failures import list_failures
-from pypi_assets.catalog.projects import Selection, enter_projects
-from pypi_assets.catalog.queue import VisitTask, claim_visits, queue_visits, scope_progress
+from pypi_assets.catalog.derived.visits import begin_visits
+from pypi_assets.catalog.observed.events import store_events
+from pypi_assets.catalog.observed.projects import Selection, enter_projects
+from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
@@ -30,7 +29,8 @@ from pypi_assets.catalog.tables import (
     visits,
     yanked_intervals,
 )
-from pypi_assets.catalog.visits import begin_visits
+from pypi_assets.catalog.work.full_crawls import open_crawl
+from pypi_assets.catalog.work.visit_queue import VisitTask, claim_visits, queue_visits, scope_progress
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.judging import Fetched, judge
 from pypi_assets.index.errors import GoneError, RefusedError, TransientError

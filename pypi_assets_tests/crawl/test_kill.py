@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.crawl.test_exactness import content
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live
@@ -16,8 +16,8 @@ from pypi_assets_tests.served_index import ServedIndex, live
 CRAWL = """
 import sys
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.settings import load_settings
 
 url, database_url, storage_url, work = sys.argv[1:]

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
-from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger import ledger
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.catalog.ledger.range_ledger import ledger
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.crawl.test_exactness import PROJECTS, VERSIONS, do
 from pypi_assets_tests.served_index import ServedIndex, live, served_index

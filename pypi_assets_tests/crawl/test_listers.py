@@ -17,19 +17,19 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import select
 from starlette.responses import PlainTextResponse, Response
 
-from pypi_assets.catalog.answers import answerable_serial, catalog_status, live_files
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
-from pypi_assets.catalog.dumps import DumpError, open_full_dump
-from pypi_assets.catalog.ledger import SIMPLE, XMLRPC, complete_serial, inexact_spans, ledger
-from pypi_assets.catalog.lister_states import OvertakenError, changelog_trouble, read_lister_state
-from pypi_assets.catalog.state import LISTED, UNEXPLAINED
+from pypi_assets.catalog.derived.file_history import LISTED, UNEXPLAINED
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC, complete_serial, inexact_spans, ledger
+from pypi_assets.catalog.observed.lister_states import OvertakenError, changelog_trouble, read_lister_state
+from pypi_assets.catalog.publications.dump_registry import DumpError, open_full_dump
+from pypi_assets.catalog.reports.catalog_status import answerable_serial, catalog_status, live_files
 from pypi_assets.catalog.tables import changes
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental, crawl_range
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_incremental, crawl_range
 from pypi_assets.crawl.lister_choice import AUTO
 from pypi_assets.crawl.listers import run_lister
-from pypi_assets.crawl.listing import ComparedList, SimpleLister, ask_listed_ranges
+from pypi_assets.crawl.simple_lister import ComparedList, SimpleLister, ask_listed_ranges
 from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ChangelogEvent, ListedProject
 from pypi_assets.storage.store import open_storage
@@ -424,7 +424,7 @@ def test_of_two_runs_at_the_same_time_one_goes_on(auto: Follower, monkeypatch: p
     crawl_full(auto.crawler)
     for number in range(4):
         add(index, f"demo{number}", "2.0")
-    monkeypatch.setattr("pypi_assets.crawl.listing._PROJECTS_A_PAGE", 1)
+    monkeypatch.setattr("pypi_assets.crawl.simple_lister._PROJECTS_A_PAGE", 1)
     crawler = auto.crawler
     with index.iter_listing() as (serial, listed), index.iter_listing() as (_, listed_again):
         late = SimpleLister(crawler, ComparedList(crawler, serial or 0, _after(1, listed, crawler, listed_again)))
@@ -453,7 +453,7 @@ def test_a_listing_that_was_killed_is_taken_up_by_the_next(auto: Follower, monke
     index.trouble = REFUSED
     for number in range(4):
         add(index, f"demo{number}", "2.0")
-    monkeypatch.setattr("pypi_assets.crawl.listing._PROJECTS_A_PAGE", 1)
+    monkeypatch.setattr("pypi_assets.crawl.simple_lister._PROJECTS_A_PAGE", 1)
     crawler = auto.crawler
     with index.iter_listing() as (serial, listed), pytest.raises(KeyError):
         run_lister(crawler, SimpleLister(crawler, ComparedList(crawler, serial or 0, _broken_off(listed))))

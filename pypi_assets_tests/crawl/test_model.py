@@ -17,16 +17,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from packaging.utils import canonicalize_name
 from sqlalchemy import delete, select, text
 
-from pypi_assets.catalog.answers import catalog_status, ledger_faults, live_files
-from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger import complete_serial, ledger, read_state
-from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger, read_state
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.catalog_status import catalog_status, ledger_faults, live_files
 from pypi_assets.catalog.tables import distribution_data, distributions, metadata
-from pypi_assets.crawl import working
+from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.crawl import draining
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental, crawl_range
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_incremental, crawl_range
 from pypi_assets.crawl.retry import retry
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.errors import TransientError
@@ -315,7 +315,7 @@ def _check(catalog: Catalog, histories: int) -> None:
         phases=PHASES,
         deadline=None,
     )
-    with patch.object(working, "_GATHER_S", None), patch.object(working.Pace, "is_due", return_value=False):
+    with patch.object(draining, "_GATHER_S", None), patch.object(draining.Pace, "is_due", return_value=False):
         machine.TestCase().runTest()
 
 

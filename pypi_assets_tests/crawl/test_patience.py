@@ -7,22 +7,22 @@ from dataclasses import replace
 import pytest
 from starlette.responses import PlainTextResponse, Response
 
-from pypi_assets.catalog.answers import catalog_status
-from pypi_assets.catalog.crawls import find_open_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.events import events_through
-from pypi_assets.catalog.failures import list_failures, retry_failed_reads, retry_failed_visits
-from pypi_assets.catalog.ledger import UnknownRangeError, ask_range, complete_serial
-from pypi_assets.catalog.projects import Selection
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.changelog import catch_up
-from pypi_assets.crawl.crawler import Progress
-from pypi_assets.crawl.full import crawl_full, list_index
-from pypi_assets.crawl.incremental import crawl_incremental, crawl_range
+from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError, ask_range, complete_serial
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import events_through
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.failures import list_failures, retry_failed_reads, retry_failed_visits
+from pypi_assets.catalog.work.full_crawls import find_open_crawl
+from pypi_assets.crawl.full_crawl import crawl_full, list_index
+from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range
 from pypi_assets.crawl.reading import read_scope
 from pypi_assets.crawl.retry import retry
+from pypi_assets.crawl.stored_events import catch_up
 from pypi_assets.crawl.visiting import visit_scope
 from pypi_assets.index.errors import TransientError
+from pypi_assets.progress import Progress
 from pypi_assets_tests.served_index import JSON, ServedIndex, live, logged_changes, served_index
 
 

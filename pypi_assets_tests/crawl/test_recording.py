@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from pypi_assets.catalog.answers import answerable_serial, catalog_status
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.projects import Selection
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.reports.catalog_status import answerable_serial, catalog_status
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.rate import RateLimit
 from pypi_assets.storage.store import open_storage

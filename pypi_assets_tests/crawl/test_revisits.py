@@ -5,15 +5,15 @@ from dataclasses import replace
 from sqlalchemy import func, select
 from starlette.responses import PlainTextResponse
 
-from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger import complete_serial
-from pypi_assets.catalog.projects import find_project
-from pypi_assets.catalog.queue import REVISITS, scope_progress
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.observed.visit_statistics import find_visit_statistics
+from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import projects, visits
-from pypi_assets.catalog.visit_statistics import find_visit_statistics
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.catalog.work.visit_queue import REVISITS, scope_progress
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry import retry
 from pypi_assets_tests.crawl.test_second_crawl import change_page
 from pypi_assets_tests.served_index import ServedIndex, live

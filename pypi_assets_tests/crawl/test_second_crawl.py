@@ -5,15 +5,20 @@ import json
 import pytest
 from starlette.responses import PlainTextResponse
 
-from pypi_assets.catalog.answers import catalog_status, count_unexplained
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import full_dump_rows, open_full_dump, open_range_dump, range_dump_rows
-from pypi_assets.catalog.ledger import complete_serial
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.catalog.state import UNEXPLAINED
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
-from pypi_assets.dumps.rows import as_dumped
+from pypi_assets.catalog.derived.file_history import UNEXPLAINED
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_registry import (
+    full_dump_rows,
+    open_full_dump,
+    open_range_dump,
+    range_dump_rows,
+)
+from pypi_assets.catalog.reports.catalog_status import catalog_status, count_unexplained
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
 
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.database import CatalogError, open_catalog
-from pypi_assets.catalog.projects import project_shard
-from pypi_assets.catalog.reads import Outcome
-from pypi_assets.crawl.full import crawl_full, list_index
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.catalog.observed.projects import project_shard
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.crawl.full_crawl import crawl_full, list_index
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.shards import read_each_shard, visit_each_shard
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live

@@ -6,16 +6,22 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from starlette.responses import Response
 
-from pypi_assets.catalog.answers import catalog_status
-from pypi_assets.catalog.crawls import open_crawl
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.events import count_events
-from pypi_assets.catalog.ledger import complete_serial, ledger
-from pypi_assets.catalog.projects import Selection
-from pypi_assets.catalog.ranges import SerialRange
-from pypi_assets.crawl.changelog import catch_up
-from pypi_assets.crawl.full import crawl_full, list_index, visit_shards
-from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental, read_range, store_changelog, visit_range
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import count_events
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.work.full_crawls import open_crawl
+from pypi_assets.crawl.full_crawl import crawl_full, list_index, visit_shards
+from pypi_assets.crawl.incremental_crawl import (
+    ask_next_ranges,
+    crawl_incremental,
+    read_range,
+    store_changelog,
+    visit_range,
+)
+from pypi_assets.crawl.stored_events import catch_up
 from pypi_assets.index.errors import StaleError
 from pypi_assets_tests.served_index import ServedIndex, live
 

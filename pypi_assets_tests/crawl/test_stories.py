@@ -4,12 +4,12 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.past_visits import compare_visits, past_visits
-from pypi_assets.catalog.projects import find_project
-from pypi_assets.catalog.state import BASELINE
-from pypi_assets.catalog.stories import VISIT, Entry, read_story
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.catalog.derived.file_history import BASELINE
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
+from pypi_assets.catalog.reports.project_history import VISIT, Entry, read_story
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.index.actions import Action
 from pypi_assets_tests.served_index import ServedIndex
 

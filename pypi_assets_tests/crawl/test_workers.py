@@ -12,11 +12,12 @@ import pytest
 from sqlalchemy import func, select, update
 from starlette.requests import Request
 
-from pypi_assets.catalog.answers import catalog_status
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger import complete_serial
-from pypi_assets.catalog.read_queue import ABANDONED
-from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.derived.visits import ABANDONED as ABANDONED_VISIT
+from pypi_assets.catalog.derived.visits import VisitStatus
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -26,11 +27,10 @@ from pypi_assets.catalog.tables import (
     visit_statuses,
     visits,
 )
-from pypi_assets.catalog.visits import ABANDONED as ABANDONED_VISIT
-from pypi_assets.catalog.visits import VisitStatus
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
-from pypi_assets.crawl.working import claiming, work_off
+from pypi_assets.catalog.work.read_queue import ABANDONED
+from pypi_assets.crawl.draining import claiming, work_off
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.served_index import ServedIndex, live
 
 PROJECTS = 12
@@ -39,8 +39,8 @@ WORKER = """
 import sys
 from dataclasses import replace
 from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.settings import load_settings
 
 url, database_url, storage_url, work, name = sys.argv[1:]

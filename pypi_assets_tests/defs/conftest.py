@@ -11,11 +11,11 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.full import crawl_full
+from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.defs.parts import Parts
-from pypi_assets.dumps.full import full_dump
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets_tests.served_index import ServedIndex, served_index, shared_readers
 

@@ -8,14 +8,14 @@ import dagster as dg
 import pytest
 from sqlalchemy import update
 
-from pypi_assets.catalog.dump_files import DumpKind
-from pypi_assets.catalog.dumps import committed_dumps
-from pypi_assets.catalog.ledger import SIMPLE, ledger
-from pypi_assets.catalog.leveldbs import asked_versions
-from pypi_assets.catalog.lister_states import changelog_trouble
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, ledger
+from pypi_assets.catalog.observed.lister_states import changelog_trouble
+from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_registry import committed_dumps
+from pypi_assets.catalog.publications.leveldb_versions import asked_versions
 from pypi_assets.catalog.tables import rates
-from pypi_assets.crawl.full import crawl_full, list_index
-from pypi_assets.crawl.incremental import ask_next_ranges, crawl_incremental
+from pypi_assets.crawl.full_crawl import crawl_full, list_index
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_incremental
 from pypi_assets.defs import parts, sensors
 from pypi_assets.defs.assets.changes import changed_distributions, changelog
 from pypi_assets.defs.assets.leveldbs import modules_leveldb
@@ -28,10 +28,10 @@ from pypi_assets.defs.checks import (
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.manifest import committed_directories
-from pypi_assets.dumps.writer import write_missing_ranges
-from pypi_assets.leveldbs.layout import input_list_path
+from pypi_assets.dumps.dump_manifest import committed_directories
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text, lose_state, restore_state, settings_for
 from pypi_assets_tests.served_index import ServedIndex, live

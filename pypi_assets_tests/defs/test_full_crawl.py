@@ -4,16 +4,16 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from pypi_assets.catalog.crawls import find_open_crawl, last_completed_crawl
-from pypi_assets.catalog.dumps import committed_dumps, open_full_dump
-from pypi_assets.catalog.projects import project_shard
-from pypi_assets.crawl.full import crawl_full, list_index
+from pypi_assets.catalog.observed.projects import project_shard
+from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
+from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.defs.assets.crawl import crawled_distribution_data, crawled_projects
 from pypi_assets.defs.assets.dumps import full_dump
 from pypi_assets.defs.checks import full_dump_rows_match_catalog
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.layout import file_path, shard_of
-from pypi_assets.dumps.manifest import read_manifest
+from pypi_assets.dumps.dump_manifest import read_manifest
+from pypi_assets.dumps.dump_paths import file_path, shard_of
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text, lose_state, restore_state
 from pypi_assets_tests.served_index import ServedIndex, live
 

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.tables import audits
-from pypi_assets.crawl.audit import audit_index
-from pypi_assets.crawl.incremental import crawl_incremental
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.health import HEALTH_CHECKS
-from pypi_assets.leveldbs.layout import leveldb_path
+from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.served_index import ServedIndex
 

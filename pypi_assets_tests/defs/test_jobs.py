@@ -10,16 +10,16 @@ from sqlalchemy import update
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.catalog.answers import catalog_status
-from pypi_assets.catalog.lists import store_lists
-from pypi_assets.catalog.reads import Outcome
+from pypi_assets.catalog.reads.name_lists import store_lists
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import distribution_data
-from pypi_assets.crawl.crawler import Progress
 from pypi_assets.definitions import build_defs, defs
 from pypi_assets.defs import marking
 from pypi_assets.defs.marking import PROGRESS_EVERY_S, progress_log
-from pypi_assets.distributions.models import EXTRACTOR_VERSION
-from pypi_assets.dumps.full import full_dump
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.progress import Progress
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex, shared_readers
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import dagster as dg
 import pytest
 
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.defs.marking import mark_each_range
 from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG, serial_ranges
 from pypi_assets.storage.store import StorageError

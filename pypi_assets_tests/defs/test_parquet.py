@@ -4,7 +4,7 @@ import dagster as dg
 
 from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.checks import parquet_rows_match_catalog
-from pypi_assets.parquet.manifest import newest_export
+from pypi_assets.parquet.export_manifest import newest_export
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from pypi_assets.devindex.errors import HistoryError, OperationRefusedError
 from pypi_assets.devindex.history import History
-from pypi_assets.devindex.pages import simple_project_json
-from pypi_assets.devindex.state import IndexState, Operation, OperationKind
+from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind
+from pypi_assets.devindex.served_pages import simple_project_json
 from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets_tests.builders import make_sdist, make_wheel
 

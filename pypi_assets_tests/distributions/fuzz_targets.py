@@ -25,13 +25,13 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from pypi_assets.distributions import metadata as core
-from pypi_assets.distributions.extracts import Extract, ExtractError, decode_extract, encode_extract
+from pypi_assets.distributions.extract import Extract, ExtractError, decode_extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.limits import MIB, Limits
-from pypi_assets.distributions.models import DistributionRecord
 from pypi_assets.distributions.reader import Reading, make_record, read_distribution
-from pypi_assets.distributions.records import record_to_json
+from pypi_assets.distributions.record import DistributionRecord
+from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import read_setup_script
 from pypi_assets.distributions.sources import FileSource, MismatchError

@@ -14,7 +14,7 @@ from functools import partial
 from types import EllipsisType
 
 from pypi_assets.distributions.limits import MIB, Limits
-from pypi_assets.distributions.models import ErrorKind
+from pypi_assets.distributions.record import ErrorKind
 from pypi_assets_tests.builders import Content, core_metadata, tar_bytes, zip_bytes
 from pypi_assets_tests.distributions.hostile_sources import (
     MANY,

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from pypi_assets.distributions import sdists, worker_process
+from pypi_assets.distributions import reader_process, sdists
 
 keep_arguments = sdists.keep_arguments
-make_record = worker_process.make_record
-read_extract = worker_process.read_extract
+make_record = reader_process.make_record
+read_extract = reader_process.read_extract
 
 
 def misbehave(filename: str) -> None:
@@ -47,7 +47,7 @@ def misbehave(filename: str) -> None:
         case "babble":
             os.write(0, b"\0\0\0\3abc")
         case "excess":
-            content = msgspec.msgpack.encode(worker_process.Judged([None] * 99))
+            content = msgspec.msgpack.encode(reader_process.Judged([None] * 99))
             os.write(0, len(content).to_bytes(4) + content)
 
 
@@ -68,6 +68,6 @@ def misbehaving_arguments(source: bytes) -> bytes:
 
 if __name__ == "__main__":
     sdists.keep_arguments = misbehaving_arguments
-    worker_process.make_record = misbehaving_record
-    worker_process.read_extract = misbehaving_extract
-    worker_process.main()
+    reader_process.make_record = misbehaving_record
+    reader_process.read_extract = misbehaving_extract
+    reader_process.main()

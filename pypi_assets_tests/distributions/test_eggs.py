@@ -1,7 +1,7 @@
 """Eggs: PKG-INFO and requires.txt."""
 
-from pypi_assets.distributions.models import DistributionKind, ErrorKind
 from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.record import DistributionKind, ErrorKind
 from pypi_assets_tests.builders import make_egg, zip_bytes
 
 

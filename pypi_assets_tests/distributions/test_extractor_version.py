@@ -5,10 +5,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from pypi_assets.distributions.extracts import decode_extract, encode_extract
-from pypi_assets.distributions.models import EXTRACTOR_VERSION, DistributionRecord
+from pypi_assets.distributions.extract import decode_extract, encode_extract
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
-from pypi_assets.distributions.records import record_to_json
+from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
+from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
 
 DIGESTS = {2: "1c2575e67b8ed205e8545108d378d94fecadbad3b0f960f6f3be4e110227c7a4"}
@@ -225,7 +225,7 @@ def test_records_change_only_with_the_version(tmp_path: Path) -> None:
     records = [told(read_path(path)) for path in built(tmp_path)]
     digest = hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
     assert digest == DIGESTS.get(EXTRACTOR_VERSION), (
-        "The records of the same bytes are others than before: raise EXTRACTOR_VERSION in distributions/models.py, so"
+        "The records of the same bytes are others than before: raise EXTRACTOR_VERSION in distributions/record.py, so"
         f" that a reprocess finds what is stored, and add the new digest here: {EXTRACTOR_VERSION + 1}: {digest!r}"
     )
 

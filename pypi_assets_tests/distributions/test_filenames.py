@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.models import DistributionKind as Kind
-from pypi_assets.distributions.models import FilenameParts
+from pypi_assets.distributions.record import DistributionKind as Kind
+from pypi_assets.distributions.record import FilenameParts
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pypi_assets.distributions.extracts import decode_extract, encode_extract
+from pypi_assets.distributions.extract import decode_extract, encode_extract
 from pypi_assets.distributions.limits import MIB
-from pypi_assets.distributions.models import DistributionKind
 from pypi_assets.distributions.reader import make_record, read_distribution
-from pypi_assets.distributions.records import record_to_json
+from pypi_assets.distributions.record import DistributionKind
+from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets.distributions.sources import FileSource, MismatchError
 from pypi_assets_tests.distributions.hostile import ANY, CASES, Case
 

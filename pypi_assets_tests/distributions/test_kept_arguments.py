@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.distributions import kept_arguments as kept_rules
 from pypi_assets.distributions import sdists
-from pypi_assets.distributions.extracts import Extract, decode_extract, encode_extract
+from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract
 from pypi_assets.distributions.kept_arguments import SETUP_SCRIPT_VERSION, keep_arguments, kept_arguments
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.setup_script import read_setup_script

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.distributions.limits import MIB, Limits
-from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.reader import read_distribution, read_path
+from pypi_assets.distributions.record import DistributionRecord, ErrorKind, ReadError
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, tar_bytes, zip_bytes
 
 WHEEL = "demo-1.0-py3-none-any.whl"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pypi_assets.distributions.extracts import decode_extract, encode_extract
-from pypi_assets.distributions.models import DistributionRecord
+from pypi_assets.distributions.extract import decode_extract, encode_extract
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
+from pypi_assets.distributions.record import DistributionRecord
 from pypi_assets_tests.builders import core_metadata, make_sdist
 
 PROJECT = '[project]\nname = "demo"\nversion = "1.0"\n'

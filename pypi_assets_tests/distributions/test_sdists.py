@@ -2,8 +2,8 @@
 
 import pytest
 
-from pypi_assets.distributions.models import ErrorKind
 from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.record import ErrorKind
 from pypi_assets_tests.builders import core_metadata, make_sdist, tar_bytes
 
 SETUP = "from setuptools import setup\n"

@@ -15,11 +15,11 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from pypi_assets.distributions import tars
-from pypi_assets.distributions.extracts import Extract
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import MIB, Budget, Limits
 from pypi_assets.distributions.members import folders_of
-from pypi_assets.distributions.models import DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.reader import read_distribution
+from pypi_assets.distributions.record import DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.sources import SequentialSource
 from pypi_assets.distributions.tars import extract_tar
 from pypi_assets_tests.builders import core_metadata, tar_bytes

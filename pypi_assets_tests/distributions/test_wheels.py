@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from pypi_assets.distributions.models import DistributionKind, ErrorKind
 from pypi_assets.distributions.reader import read_distribution, read_path
-from pypi_assets.distributions.records import record_to_json
+from pypi_assets.distributions.record import DistributionKind, ErrorKind
+from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets_tests.builders import core_metadata, make_wheel, zip_bytes
 
 

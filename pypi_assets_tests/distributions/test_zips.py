@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.distributions.limits import MIB, Budget, Limits
 from pypi_assets.distributions.metadata import headers_of
-from pypi_assets.distributions.models import ErrorKind
+from pypi_assets.distributions.record import ErrorKind
 from pypi_assets.distributions.sources import FileSource, MismatchError
 from pypi_assets.distributions.zips import extract_zip
 from pypi_assets_tests.builders import core_metadata, zip_bytes

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, select, update
 
-from pypi_assets.catalog.dump_files import DumpFile, DumpKind
-from pypi_assets.catalog.dumps import (
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,
     DumpState,
@@ -25,18 +27,16 @@ from pypi_assets.catalog.dumps import (
     open_full_dump,
     recorded_files,
 )
-from pypi_assets.catalog.leases import LeaseTakenError, lease
-from pypi_assets.catalog.ranges import SerialRange
 from pypi_assets.catalog.tables import distributions, projects, releases
-from pypi_assets.dumps.audit import audit_dump
 from pypi_assets.dumps.compaction import GROWTH, compact, join, joined_rows, next_join, run_to_join
 from pypi_assets.dumps.cover import cover, inputs_of
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.layout import file_path, manifest_path
-from pypi_assets.dumps.manifest import Manifest, committed_directories, read_manifest
-from pypi_assets.dumps.reader import iter_dump
-from pypi_assets.dumps.rows import DumpDamagedError, Row
-from pypi_assets.dumps.writer import commit, missing_ranges, settle, write_file, write_range, write_shard
+from pypi_assets.dumps.dump_audit import audit_dump
+from pypi_assets.dumps.dump_format import DumpDamagedError, Row
+from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, read_manifest
+from pypi_assets.dumps.dump_paths import file_path, manifest_path
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.dump_writer import commit, missing_ranges, settle, write_file, write_range, write_shard
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
@@ -221,7 +221,7 @@ def test_a_compaction_that_two_processes_commit_at_once_stands(
             noting.join(0.5)  # which it is to wait out
         return _known_dumps(connection)
 
-    monkeypatch.setattr("pypi_assets.catalog.dumps._known_dumps", known)
+    monkeypatch.setattr("pypi_assets.catalog.publications.dump_registry._known_dumps", known)
     settle(small.catalog, storage)
     noting.join()
     assert cover(small.catalog).directories == ("0-100", "100-120")

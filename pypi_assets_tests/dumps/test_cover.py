@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.dump_files import DumpKind
-from pypi_assets.catalog.dumps import Dump, DumpState
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_registry import Dump, DumpState
 from pypi_assets.dumps.cover import Cover, cover_of
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.dumps import DumpError
-from pypi_assets.catalog.ledger import ask_range
+from pypi_assets.catalog.ledger.range_ledger import ask_range
+from pypi_assets.catalog.publications.dump_registry import DumpError
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.writer import missing_ranges, write_missing_ranges, write_range
+from pypi_assets.dumps.dump_writer import missing_ranges, write_missing_ranges, write_range
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

@@ -20,22 +20,35 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from pypi_assets.catalog.answers import live_files
+from pypi_assets.catalog.coordination.leases import LeaseTakenError
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.dumps import Dump, DumpDroppedError, open_compaction, open_full_dump, open_range_dump
-from pypi_assets.catalog.leases import LeaseTakenError
-from pypi_assets.catalog.ledger import read_state
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.ledger.range_ledger import read_state
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_registry import (
+    Dump,
+    DumpDroppedError,
+    open_compaction,
+    open_full_dump,
+    open_range_dump,
+)
+from pypi_assets.catalog.reports.catalog_status import live_files
 from pypi_assets.dumps.compaction import compact, joined_rows
 from pypi_assets.dumps.cover import cover, inputs_of
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.writer import commit, missing_ranges, write_file, write_missing_ranges, write_range, write_shard
-from pypi_assets.leveldbs import depgraph
-from pypi_assets.leveldbs.clean_up import clean_up
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import newest_serials, published_versions
-from pypi_assets.leveldbs.publish import LEASE_TTL_S, BuildResult, build_version
-from pypi_assets.leveldbs.verify import verify
+from pypi_assets.dumps.dump_writer import (
+    commit,
+    missing_ranges,
+    write_file,
+    write_missing_ranges,
+    write_range,
+    write_shard,
+)
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
+from pypi_assets.leveldbs.versions.publish import LEASE_TTL_S, BuildResult, build_version
+from pypi_assets.leveldbs.versions.unused_versions import clean_up
+from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import add_range

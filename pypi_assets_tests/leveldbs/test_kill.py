@@ -6,11 +6,11 @@ import pytest
 
 from pypi_assets.catalog.tables import leases
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.reader import iter_dump
-from pypi_assets.leveldbs.input_lists import published_versions
-from pypi_assets.leveldbs.publish import build_version
-from pypi_assets.leveldbs.verify import verify
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.demo_catalog import add_range, demo_catalog
@@ -18,8 +18,8 @@ from pypi_assets_tests.killed_puts import run_and_kill
 from pypi_assets_tests.small_catalog import small_catalog
 
 _PROGRAM = """
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.publish import build_version
 
 full_dump(catalog, storage, 1)
 build_version("modules", storage=storage, catalog=catalog)
@@ -53,7 +53,7 @@ def test_a_kill_at_any_step_ends_in_the_same_state(tmp_path: Path, step: int) ->
 
 
 _UPDATE = """
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.versions.publish import build_version
 
 build_version("modules", storage=storage, catalog=catalog)
 print("whole", flush=True)

@@ -23,17 +23,17 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.tables import leases
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.layout import file_path, manifest_path
-from pypi_assets.dumps.manifest import read_manifest
-from pypi_assets.dumps.writer import write_missing_ranges
-from pypi_assets.leveldbs.clean_up import clean_up
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import published_versions
-from pypi_assets.leveldbs.layout import MANIFEST_NAME, input_list_path
-from pypi_assets.leveldbs.manifest import read_published
-from pypi_assets.leveldbs.publish import build_version
-from pypi_assets.leveldbs.verify import verify
+from pypi_assets.dumps.dump_manifest import read_manifest
+from pypi_assets.dumps.dump_paths import file_path, manifest_path
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.unused_versions import clean_up
+from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.leveldbs.upkeep_processes import (

@@ -15,23 +15,23 @@ from random import Random
 
 from sqlalchemy import func, select
 
-from pypi_assets.catalog.answers import live_files
+from pypi_assets.catalog.coordination.leases import LeaseTakenError
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.dumps import DumpDroppedError
-from pypi_assets.catalog.leases import LeaseTakenError
-from pypi_assets.catalog.ledger import last_asked_serial
-from pypi_assets.catalog.rows import project_rows_at, providing_releases
+from pypi_assets.catalog.ledger.range_ledger import last_asked_serial
+from pypi_assets.catalog.publications.dump_registry import DumpDroppedError
+from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
+from pypi_assets.catalog.reports.catalog_status import live_files
 from pypi_assets.catalog.tables import changes
 from pypi_assets.dumps.compaction import compact
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.rows import as_dumped
-from pypi_assets.dumps.writer import write_missing_ranges
-from pypi_assets.leveldbs.clean_up import clean_up
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import newest_serials, published_versions
-from pypi_assets.leveldbs.publish import build_version
-from pypi_assets.leveldbs.records import LeveldbDamagedError
-from pypi_assets.leveldbs.verify import verify
+from pypi_assets.dumps.dump_format import as_dumped
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.records import LeveldbDamagedError
+from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.unused_versions import clean_up
+from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.answers import module_answer, project_answer
 from pypi_assets.lookup.latest import NoVersionError, open_latest
 from pypi_assets.lookup.readers import DepgraphReader, ModulesReader

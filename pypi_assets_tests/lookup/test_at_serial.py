@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.rows import project_rows_at, providing_releases
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.rows import as_dumped
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
+from pypi_assets.dumps.dump_format import as_dumped
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.answers import module_answer, project_answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.writer import write_range
-from pypi_assets.leveldbs.manifest import LeveldbFile, check_file, read_published
-from pypi_assets.leveldbs.publish import build_version
-from pypi_assets.leveldbs.records import LeveldbError
-from pypi_assets.leveldbs.verify import verify
+from pypi_assets.dumps.dump_writer import write_range
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbFile, check_file, read_published
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import NoVersionError, open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.s3_server import BUCKET, s3_server
@@ -147,7 +147,7 @@ def test_a_version_that_is_deleted_while_it_is_copied_is_skipped(
         if path.name.endswith(name) and f"{newest.version:05d}" in path.parts:
             path.unlink()
 
-    monkeypatch.setattr("pypi_assets.leveldbs.private_copy.check_file", check_and_delete)
+    monkeypatch.setattr("pypi_assets.leveldbs.versions.private_copy.check_file", check_and_delete)
     with open_latest("modules", storage) as modules:
         assert modules.version == 1
         assert "is missing" in modules.skipped[0]
@@ -178,6 +178,6 @@ def test_many_readers_and_a_publisher_do_not_disturb_each_other(
 def test_lookup_needs_no_catalog() -> None:
     code = "import sys, pypi_assets.lookup.latest; print([m for m in sys.modules if m.startswith('pypi_assets.')])"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert "pypi_assets.leveldbs.modules" in loaded
+    assert "pypi_assets.leveldbs.datasets.modules.records" in loaded
     assert "pypi_assets.catalog" not in loaded
     assert "pypi_assets.dumps" not in loaded

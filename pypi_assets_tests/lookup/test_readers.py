@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.writer import write_range
-from pypi_assets.leveldbs.manifest import read_published
-from pypi_assets.leveldbs.private_copy import copy_published, private_folder
-from pypi_assets.leveldbs.publish import build_version
-from pypi_assets.leveldbs.records import LeveldbDamagedError, LeveldbError, open_leveldb
+from pypi_assets.dumps.dump_writer import write_range
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError, open_leveldb
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder
+from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import Distribution, ModuleResult, ModulesReader, latest, open_latest
 from pypi_assets.lookup.readers import OpenVersion
 from pypi_assets.storage.store import Storage, StorageError, open_storage

@@ -14,17 +14,17 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from pypi_assets.catalog.answers import live_files
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.crawl.full import crawl_full
-from pypi_assets.crawl.incremental import crawl_incremental
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.writer import write_missing_ranges
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.catalog.reports.catalog_status import live_files
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.parquet.columns import PARQUET_COLUMNS
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.layout import files_glob
+from pypi_assets.parquet.export_paths import files_glob
+from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.served_index import ServedIndex, served_index
 

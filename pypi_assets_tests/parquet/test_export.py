@@ -14,26 +14,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.leases import LeaseTakenError, lease
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.tables import leases
-from pypi_assets.dumps import layout as dump_layout
-from pypi_assets.dumps.full import full_dump
-from pypi_assets.dumps.layout import shard_of
+from pypi_assets.dumps import dump_paths
+from pypi_assets.dumps.dump_format import COLUMNS, DumpDamagedError, Row
+from pypi_assets.dumps.dump_paths import shard_of
+from pypi_assets.dumps.dump_writer import write_range
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
-from pypi_assets.dumps.rows import COLUMNS, DumpDamagedError, Row
-from pypi_assets.dumps.writer import write_range
-from pypi_assets.parquet import writer
-from pypi_assets.parquet.columns import PARQUET_COLUMNS
+from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.layout import file_path, manifest_path
-from pypi_assets.parquet.manifest import (
+from pypi_assets.parquet.export_manifest import (
     Export,
     ParquetError,
     committed_exports,
     newest_export,
     read_export,
 )
+from pypi_assets.parquet.export_paths import file_path, manifest_path
+from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.compaction import compact
 from pypi_assets_tests.demo_catalog import add_range, demo_catalog
@@ -65,7 +65,7 @@ def rows_of(storage: Storage, export: Export) -> list[Row]:
         content = storage.get(file_path(export.directory, file.name))
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file.size, file.sha256)
         table = pyarrow.parquet.read_table(io.BytesIO(content))
-        assert table.schema.equals(writer.SCHEMA, check_metadata=True)
+        assert table.schema.equals(parquet_writer.SCHEMA, check_metadata=True)
         found = table.to_pylist()
         assert len(found) == file.rows
         assert found == in_order(found)
@@ -135,7 +135,7 @@ def test_the_manifest_says_what_an_export_is(small: SmallCatalog, storage: Stora
 
 
 def _fields() -> Iterator[tuple[str, pyarrow.Field]]:
-    for field in writer.SCHEMA:
+    for field in parquet_writer.SCHEMA:
         yield field.name, field
 
 
@@ -168,8 +168,8 @@ def test_the_rows_are_those_of_the_dumps_after_their_tombstones(
         write_dump(storage, SerialRange(number * 10, number * 10 + 10), rows, shards=1 if number else shards)
     small = small_catalog(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writer, "ROW_GROUP_ROWS", group)
-        patch.setattr(writer, "_BATCH_ROWS", group)
+        patch.setattr(parquet_writer, "ROW_GROUP_ROWS", group)
+        patch.setattr(parquet_writer, "_BATCH_ROWS", group)
         restore_index(small.catalog, storage)
         export = export_parquet(small.catalog, storage).export
     found = rows_of(storage, export)
@@ -178,14 +178,14 @@ def test_the_rows_are_those_of_the_dumps_after_their_tombstones(
 
 
 def test_row_groups_are_bounded_by_rows_and_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "ROW_GROUP_ROWS", 5_000)
-    monkeypatch.setattr(writer, "ROW_GROUP_BYTES", 2_000_000)
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP_ROWS", 5_000)
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP_BYTES", 2_000_000)
     many = (dump_row("a", "1", f"a-{number:05}.zip") for number in range(12_000))
     great = (dump_row("b", "1", f"b-{number:05}.zip", modules=["m" * 50_000] * 10) for number in range(12))
     told: list[int] = []
     for rows, groups in ((many, [4_000, 4_000, 4_000]), (great, [12])):
         buffer = io.BytesIO()
-        writer.write_rows(buffer, rows, told.append)
+        parquet_writer.write_rows(buffer, rows, told.append)
         metadata = pyarrow.parquet.read_metadata(buffer)
         assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == groups
     assert told[-1] == 12
@@ -199,7 +199,7 @@ def test_without_a_full_dump_there_is_nothing_to_export(small: SmallCatalog, tmp
 def test_without_pyarrow_it_is_said_what_to_install(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "pypi_assets.parquet.writer")
+    monkeypatch.delitem(sys.modules, "pypi_assets.parquet.parquet_writer")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ParquetError, match=r"pip install 'pypi-assets\[parquet\]'"):
         export_parquet(small.catalog, storage)
@@ -209,14 +209,14 @@ def test_without_pyarrow_it_is_said_what_to_install(
 
 def test_what_is_damaged_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
     directory = add_range(small, storage, 100)
-    path = dump_layout.file_path(directory, "python_distribution_data0000.json.gz")
+    path = dump_paths.file_path(directory, "python_distribution_data0000.json.gz")
     whole = storage.get(path)
     storage.put(path, whole[:-4])
     with pytest.raises(DumpDamagedError, match="100-150"):
         export_parquet(small.catalog, storage)
     storage.put(path, whole)
-    shard = dump_layout.file_path("0-100", f"python_distribution_data{shard_of('demo-pkg', 16):04}.json.gz")
-    storage.put(shard, storage.get(dump_layout.file_path("0-100", "python_distribution_data0000.json.gz")))
+    shard = dump_paths.file_path("0-100", f"python_distribution_data{shard_of('demo-pkg', 16):04}.json.gz")
+    storage.put(shard, storage.get(dump_paths.file_path("0-100", "python_distribution_data0000.json.gz")))
     with pytest.raises(DumpDamagedError, match="not the file that its manifest names"):
         export_parquet(small.catalog, storage)
     assert committed_exports(storage) == []

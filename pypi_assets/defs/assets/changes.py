@@ -5,15 +5,15 @@ from typing import Any
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.incremental import read_range, store_changelog, visit_range
+from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, visit_range
 from pypi_assets.defs.assets.crawl import INDEX_POOL, OWNERS, RETRIES, told_failures
-from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.expected_errors import told_plainly
 from pypi_assets.defs.marking import mark_each_range, progress_log
 from pypi_assets.defs.partitions import serial_ranges
 from pypi_assets.defs.parts import Parts
-from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 GROUP = "incremental_crawl"
 RANGES_IN_ONE_RUN = 20

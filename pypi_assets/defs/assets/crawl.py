@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.reads import Outcome
-from pypi_assets.crawl.full import list_index
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.crawl.shards import FinishedShard, read_each_shard, visit_each_shard
-from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.expected_errors import told_plainly
 from pypi_assets.defs.marking import marking, progress_log
 from pypi_assets.defs.partitions import parse_shards, project_shards
 from pypi_assets.defs.parts import Parts
-from pypi_assets.distributions.models import EXTRACTOR_VERSION
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 GROUP = "full_crawl"
 INDEX_POOL = "index"

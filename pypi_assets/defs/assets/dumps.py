@@ -7,23 +7,23 @@ import dagster as dg
 from dagster import ResourceParam
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.range_changes import count_causes, first_changes
-from pypi_assets.catalog.ranges import SerialRange
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.range_changes import count_causes, first_changes
 from pypi_assets.defs.assets.changes import RANGES_IN_ONE_RUN, changed_distribution_data
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES, crawled_distribution_data
-from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, mark_each_range, marking
 from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_shards, serial_ranges
 from pypi_assets.defs.parts import Parts
-from pypi_assets.defs.tables import markdown_table
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.full import dump_each_shard
-from pypi_assets.dumps.layout import manifest_path
-from pypi_assets.dumps.rows import COLUMNS, COLUMNS_VERSION
-from pypi_assets.dumps.writer import write_range
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.input_lists import newest_serials
+from pypi_assets.dumps.dump_format import COLUMNS, COLUMNS_VERSION
+from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.dumps.dump_writer import write_range
+from pypi_assets.dumps.full_dump import dump_each_shard
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import newest_serials
 
 GROUP = "data_dumps"
 DATABASE_POOL = "database"

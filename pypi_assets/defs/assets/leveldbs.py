@@ -5,15 +5,15 @@ import time
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.leveldbs import require_version
+from pypi_assets.catalog.publications.leveldb_versions import require_version
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.marking import count_log, marking
 from pypi_assets.defs.partitions import leveldb_versions
 from pypi_assets.defs.parts import Parts
-from pypi_assets.leveldbs.datasets import DATASETS
-from pypi_assets.leveldbs.manifest import read_published
-from pypi_assets.leveldbs.publish import build_version
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.publish import build_version
 
 GROUP = "leveldbs"
 

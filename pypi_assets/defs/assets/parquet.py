@@ -7,14 +7,14 @@ from dagster import ResourceParam
 
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
-from pypi_assets.defs.failures import told_plainly
+from pypi_assets.defs.expected_errors import told_plainly
 from pypi_assets.defs.marking import count_log
 from pypi_assets.defs.parts import Parts
-from pypi_assets.dumps.rows import COLUMNS_VERSION
-from pypi_assets.parquet.columns import PARQUET_COLUMNS
+from pypi_assets.dumps.dump_format import COLUMNS_VERSION
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.layout import files_glob, manifest_path
-from pypi_assets.parquet.manifest import FORMAT
+from pypi_assets.parquet.export_manifest import FORMAT
+from pypi_assets.parquet.export_paths import files_glob, manifest_path
+from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
 
 _COLUMNS = {
     "dagster/column_schema": dg.TableSchema(

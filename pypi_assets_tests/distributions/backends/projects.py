@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import tomli
 
 from pypi_assets.distributions.members import folders_of
-from pypi_assets.distributions.modules import find_modules
+from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.sdist_modules import as_built
 from pypi_assets.distributions.setup_script import read_setup_script
 from pypi_assets.distributions.source_tree import Installed, SourceTree

@@ -1,0 +1,211 @@
+"""Visits of project pages: begun, and what each came to.
+
+A visit is never updated: statuses are appended to it, and the latest one tells its outcome. What follows for the
+project is in recompute.py.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Column, Connection, bindparam, exists, func, insert, or_, select, update
+
+from pypi_assets.catalog.database import at_a_time, storable
+from pypi_assets.catalog.derived.recompute import recompute
+from pypi_assets.catalog.observed.events import events_through
+from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.snapshots import snapshot_content, store_snapshots
+from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.tables import distribution_data, distributions, projects, visit_statuses, visits
+from pypi_assets.index.models import ProjectPage
+
+
+class VisitStatus(StrEnum):
+    """FULL: the page was judged. PARTIAL: no page new enough came in time, so events alone were. FAILED: given up."""
+
+    CREATED = "created"
+    ONGOING = "ongoing"
+    FULL = "full"
+    PARTIAL = "partial"
+    NOT_FOUND = "not_found"
+    FAILED = "failed"
+
+
+ABANDONED = "its worker died or was stopped"
+SUCCESSFUL = frozenset({VisitStatus.FULL, VisitStatus.NOT_FOUND})
+_WITHOUT_PAGE = frozenset({VisitStatus.PARTIAL, VisitStatus.FAILED})
+
+
+def begin_visits(
+    connection: Connection, project_ids: Sequence[int], kind: str, scope: str, now: float
+) -> dict[int, int]:
+    """Enters one visit a project, with the status ONGOING; returns their ids by project id.
+
+    Nobody else has a claim on these projects for `scope`: a visit of it that goes on has lost its worker, and failed.
+    """
+    if not project_ids:
+        return {}
+    _lock_projects(connection, project_ids)
+    _end_abandoned(connection, project_ids, scope, now)
+    last = _latest(connection, visits.c.visit, project_ids)
+    connection.execute(
+        insert(visits),
+        [
+            {"project_id": id_, "visit": last.get(id_, 0) + 1, "kind": kind, "scope": scope, "started_at": now}
+            for id_ in project_ids
+        ],
+    )
+    entered = _latest(connection, visits.c.id, project_ids)
+    connection.execute(
+        insert(visit_statuses),
+        [{"visit_id": visit_id, "at": now, "status": VisitStatus.ONGOING} for visit_id in entered.values()],
+    )
+    return entered
+
+
+def _end_abandoned(connection: Connection, project_ids: Sequence[int], scope: str, now: float) -> None:
+    has_ended = exists().where(visit_statuses.c.visit_id == visits.c.id, visit_statuses.c.status != VisitStatus.ONGOING)
+    for ids in at_a_time(project_ids):
+        abandoned = connection.execute(
+            select(visits.c.id, visits.c.project_id).where(
+                visits.c.project_id.in_(ids), visits.c.scope == scope, ~has_ended
+            )
+        ).all()
+        rows = [{"visit_id": row.id, "at": now, "status": VisitStatus.FAILED, "text": ABANDONED} for row in abandoned]
+        if rows:
+            connection.execute(insert(visit_statuses), rows)
+            note_ended(connection, [EndedVisit(row.project_id, VisitStatus.FAILED, False) for row in abandoned], now)
+
+
+def _latest(connection: Connection, number: Column[int], project_ids: Iterable[int]) -> dict[int, int]:
+    """The greatest `number` of the visits of each project that has any."""
+    found: dict[int, int] = {}
+    for ids in at_a_time(project_ids):
+        query = select(visits.c.project_id, func.max(number)).where(visits.c.project_id.in_(ids))
+        rows = connection.execute(query.group_by(visits.c.project_id))
+        found.update((project_id, latest) for project_id, latest in rows)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one visit came to.
+
+    `page` is the one that was seen: new enough if the status is FULL, older than its events if PARTIAL. `explained_at`
+    is the serial that explains why there is none. Up to `true_through` it is known, if anything tells it, that no event
+    of the project is stored or to come that the visit does not show. Unless `tells`, the visit tells nothing of the
+    project, whose state stays as it is: it failed, and is tried again, at `due_at` (unix seconds) if that is not None.
+    """
+
+    visit_id: int
+    project: Project
+    status: VisitStatus
+    page: ProjectPage | None = None
+    explained_at: int | None = None
+    true_through: int | None = None
+    text: str | None = None
+    tells: bool = True
+    due_at: float | None = None
+
+
+def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: float) -> None:
+    """Stores what visits came to, and recomputes their projects; no project has two of them.
+
+    The events up to the serials of the pages are stored already, unless the changelog is off. Where no page new enough
+    came, the project is judged by its events, and what only they tell of cannot be read until a page does.
+    """
+    telling = [verdict for verdict in verdicts if verdict.tells]
+    _lock_projects(connection, [verdict.project.id for verdict in verdicts])
+    _append_statuses(connection, verdicts, now)
+    pages = {verdict.project.id: verdict.page for verdict in telling if verdict.page is not None}
+    _note_pages(connection, pages)
+    if telling:
+        recompute(connection, [verdict.project for verdict in telling], pages)
+    _give_up_unseen(connection, [verdict for verdict in telling if verdict.status in _WITHOUT_PAGE])
+    ended = (
+        EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
+        for verdict in verdicts
+    )
+    note_ended(connection, ended, now)  # after what locks the state: whoever stores events goes the same way
+
+
+def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None:
+    """Recomputes these projects from what is stored of them, since more of their events are known now."""
+    _lock_projects(connection, project_ids)
+    columns = (projects.c[field.name] for field in fields(Project))
+    rows = connection.execute(select(*columns).where(projects.c.id.in_(project_ids)).order_by(projects.c.id))
+    recompute(connection, [Project(*row) for row in rows], {})
+
+
+def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: float) -> None:
+    """One status a visit, and two where a page was seen that is too old."""
+    through = events_through(connection)
+    seen: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
+    contents: list[bytes] = []
+    for verdict in verdicts:
+        if verdict.page is not None or (verdict.status == VisitStatus.NOT_FOUND and verdict.tells):
+            page = verdict.page
+            page_serial = verdict.explained_at if page is None else page.last_serial
+            contents.append(snapshot_content(() if page is None else page.files))
+            seen.append(
+                {
+                    "visit_id": verdict.visit_id,
+                    "at": now,
+                    "status": VisitStatus.NOT_FOUND if page is None else VisitStatus.FULL,
+                    "page_serial": page_serial,
+                    "seen_through": max(through, page_serial or 0, verdict.true_through or 0),
+                    "page_status": None if page is None else storable(page.status),
+                }
+            )
+        if verdict.status in _WITHOUT_PAGE or not verdict.tells:
+            text = None if verdict.text is None else storable(verdict.text)
+            failed.append({"visit_id": verdict.visit_id, "at": now, "status": verdict.status, "text": text})
+    snapshot_ids = store_snapshots(connection, contents)
+    if seen:
+        rows = [row | {"snapshot_id": snapshot_ids[content]} for row, content in zip(seen, contents, strict=True)]
+        connection.execute(insert(visit_statuses), rows)
+    if failed:
+        connection.execute(insert(visit_statuses), failed)
+
+
+def _note_pages(connection: Connection, pages: Mapping[int, ProjectPage]) -> None:
+    """What the newest page says of each project itself."""
+    if not pages:
+        return
+    is_newest = or_(projects.c.page_serial.is_(None), projects.c.page_serial <= bindparam("serial"))
+    connection.execute(
+        update(projects)
+        .where(projects.c.id == bindparam("of_project"), is_newest)
+        .values(page_serial=bindparam("serial"), status=bindparam("page_status")),
+        [
+            {"of_project": id_, "serial": page.last_serial, "page_status": storable(page.status)}
+            for id_, page in sorted(pages.items())
+        ],
+    )
+
+
+def _give_up_unseen(connection: Connection, verdicts: Sequence[Verdict]) -> None:
+    if not verdicts:
+        return
+    unseen = select(distributions.c.id).where(
+        distributions.c.project_id == bindparam("of_project"), distributions.c.url.is_(None)
+    )
+    connection.execute(
+        update(distribution_data)
+        .where(distribution_data.c.outcome == Outcome.PENDING, distribution_data.c.distribution_id.in_(unseen))
+        .values(outcome=Outcome.GAVE_UP, error_kind="no page", error_text=bindparam("why")),
+        [
+            {"of_project": verdict.project.id, "why": storable(verdict.text or "")}
+            for verdict in sorted(verdicts, key=lambda verdict: verdict.project.id)
+        ],
+    )
+
+
+def _lock_projects(connection: Connection, project_ids: Sequence[int]) -> None:
+    """One writer at a time per project. Rows that only point to a project are not held up."""
+    if connection.dialect.name != "sqlite":
+        locked = select(projects.c.id).where(projects.c.id.in_(project_ids)).order_by(projects.c.id)
+        connection.execute(locked.with_for_update(key_share=True))

@@ -1,0 +1,205 @@
+"""The index's events, kept as they came, and how far they reach without a gap."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, func, select, update
+
+from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
+from pypi_assets.catalog.ledger.range_ledger import lock_state, read_state
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_ids
+from pypi_assets.catalog.observed.visit_statistics import note_seen
+from pypi_assets.catalog.tables import catalog_state, events, projects
+from pypi_assets.index.actions import NO_FILE_CHANGE, Action, file_change
+from pypi_assets.index.models import ChangelogEvent
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEvents:
+    """What the events of a range come to; `unknown` are actions that nobody has told us the meaning of."""
+
+    events: int
+    unknown: int
+    changed_projects: int
+
+
+def events_through(connection: Connection) -> int:
+    """The serial up to which all events since the first full crawl are stored."""
+    return int(read_state(connection)["events_through"])
+
+
+def events_since(connection: Connection) -> int:
+    """The serial above which all events are stored of every project that is followed."""
+    return int(read_state(connection)["events_since"])
+
+
+def store_events(
+    connection: Connection, page: Sequence[ChangelogEvent], after: int, through: int, selection: Selection
+) -> None:
+    """Stores one page of the changelog, which holds all events with `after` < serial <= `through`.
+
+    Events that are there already stay as they are. Raises CatalogError where `after` would leave a gap.
+    """
+    state = lock_state(connection, exclusive=True)
+    if after > state["events_through"]:
+        raise CatalogError(
+            f"events are stored up to serial {state['events_through']}, so a page after {after} leaves a gap"
+        )
+    _insert_events(connection, [event for event in page if event.serial <= through], selection)
+    if through > state["events_through"]:
+        connection.execute(update(catalog_state).values(events_through=through))
+
+
+def store_earlier_events(
+    catalog: Catalog, earlier: Sequence[ChangelogEvent], after: int, until: int, selection: Selection
+) -> None:
+    """Stores all events with `after` < serial <= `until`, below which none were stored without a gap so far.
+
+    With those above serial 0 the history of every project is known from its beginning.
+    """
+    with catalog.write() as connection:
+        since = lock_state(connection, exclusive=True)["events_since"]
+        if until < since:
+            raise CatalogError(f"events are stored from serial {since} on, so a page up to {until} leaves a gap")
+        _insert_events(connection, [event for event in earlier if after < event.serial <= until], selection)
+        if after < since:
+            connection.execute(update(catalog_state).values(events_since=after))
+        if after == 0:
+            connection.execute(update(projects).where(projects.c.known_since > 0).values(known_since=0))
+
+
+def _insert_events(connection: Connection, page: Sequence[ChangelogEvent], selection: Selection) -> None:
+    normalized = {name: canonicalize_name(name) for name in {event.name for event in page}}
+    wanted = [event for event in page if normalized[event.name] in selection]
+    ids = _entered(connection, wanted, normalized)
+    named_at: dict[int, float] = {}
+    for event in wanted:
+        project_id = ids[normalized[event.name]]
+        named_at[project_id] = max(event.timestamp, named_at.get(project_id, 0.0))
+    note_seen(connection, named_at)
+    insert_missing(
+        connection,
+        events,
+        [
+            {
+                "serial": event.serial,
+                "project_id": ids[normalized[event.name]],
+                "name": event.name,
+                "version": event.version,
+                "timestamp": event.timestamp,
+                "action": event.action,
+                "kind": file_change(event).action,
+            }
+            for event in wanted
+        ],
+    )
+
+
+def _entered(connection: Connection, page: Iterable[ChangelogEvent], normalized: Mapping[str, str]) -> dict[str, int]:
+    """The ids of the projects of `page` by normalized name; those that are new are entered at their first event."""
+    first: dict[str, ChangelogEvent] = {}
+    for event in page:
+        first.setdefault(normalized[event.name], event)
+    ids = project_ids(connection, sorted(first))
+    new = sorted(first.keys() - ids.keys())
+    enter_projects(connection, ((first[name].name, first[name].serial - 1) for name in new))
+    return ids | project_ids(connection, new)
+
+
+def last_event(connection: Connection) -> ChangelogEvent | None:
+    """The stored event with the greatest serial."""
+    greatest = select(func.max(events.c.serial)).scalar_subquery()
+    row = connection.execute(select(events).where(events.c.serial == greatest)).first()
+    return None if row is None else ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
+
+
+def first_event_time(connection: Connection, after: int) -> int | None:
+    """When the first stored event with a serial above `after` was, in unix seconds; None where there is none."""
+    query = select(events.c.timestamp).where(events.c.serial > after).order_by(events.c.serial).limit(1)
+    return connection.scalar(query)
+
+
+def events_by_project(connection: Connection, project_ids: Iterable[int]) -> dict[int, list[ChangelogEvent]]:
+    """All stored events of each of the projects, in order of serial."""
+    found: dict[int, list[ChangelogEvent]] = {project_id: [] for project_id in project_ids}
+    columns = (events.c.project_id, *(events.c[field.name] for field in fields(ChangelogEvent)))
+    for ids in at_a_time(found):
+        rows = connection.execute(select(*columns).where(events.c.project_id.in_(ids)).order_by(events.c.serial))
+        for project_id, *values in rows:
+            found[project_id].append(ChangelogEvent(*values))
+    return found
+
+
+def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple[int, int, int]]:
+    """The projects of which an event in `serials` changes files: (project id, its shard, the last such serial)."""
+    rows = connection.execute(
+        select(events.c.project_id, projects.c.shard, func.max(events.c.serial))
+        .join(projects, projects.c.id == events.c.project_id)
+        .where(
+            events.c.serial > serials.start,
+            events.c.serial <= serials.end,
+            events.c.kind.not_in(sorted(NO_FILE_CHANGE)),
+        )
+        .group_by(events.c.project_id, projects.c.shard)
+        .order_by(events.c.project_id)
+    )
+    return [(project_id, shard, serial) for project_id, shard, serial in rows]
+
+
+def range_ends(connection: Connection, serials: SerialRange, events_each: int) -> list[int]:
+    """Where to cut `serials`, of which all events are stored, into parts of `events_each` events, the last of fewer.
+
+    The ends of the parts, in order; the last one is the end of `serials`.
+    """
+    ends = []
+    after: int | None = serials.start
+    while after is not None:
+        rest = select(events.c.serial).where(events.c.serial > after, events.c.serial < serials.end)
+        after = connection.scalar(rest.order_by(events.c.serial).offset(events_each - 1).limit(1))
+        ends.append(serials.end if after is None else after)
+    return ends
+
+
+def are_as_many_events(connection: Connection, serials: SerialRange, count: int) -> bool:
+    """Whether a range holds so many events (1 or more), or more of them."""
+    held = select(events.c.serial).where(events.c.serial > serials.start, events.c.serial <= serials.end)
+    return connection.scalar(held.order_by(events.c.serial).offset(count - 1).limit(1)) is not None
+
+
+def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
+    """How many events a range holds, how many of them are unknown, how many projects they change."""
+    by_kind = {
+        kind: count
+        for kind, count in connection.execute(
+            select(events.c.kind, func.count())
+            .where(events.c.serial > serials.start, events.c.serial <= serials.end)
+            .group_by(events.c.kind)
+        )
+    }
+    return RangeEvents(
+        events=sum(by_kind.values()),
+        unknown=by_kind.get(Action.UNKNOWN, 0),
+        changed_projects=len(changed_projects(connection, serials)),
+    )
+
+
+def explained_absences(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
+    """Those of the projects whose pages may rightly be 404, each with the serial of the event that explains it.
+
+    A project that was removed, or created and never uploaded to, has no page.
+    """
+    telling = events.c.kind.in_([Action.CREATE_PROJECT, Action.REMOVE_PROJECT, Action.ADD_FILE])
+    explained: dict[int, int] = {}
+    for ids in at_a_time(project_ids):
+        latest = (
+            select(func.max(events.c.serial)).where(events.c.project_id.in_(ids), telling).group_by(events.c.project_id)
+        )
+        rows = connection.execute(
+            select(events.c.project_id, events.c.serial).where(
+                events.c.serial.in_(latest), events.c.kind != Action.ADD_FILE
+            )
+        )
+        explained.update((project_id, serial) for project_id, serial in rows)
+    return explained

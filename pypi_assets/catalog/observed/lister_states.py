@@ -1,0 +1,94 @@
+"""What each lister has come to, saved after each page of it, and compared before it is overwritten.
+
+An *instance* is the index that is listed, by its URL. How far events are stored is not here, but in `catalog_state`.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from pypi_assets.catalog.database import CatalogError, insert_missing
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
+from pypi_assets.catalog.tables import lister_states
+
+Content = Mapping[str, Any]
+
+
+class OvertakenError(CatalogError):
+    """Another run of the same lister has gone on meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListerState:
+    """What `lister` last saved of `instance`: JSON values. `revision` counts the saves; times are in unix seconds."""
+
+    lister: str
+    instance: str
+    content: Content
+    revision: int = 0
+    updated_at: float = 0.0
+
+
+def read_lister_state(connection: Connection, lister: str, instance: str, *, lock: bool = False) -> ListerState:
+    """What was saved last; nothing, of revision 0, where nothing was. `lock` holds others off until the end of the
+    transaction, if anything was saved."""
+    query = select(lister_states).where(lister_states.c.lister == lister, lister_states.c.instance == instance)
+    if lock:
+        query = query.with_for_update()
+    row = connection.execute(query).first()
+    if row is None:
+        return ListerState(lister, instance, {})
+    return ListerState(lister, instance, json.loads(row.state), row.revision, row.updated_at)
+
+
+def save_lister_state(
+    connection: Connection,
+    known: ListerState,
+    content: Content,
+    now: float,
+    reconcile: Callable[[Content, Content], Content],
+) -> ListerState:
+    """Saves `content` in the place of `known`, from which it follows.
+
+    Where another run has saved something else since, `reconcile` makes one of what is stored and `content`, or raises
+    OvertakenError.
+    """
+    key = {"lister": known.lister, "instance": known.instance}
+    insert_missing(connection, lister_states, [key | {"state": "{}", "revision": 0, "updated_at": now}])
+    stored = read_lister_state(connection, known.lister, known.instance, lock=True)
+    if stored.revision != known.revision and stored.content != known.content:
+        content = reconcile(stored.content, content)
+    revision = stored.revision + 1
+    connection.execute(
+        update(lister_states)
+        .where(lister_states.c.lister == known.lister, lister_states.c.instance == known.instance)
+        .values(state=json.dumps(dict(content), sort_keys=True), revision=revision, updated_at=now)
+    )
+    return ListerState(known.lister, known.instance, content, revision, now)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogTrouble:
+    """The changelog fails since `since` (unix seconds). Where it is off, the list of projects is followed in its place,
+    if the settings leave that to be found out."""
+
+    since: float
+    is_off: bool
+    text: str
+
+
+def changelog_trouble(connection: Connection, instance: str) -> ChangelogTrouble | None:
+    """Why and since when the changelog of the index fails; None where it does not, as far as is known."""
+    known = read_lister_state(connection, XMLRPC, instance).content
+    if "failing_since" not in known:
+        return None
+    return ChangelogTrouble(known["failing_since"], "off_since" in known, known["error"])
+
+
+def last_listed(connection: Connection, instance: str) -> tuple[int | None, float | None]:
+    """The serial of the list of projects that the lister `simple` looked at last, and when it had compared it."""
+    known = read_lister_state(connection, SIMPLE, instance).content
+    return known.get("serial"), known.get("ended_at")

@@ -1,0 +1,158 @@
+"""What the visits of each project have come to, kept as they end: what a policy needs to say who is visited next.
+
+All of it but the times at which the index named a project follows from visits, their statuses and the queue.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, case, func, literal_column, select
+
+from pypi_assets.catalog.database import at_a_time, upsert
+from pypi_assets.catalog.observed.visit_policy import Prospect
+from pypi_assets.catalog.tables import events, projects, visit_statistics
+from pypi_assets.index.actions import NO_FILE_CHANGE
+
+_FAILING: ColumnElement[bool] = literal_column("last_outcome IN ('failed', 'partial')")
+"""No parameter, so that the index of these few is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisitStatistics:
+    """What is known of the visits of one project; times are unix seconds, None where it never happened."""
+
+    last_seen_at: float | None
+    last_visited_at: float | None
+    last_successful_at: float | None
+    last_outcome: str | None
+    successive_outcomes: int
+    next_due_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedVisit:
+    """How a visit ended; `due_at` is when it is tried again, None where it is not."""
+
+    project_id: int
+    outcome: str
+    is_success: bool
+    due_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VisitedProjects:
+    """How the visits of all projects stand: how many never had one, when the one that was visited longest ago was
+    (unix seconds; None where none ever was), and how many had one last that failed."""
+
+    never_visited: int
+    longest_unvisited_at: float | None
+    failing: int
+
+
+def note_seen(connection: Connection, seen_at: Mapping[int, float]) -> None:
+    """The index has named these projects at these times (unix seconds): in its list, or in an event."""
+    known = visit_statistics.c.last_seen_at
+    upsert(
+        connection,
+        visit_statistics,
+        [{"project_id": id_, "last_seen_at": at} for id_, at in sorted(seen_at.items())],
+        key=("project_id",),
+        update=lambda new: {"last_seen_at": case((known > new.last_seen_at, known), else_=new.last_seen_at)},
+    )
+
+
+def note_ended(connection: Connection, ended: Iterable[EndedVisit], now: float) -> None:
+    """Visits of these projects have ended, one of each. Nobody else ends one of them until the transaction does."""
+    known = visit_statistics.c
+    upsert(
+        connection,
+        visit_statistics,
+        [
+            {
+                "project_id": visit.project_id,
+                "last_visited_at": now,
+                "last_successful_at": now if visit.is_success else None,
+                "last_outcome": visit.outcome,
+                "successive_outcomes": 1,
+                "next_due_at": visit.due_at,
+            }
+            for visit in sorted(ended, key=lambda visit: visit.project_id)
+        ],
+        key=("project_id",),
+        update=lambda new: {
+            "last_visited_at": new.last_visited_at,
+            "last_successful_at": func.coalesce(new.last_successful_at, known.last_successful_at),
+            "last_outcome": new.last_outcome,
+            "successive_outcomes": case(
+                (known.last_outcome == new.last_outcome, known.successive_outcomes + 1), else_=1
+            ),
+            "next_due_at": new.next_due_at,
+        },
+    )
+
+
+def find_visit_statistics(connection: Connection, project_id: int) -> VisitStatistics | None:
+    """What is known of the visits of a project; None where neither the index nor a visit ever named it."""
+    columns = (visit_statistics.c[field.name] for field in fields(VisitStatistics))
+    row = connection.execute(select(*columns).where(visit_statistics.c.project_id == project_id)).first()
+    return None if row is None else VisitStatistics(*row)
+
+
+def prospects(connection: Connection, min_serials: Mapping[int, int], through: int) -> dict[int, Prospect]:
+    """What there is to go by for visits of these projects, whose pages are to be at least of `min_serials`.
+
+    Those never visited are left out. A project lags behind `through`, the index's serial, since the first event
+    that no page of it has shown.
+    """
+    known = visit_statistics.c
+    first_unseen = (
+        select(func.min(events.c.serial))
+        .where(
+            events.c.project_id == projects.c.id,
+            events.c.serial > projects.c.page_serial,
+            events.c.kind.not_in(sorted(NO_FILE_CHANGE)),
+        )
+        .scalar_subquery()
+    )
+    columns = (
+        projects.c.id,
+        projects.c.page_serial,
+        known.last_successful_at,
+        case((_FAILING, known.successive_outcomes), else_=0).label("failures"),
+        known.next_due_at,
+        first_unseen.label("first_unseen"),
+    )
+    visited = (
+        select(*columns)
+        .join(visit_statistics, known.project_id == projects.c.id)
+        .where(known.last_visited_at.is_not(None))
+    )
+    return {
+        row.id: Prospect(
+            is_known=row.last_successful_at is not None,
+            lag=_lag(row, min_serials[row.id], through),
+            failures=row.failures,
+            next_due_at=row.next_due_at,
+        )
+        for ids in at_a_time(min_serials)
+        for row in connection.execute(visited.where(known.project_id.in_(ids)))
+    }
+
+
+def _lag(row: Any, min_serial: int, through: int) -> int | None:
+    changed_at = row.first_unseen
+    if changed_at is None and min_serial > (row.page_serial or 0):
+        changed_at = min_serial
+    return None if changed_at is None else max(through - changed_at, 0)
+
+
+def visited_projects(connection: Connection) -> VisitedProjects:
+    known = visit_statistics.c
+    never = select(func.count()).select_from(visit_statistics).where(known.last_visited_at.is_(None))
+    failing = select(func.count()).select_from(visit_statistics).where(_FAILING)
+    return VisitedProjects(
+        never_visited=connection.scalar(never) or 0,
+        longest_unvisited_at=connection.scalar(select(func.min(known.last_visited_at))),
+        failing=connection.scalar(failing) or 0,
+    )

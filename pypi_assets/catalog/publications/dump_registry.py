@@ -1,0 +1,459 @@
+"""Dumps as the catalog knows them: what is open, the names handed out, and the rows that go into them.
+
+The manifests in the storage are the truth about what is committed; the rows here are their index.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from pypi_assets.catalog.coordination.leases import oldest_lease
+from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time
+from pypi_assets.catalog.ledger.range_ledger import (
+    RangeState,
+    complete_serial,
+    inexact_spans,
+    lock_state,
+    require_range,
+    seal,
+)
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    changes,
+    distributions,
+    dump_files,
+    dumps,
+)
+
+FULL_DUMP_SHARDS = (1, 16, 256)
+FILE_NAME = "python_distribution_data{shard:04d}{suffix}.json.gz"
+
+
+class DumpState(StrEnum):
+    OPEN = "open"
+    COMMITTING = "committing"
+    COMMITTED = "committed"
+    DROPPED = "dropped"
+
+
+class DumpError(CatalogError):
+    """A dump cannot be opened or committed as asked."""
+
+
+class DumpDroppedError(DumpError):
+    """A dump that was given up before it was committed, and never will be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """One dump. `sequence` tells which of two dumps began to read later.
+
+    `inputs` are the directories of the incremental dumps that a compaction holds. Times are unix seconds.
+    """
+
+    id: int
+    kind: DumpKind
+    serials: SerialRange
+    directory: str
+    sequence: int
+    shards: int
+    state: DumpState
+    inputs: tuple[str, ...] = ()
+    opened_at: float = 0.0
+    committed_at: float | None = None
+
+
+def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> Dump:
+    """Joins the open full dump of so many shards, or opens one at the complete serial and seals what it covers.
+
+    One that was opened before `since` (unix seconds) is not joined, nor one that a later full dump has overtaken.
+    Raises DumpError where the catalog is not exact yet at its complete serial.
+    """
+    if shards not in FULL_DUMP_SHARDS:
+        raise DumpError(f"a full dump has 1, 16 or 256 shards, not {shards}")
+    with catalog.write() as connection:
+        serial = require_exact(connection)
+        joined = _open_full_dump(connection, shards)
+        if joined is not None and joined.opened_at >= since:
+            return joined
+        return _open(connection, catalog.clock(), DumpKind.FULL, SerialRange(0, serial), shards)
+
+
+def find_open_full_dump(catalog: Catalog, shards: int) -> Dump | None:
+    """The open full dump of so many shards that `open_full_dump` joins."""
+    with catalog.read() as connection:
+        return _open_full_dump(connection, shards)
+
+
+def _open_full_dump(connection: Connection, shards: int) -> Dump | None:
+    full = [dump for dump in _known_dumps(connection) if dump.kind == DumpKind.FULL]
+    overtaken = max((dump.sequence for dump in full if dump.state == DumpState.COMMITTED), default=0)
+    found = [dump for dump in full if dump.state == DumpState.OPEN and dump.shards == shards]
+    return found[-1] if found and found[-1].sequence > overtaken else None
+
+
+def require_exact(connection: Connection) -> int:
+    """The complete serial, where a full dump can be opened at it; the state is locked until the transaction ends.
+
+    Raises DumpError where nothing is complete, or where the catalog is not exact yet at its complete serial.
+    """
+    state = lock_state(connection, exclusive=True)
+    serial = complete_serial(connection)
+    if serial == 0:
+        raise DumpError("nothing is complete yet: finish a full crawl first (pypi-assets crawl full)")
+    if serial < state["exact_from"]:
+        raise DumpError(
+            f"the full crawl saw pages as new as serial {state['exact_from']}, and ranges are complete only up to"
+            f" {serial}: follow the changelog first (pypi-assets crawl incremental)"
+        )
+    if spans := inexact_spans(connection, around=serial):
+        raise DumpError(
+            f"the catalog is complete up to serial {serial}, and pages as new as serial {spans[-1].end} were seen while"
+            " no events are known: follow the index further first (pypi-assets crawl incremental)"
+        )
+    return serial
+
+
+def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
+    """Opens a new dump of a complete range of the ledger, and seals the range. Raises DumpError, RangeError."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        if require_range(connection, serials.key).state != RangeState.COMPLETE:
+            raise DumpError(f"range {serials} is not complete: crawl it first (pypi-assets crawl incremental)")
+        return _open(connection, catalog.clock(), DumpKind.INCREMENTAL, serials, 1)
+
+
+def open_compaction(catalog: Catalog, serials: SerialRange, sequence: int, inputs: Sequence[str]) -> Dump:
+    """Opens a new dump of what the incremental dumps `inputs` hold together; `sequence` is the lowest of theirs."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        return _open(connection, catalog.clock(), DumpKind.COMPACTED, serials, 1, sequence, inputs)
+
+
+def _open(
+    connection: Connection,
+    now: float,
+    kind: DumpKind,
+    serials: SerialRange,
+    shards: int,
+    sequence: int | None = None,
+    inputs: Sequence[str] = (),
+) -> Dump:
+    handed_out = connection.scalar(
+        select(func.count()).where(dumps.c.start == serials.start, dumps.c.end == serials.end)
+    )
+    if sequence is None:
+        sequence = _next_sequence(connection)
+    seal(connection, serials)
+    row = connection.execute(
+        insert(dumps)
+        .values(
+            kind=kind,
+            start=serials.start,
+            end=serials.end,
+            directory=f"{serials.key}.{handed_out + 1}" if handed_out else serials.key,
+            sequence=sequence,
+            shards=shards,
+            state=DumpState.OPEN,
+            inputs=json.dumps(list(inputs)),
+            opened_at=now,
+        )
+        .returning(dumps)
+    ).one()
+    return _dump(row)
+
+
+def _next_sequence(connection: Connection) -> int:
+    following = connection.execute(
+        update(catalog_state)
+        .values(next_dump_sequence=catalog_state.c.next_dump_sequence + 1)
+        .returning(catalog_state.c.next_dump_sequence)
+    )
+    return int(following.scalar_one()) - 1
+
+
+def hand_out_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
+    """A file name within the dump that nobody else has been given, nor ever will be."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        handed_out = connection.scalar(
+            select(func.count()).where(dump_files.c.dump_id == dump.id, dump_files.c.shard == shard)
+        )
+        name = FILE_NAME.format(shard=shard, suffix=f".{handed_out + 1}" if handed_out else "")
+        connection.execute(insert(dump_files).values(dump_id=dump.id, shard=shard, name=name))
+    return name
+
+
+def record_file(catalog: Catalog, dump: Dump, file: DumpFile) -> None:
+    """Records that `file` lies whole in the storage."""
+    with catalog.write() as connection:
+        connection.execute(
+            update(dump_files)
+            .where(dump_files.c.dump_id == dump.id, dump_files.c.name == file.name)
+            .values(rows=file.rows, size=file.size, sha256=file.sha256)
+        )
+
+
+def recorded_files(catalog: Catalog, dump: Dump) -> list[DumpFile]:
+    """The files written so far, by shard: of each shard the one whose name was handed out last."""
+    with catalog.read() as connection:
+        return _recorded_files(connection, dump)
+
+
+def _recorded_files(connection: Connection, dump: Dump) -> list[DumpFile]:
+    rows = connection.execute(
+        select(dump_files)
+        .where(dump_files.c.dump_id == dump.id, dump_files.c.sha256.is_not(None))
+        .order_by(dump_files.c.id)
+    )
+    newest = {row.shard: DumpFile(row.shard, row.name, row.rows, row.size, row.sha256) for row in rows}
+    return [newest[shard] for shard in sorted(newest)]
+
+
+def require_not_dropped(catalog: Catalog, dump: Dump) -> None:
+    """Raises DumpDroppedError where the dump has been given up."""
+    with catalog.read() as connection:
+        if connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id)) == DumpState.DROPPED:
+            raise _dropped(dump)
+
+
+def begin_commit(
+    catalog: Catalog, dump: Dump, stands: Callable[[Sequence[Dump]], bool] | None = None
+) -> list[DumpFile]:
+    """Freezes which files make up the dump and returns them; asked again, it returns the same ones.
+
+    Where `stands`, which is given all dumps that are not dropped, says no, the dump is dropped, unless it is committed
+    already. Raises DumpError where a shard is missing, DumpDroppedError.
+    """
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
+        if stands and state in {DumpState.OPEN, DumpState.COMMITTING} and not stands(_known_dumps(connection)):
+            state = DumpState.DROPPED
+            _drop(connection, [dump.id])
+        if state == DumpState.OPEN:
+            files = _recorded_files(connection, dump)
+            if len(files) != dump.shards:
+                missing = sorted(set(range(dump.shards)) - {file.shard for file in files})
+                raise DumpError(
+                    f"dump {dump.directory} cannot be committed: {len(missing)} shards missing, {missing[:5]}"
+                )
+            connection.execute(
+                update(dump_files)
+                .where(dump_files.c.dump_id == dump.id, dump_files.c.name.in_([file.name for file in files]))
+                .values(frozen=True)
+            )
+            connection.execute(update(dumps).where(dumps.c.id == dump.id).values(state=DumpState.COMMITTING))
+        rows = connection.execute(
+            select(dump_files).where(dump_files.c.dump_id == dump.id, dump_files.c.frozen).order_by(dump_files.c.shard)
+        )
+        files = [DumpFile(row.shard, row.name, row.rows, row.size, row.sha256) for row in rows]
+    if state == DumpState.DROPPED:
+        raise _dropped(dump)
+    return files
+
+
+def mark_committed(catalog: Catalog, dump: Dump) -> None:
+    """Notes that the dump's manifest has been written. Raises DumpDroppedError."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)  # or else it could be dropped by who has just seen it uncommitted
+        connection.execute(
+            update(dumps)
+            .where(dumps.c.id == dump.id, dumps.c.state == DumpState.COMMITTING)
+            .values(state=DumpState.COMMITTED, committed_at=catalog.clock())
+        )
+        state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
+    if state == DumpState.DROPPED:
+        raise _dropped(dump)
+
+
+def drop_unused_dumps(
+    catalog: Catalog, since: float, unused: Callable[[Sequence[Dump], float], Sequence[Dump]], *, dry_run: bool = False
+) -> list[Dump]:
+    """Drops what `unused` names, of all dumps that are not dropped, and returns it; in a `dry_run` nothing is dropped.
+
+    `unused` is given the dumps, and since when somebody may be reading what was in use then: `since`, or when the
+    oldest lease that is held was taken. Their files are whole for as long as nobody deletes them.
+    """
+    with catalog.read() if dry_run else catalog.write() as connection:
+        if not dry_run:
+            lock_state(connection, exclusive=True)
+        found = unused(_known_dumps(connection), min(since, oldest_lease(connection, catalog.clock())))
+        if not dry_run:
+            _drop(connection, [dump.id for dump in found])
+    return list(found)
+
+
+def drop_open_compactions(catalog: Catalog) -> None:
+    """Gives up the compactions that are open; whoever calls this is the only one to work at any."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        still_open = (dumps.c.kind == DumpKind.COMPACTED) & (dumps.c.state == DumpState.OPEN)
+        _drop(connection, connection.scalars(select(dumps.c.id).where(still_open)).all())
+
+
+def _drop(connection: Connection, ids: Sequence[int]) -> None:
+    """What is dropped keeps its row, so that its name is not handed out again."""
+    for some in at_a_time(ids):
+        connection.execute(update(dumps).where(dumps.c.id.in_(some)).values(state=DumpState.DROPPED, inputs="[]"))
+
+
+def _dropped(dump: Dump) -> DumpDroppedError:
+    return DumpDroppedError(f"dump {dump.directory} was superseded or given up before it was committed: write it again")
+
+
+def committing_dumps(catalog: Catalog) -> list[Dump]:
+    """Dumps whose files are frozen and whose manifest may or may not have been written."""
+    return _in_state(catalog, DumpState.COMMITTING)
+
+
+def committed_dumps(catalog: Catalog) -> list[Dump]:
+    """All committed dumps, in order of their sequence."""
+    return _in_state(catalog, DumpState.COMMITTED)
+
+
+def open_dumps(catalog: Catalog) -> list[Dump]:
+    """Dumps that are still being written, or were left so."""
+    return _in_state(catalog, DumpState.OPEN)
+
+
+def files_of_dumps(catalog: Catalog) -> dict[str, set[str] | None]:
+    """By its directory, the names of the files that each dump has or may come to have; None where it is dropped."""
+    recorded = dump_files.c.sha256.is_not(None) & (dump_files.c.frozen | (dumps.c.state == DumpState.OPEN))
+    query = select(dumps.c.directory, dumps.c.state, dump_files.c.name).select_from(
+        dumps.outerjoin(dump_files, and_(dump_files.c.dump_id == dumps.c.id, recorded))
+    )
+    found: dict[str, set[str] | None] = {}
+    with catalog.read() as connection:
+        for directory, state, name in connection.execute(query):
+            names = found.setdefault(directory, None if state == DumpState.DROPPED else set())
+            if names is not None and name is not None:
+                names.add(name)
+    return found
+
+
+def known_dumps(catalog: Catalog) -> list[Dump]:
+    """All dumps that are not dropped, in order of their sequence."""
+    with catalog.read() as connection:
+        return _known_dumps(connection)
+
+
+def _known_dumps(connection: Connection) -> list[Dump]:
+    return _selected(connection, dumps.c.state.in_([DumpState.OPEN, DumpState.COMMITTING, DumpState.COMMITTED]))
+
+
+def _in_state(catalog: Catalog, state: DumpState) -> list[Dump]:
+    with catalog.read() as connection:
+        return _selected(connection, dumps.c.state == state)
+
+
+def _selected(connection: Connection, condition: ColumnElement[bool]) -> list[Dump]:
+    rows = connection.execute(select(dumps).where(condition).order_by(dumps.c.sequence, dumps.c.id))
+    return [_dump(row) for row in rows]
+
+
+def restore_dump(
+    catalog: Catalog,
+    *,
+    kind: DumpKind,
+    serials: SerialRange,
+    directory: str,
+    sequence: int,
+    shards: int,
+    inputs: Sequence[str],
+    files: Sequence[DumpFile],
+) -> None:
+    """Enters a dump that a manifest in the storage tells of; nothing happens where it is known as committed."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        known = connection.execute(select(dumps).where(dumps.c.directory == directory)).first()
+        if known is not None and known.state == DumpState.COMMITTED:
+            return
+        values = {
+            "kind": kind,
+            "start": serials.start,
+            "end": serials.end,
+            "sequence": sequence,
+            "shards": shards,
+            "state": DumpState.COMMITTED,
+            "inputs": json.dumps(list(inputs)),
+            "committed_at": catalog.clock(),
+        }
+        if known is None:
+            dump_id = connection.execute(
+                insert(dumps).values(directory=directory, opened_at=catalog.clock(), **values).returning(dumps.c.id)
+            ).scalar_one()
+        else:
+            dump_id = known.id
+            connection.execute(update(dumps).where(dumps.c.id == dump_id).values(**values))
+            connection.execute(update(dump_files).where(dump_files.c.dump_id == dump_id).values(frozen=False))
+        names = set(connection.scalars(select(dump_files.c.name).where(dump_files.c.dump_id == dump_id)))
+        for file in files:
+            row = {"shard": file.shard, "rows": file.rows, "size": file.size, "sha256": file.sha256, "frozen": True}
+            if file.name in names:
+                connection.execute(
+                    update(dump_files)
+                    .where(dump_files.c.dump_id == dump_id, dump_files.c.name == file.name)
+                    .values(**row)
+                )
+            else:
+                connection.execute(insert(dump_files).values(dump_id=dump_id, name=file.name, **row))
+        connection.execute(
+            update(catalog_state)
+            .where(catalog_state.c.next_dump_sequence <= sequence)
+            .values(next_dump_sequence=sequence + 1)
+        )
+
+
+def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[str, object]]:
+    """The rows of one shard of a full dump: what is live at its end, by project, version and filename."""
+    yield from stream_rows(catalog, shard_at(dump.serials.end, dump.shards, shard))
+
+
+def range_dump_rows(catalog: Catalog, dump: Dump) -> Iterator[dict[str, object]]:
+    """For each distribution changed in the dump's range: its row if it is live at the end, else a tombstone."""
+    yield from stream_rows(catalog, rows_at(dump.serials.end).where(distributions.c.id.in_(_changed(dump.serials))))
+
+
+def count_changed(connection: Connection, serials: SerialRange) -> int:
+    """How many distributions changed in `serials`: each has a row in the range's dump."""
+    return int(connection.scalar(select(func.count()).select_from(_changed(serials).subquery())) or 0)
+
+
+def _changed(serials: SerialRange) -> Select[tuple[int]]:
+    return (
+        select(changes.c.distribution_id)
+        .where(changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end)
+        .distinct()
+    )
+
+
+def _dump(row: object) -> Dump:
+    fields = row._mapping  # type: ignore[attr-defined]
+    return Dump(
+        id=fields["id"],
+        kind=DumpKind(fields["kind"]),
+        serials=SerialRange(fields["start"], fields["end"]),
+        directory=fields["directory"],
+        sequence=fields["sequence"],
+        shards=fields["shards"],
+        state=DumpState(fields["state"]),
+        inputs=tuple(json.loads(fields["inputs"])),
+        opened_at=fields["opened_at"],
+        committed_at=fields["committed_at"],
+    )

@@ -1,0 +1,120 @@
+"""The numbers of LevelDB versions and the names of their directories, each handed out once.
+
+Which versions are valid is told by the input lists in the storage, not here.
+"""
+
+import re
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, func, insert, select, update
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.range_ledger import lock_state
+from pypi_assets.catalog.tables import leveldb_builds, leveldb_versions
+
+_NUMBER = re.compile(r"[0-9]{1,18}")  # what fits into the column
+
+
+class UnknownVersionError(CatalogError):
+    """A LevelDB version that the catalog has not handed out."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedVersion:
+    """A version number that was handed out; `serial` is that of the cover it was asked for."""
+
+    version: int
+    serial: int
+    asked_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One attempt to build a version of a dataset, under a directory name of its own."""
+
+    id: int
+    dataset: str
+    version: int
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """When a build began, in unix seconds, and whether it is known to have been published."""
+
+    started_at: float
+    is_published: bool
+
+
+def ask_version(catalog: Catalog, serial: int) -> int:
+    """Hands out the next version number, for both datasets."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        row = insert(leveldb_versions).values(asked_at=catalog.clock(), serial=serial)
+        return int(connection.scalar(row.returning(leveldb_versions.c.version)) or 0)
+
+
+def asked_versions(catalog: Catalog, after: int = 0) -> list[AskedVersion]:
+    """The version numbers handed out that are greater than `after`, in order."""
+    return _asked(catalog, leveldb_versions.c.version > after)
+
+
+def last_asked_version(catalog: Catalog) -> AskedVersion | None:
+    """The greatest version number handed out."""
+    greatest = select(func.max(leveldb_versions.c.version)).scalar_subquery()
+    found = _asked(catalog, leveldb_versions.c.version == greatest)
+    return found[0] if found else None
+
+
+def require_version(catalog: Catalog, name: str) -> AskedVersion:
+    """The version that `name` names, like `00042`. Raises UnknownVersionError where it was never handed out."""
+    number = int(name) if _NUMBER.fullmatch(name) else 0
+    for asked in _asked(catalog, leveldb_versions.c.version == number):
+        if name == f"{asked.version:05d}":
+            return asked
+    raise UnknownVersionError(
+        f"LevelDB version {name} was never handed out; ask for one with `pypi-assets leveldb update`"
+    )
+
+
+def _asked(catalog: Catalog, condition: ColumnElement[bool]) -> list[AskedVersion]:
+    query = select(leveldb_versions).where(condition).order_by(leveldb_versions.c.version)
+    with catalog.read() as connection:
+        return [AskedVersion(row.version, row.serial, row.asked_at) for row in connection.execute(query)]
+
+
+def attempts(catalog: Catalog, dataset: str) -> dict[str, Attempt]:
+    """The attempts to build versions of `dataset`, by their directories."""
+    columns = leveldb_builds.c.directory, leveldb_builds.c.started_at, leveldb_builds.c.published_at
+    with catalog.read() as connection:
+        rows = connection.execute(select(*columns).where(leveldb_builds.c.dataset == dataset))
+        return {row.directory: Attempt(row.started_at, row.published_at is not None) for row in rows}
+
+
+def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:
+    """Hands out a directory for one attempt: `00042`, on later attempts `00042.2` and so on."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        if connection.scalar(select(leveldb_versions.c.version).where(leveldb_versions.c.version == version)) is None:
+            raise UnknownVersionError(
+                f"LevelDB version {version} was never handed out; ask for one with `pypi-assets leveldb update`"
+            )
+        attempts = connection.scalar(
+            select(func.count()).where(leveldb_builds.c.dataset == dataset, leveldb_builds.c.version == version)
+        )
+        directory = f"{version:05d}.{attempts + 1}" if attempts else f"{version:05d}"
+        row = insert(leveldb_builds).values(
+            dataset=dataset, version=version, directory=directory, started_at=catalog.clock()
+        )
+        build_id = connection.execute(row.returning(leveldb_builds.c.id)).scalar_one()
+    return Build(build_id, dataset, version, directory)
+
+
+def mark_published(catalog: Catalog, build: Build, serial: int, base_version: int | None) -> None:
+    """Notes that the build's input list has been written."""
+    with catalog.write() as connection:
+        connection.execute(
+            update(leveldb_builds)
+            .where(leveldb_builds.c.id == build.id)
+            .values(published_at=catalog.clock(), serial=serial, base_version=base_version)
+        )

@@ -1,0 +1,235 @@
+"""What was read from each distribution. What is still to be read is in read_queue.py."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Update,
+    bindparam,
+    func,
+    literal,
+    select,
+    update,
+)
+
+from pypi_assets.catalog.coordination.claims import WORKER_DIED
+from pypi_assets.catalog.database import insert_missing, storable
+from pypi_assets.catalog.ledger.range_ledger import lock_state, sealed_end
+from pypi_assets.catalog.reads.extract_packs import StoredPack, enter_pack
+from pypi_assets.catalog.reads.name_lists import store_lists, to_json
+from pypi_assets.catalog.tables import (
+    changes,
+    distribution_data,
+    distributions,
+    projects,
+)
+from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
+from pypi_assets.distributions.record_building import record_digest
+
+READ_LATE = "read late"
+
+
+class Outcome(StrEnum):
+    """What became of a distribution. All but PENDING are final, and only GAVE_UP is tried again by itself."""
+
+    PENDING = "pending"
+    DATA = "data"
+    ERROR = "error"
+    VANISHED = "vanished"
+    UNSUPPORTED = "unsupported"
+    GAVE_UP = "gave up"
+
+
+FAILED = (Outcome.ERROR, Outcome.GAVE_UP)
+_WAITING = frozenset({Outcome.PENDING, Outcome.GAVE_UP})
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRead:
+    """What came of one attempt: a record, or no record and the outcome that follows.
+
+    A PENDING one is tried again at `due_at`; times are unix seconds. `extract` is what the record was made of, encoded;
+    None where nothing was taken out of the file.
+    """
+
+    distribution_id: int
+    outcome: Outcome
+    record: DistributionRecord | None = None
+    error_kind: str | None = None
+    error_text: str | None = None
+    due_at: float = 0.0
+    extract: bytes | None = None
+    started_at: float | None = None
+    bytes_fetched: int = 0
+    requests: int = 0
+    seconds: float = 0.0
+
+    @property
+    def failure(self) -> str | None:
+        """What kind of failure it is: of an error, or of what was given up; None of anything else."""
+        if self.outcome not in FAILED:
+            return None
+        error = self.record and self.record.error
+        return error.kind if error else self.error_kind
+
+
+@dataclass(frozen=True, slots=True)
+class ShardReads:
+    """How many distributions of a shard have which outcome, what kinds of failures there are, and what was fetched for
+    them in all."""
+
+    outcomes: Mapping[str, int]
+    failures: Mapping[str, int]
+    bytes_fetched: int
+    requests: int
+
+
+def record_outcome(record: DistributionRecord) -> Outcome:
+    """The outcome that a record stands for."""
+    if record.error is None:
+        return Outcome.DATA
+    return Outcome.UNSUPPORTED if record.error.kind == ErrorKind.UNSUPPORTED_KIND else Outcome.ERROR
+
+
+def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, ShardReads]:
+    """What became of all distributions ever known of the projects in each of `shards`."""
+    outcomes: dict[int, Counter[str]] = {shard: Counter() for shard in shards}
+    failures: dict[int, Counter[str]] = {shard: Counter() for shard in shards}
+    fetched = dict.fromkeys(shards, 0)
+    requests = dict.fromkeys(shards, 0)
+    of_shard_and_kind = (projects.c.shard, distribution_data.c.outcome, distribution_data.c.error_kind)
+    query = (
+        select(
+            *of_shard_and_kind,
+            func.count(),
+            func.sum(distribution_data.c.bytes_fetched),
+            func.sum(distribution_data.c.requests),
+        )
+        .join(distributions, distributions.c.project_id == projects.c.id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .where(projects.c.shard.in_(shards))
+        .group_by(*of_shard_and_kind)
+    )
+    for shard, outcome, kind, count, fetched_bytes, asked in connection.execute(query):
+        outcomes[shard][outcome] += count
+        if outcome in FAILED:
+            failures[shard][kind or WORKER_DIED] += count
+        fetched[shard] += int(fetched_bytes)
+        requests[shard] += int(asked)
+    return {shard: ShardReads(outcomes[shard], failures[shard], fetched[shard], requests[shard]) for shard in shards}
+
+
+def store_reads(
+    connection: Connection, finished: Sequence[FinishedRead], now: float, pack: StoredPack | None = None
+) -> None:
+    """Stores what came of some attempts, and logs those that come too late for a dump that is sealed already.
+
+    `pack` is where their extracts lie in the storage.
+    """
+    places = {} if pack is None else enter_pack(connection, pack)
+    records = [read.record for read in finished if read.record is not None]
+    lists = store_lists(
+        connection,
+        [record.requires_dist for record in records if record.requires_dist is not None],
+        [record.modules for record in records if record.modules is not None],
+    )
+    for is_waiting in (True, False):
+        for has_record in (True, False):
+            rows = [
+                _read_parameters(read, lists) | ({} if is_waiting else _place(places.get(read.distribution_id)))
+                for read in finished
+                if (read.outcome in _WAITING) == is_waiting and (read.record is not None) == has_record
+            ]
+            if rows:
+                connection.execute(_read_update(rows[0], is_waiting, now), rows)
+    _log_late_reads(connection, [read.distribution_id for read in finished if read.outcome != Outcome.PENDING])
+
+
+def _read_update(parameters: Mapping[str, Any], is_waiting: bool, now: float) -> Update:
+    """The statement that stores reads of one shape: all that wait for another try or all that do not."""
+    data = distribution_data.c
+    added = {"bytes_fetched", "requests", "seconds"}
+    columns = {
+        name: data[name] + bindparam(name, type_=data[name].type) if name in added else bindparam(name)
+        for name in parameters
+        if name != "read_id"
+    }
+    if not is_waiting:
+        columns["read_at"] = literal(now)
+    return update(distribution_data).where(data.distribution_id == bindparam("read_id")).values(columns)
+
+
+def _read_parameters(read: FinishedRead, lists: Mapping[tuple[str, ...], int]) -> dict[str, Any]:
+    parameters: dict[str, Any] = {
+        "read_id": read.distribution_id,
+        "outcome": read.outcome,
+        "error_kind": read.error_kind,
+        "error_text": None if read.error_text is None else storable(read.error_text),
+        "bytes_fetched": read.bytes_fetched,
+        "requests": read.requests,
+        "seconds": read.seconds,
+    }
+    if read.record is None:
+        return parameters
+    requires_dist, modules = read.record.requires_dist, read.record.modules
+    return (
+        parameters
+        | record_columns(read.record)
+        | {
+            "extractor_version": EXTRACTOR_VERSION,
+            "record_digest": record_digest(read.record),
+            "requires_dist_id": None if requires_dist is None else lists[requires_dist],
+            "modules_id": None if modules is None else lists[modules],
+        }
+    )
+
+
+def _place(place: tuple[int, int, int] | None) -> dict[str, int | None]:
+    """Where the extract lies. A file that was read anew without one has none: the old one may be of other bytes."""
+    return dict(zip(("pack_id", "pack_offset", "pack_length"), place or (None, None, None), strict=True))
+
+
+def record_columns(record: DistributionRecord) -> dict[str, str | None]:
+    """What is stored of a record, beside its lists."""
+    details = {
+        "name": record.project,
+        "version": record.version,
+        "summary": record.summary,
+        "provides_extra": record.provides_extra,
+        "entry_points": record.entry_points,
+        "modules_by": record.modules_by,
+        "requires_by": record.requires_by,
+        "stubs": record.stubs,
+        "left_out": record.left_out,
+        "declared": record.declared,
+        "notes": record.notes,
+    }
+    return {
+        "error_kind": None if record.error is None else record.error.kind,
+        "error_text": None if record.error is None else record.error.text,
+        "metadata_version": record.metadata_version,
+        "requires_python": record.requires_python,
+        "details": to_json({name: value for name, value in details.items() if value}).decode(),
+    }
+
+
+def _log_late_reads(connection: Connection, distribution_ids: Iterable[int]) -> None:
+    lock_state(connection, exclusive=False)
+    last_sealed = sealed_end(connection)
+    ids = sorted(distribution_ids)
+    if not last_sealed or not ids:
+        return
+    late = connection.execute(
+        select(changes.c.distribution_id, func.max(changes.c.serial))
+        .where(changes.c.distribution_id.in_(ids), changes.c.logged_serial <= last_sealed)
+        .group_by(changes.c.distribution_id)
+    )
+    rows = [
+        {"distribution_id": distribution_id, "serial": serial, "cause": READ_LATE, "logged_serial": last_sealed + 1}
+        for distribution_id, serial in late
+    ]
+    insert_missing(connection, changes, rows)

@@ -1,0 +1,281 @@
+"""Which distributions have a stored extract, where it lies, and the records that are made of it anew.
+
+A reprocess is published by the next full dump: what it changes is not logged for incremental ones.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, Select, bindparam, func, select, tuple_, update
+
+from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest, store_lists
+from pypi_assets.catalog.reads.read_outcomes import Outcome, record_columns, record_outcome
+from pypi_assets.catalog.tables import distribution_data, distributions, extract_packs, name_lists, projects
+from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
+from pypi_assets.distributions.record_building import record_digest
+
+_NOT_MADE_OF_BYTES = (Outcome.PENDING, Outcome.VANISHED, Outcome.GAVE_UP)
+"""A distribution in such an outcome waits to be read, maybe because its bytes are others than its extract's.
+
+Named, rather than the others, since a database would look for those by their index, and sort nearly all that there is.
+"""
+_COMPARED = ("outcome", "error_kind", "error_text", "metadata_version", "requires_python", "details")
+
+_requires = name_lists.alias("requires")
+_modules = name_lists.alias("modules")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractPlace:
+    """Where the extract of a distribution lies: the pack's id, name and size, offset and length in bytes."""
+
+    distribution_id: int
+    project: str
+    filename: str
+    pack_id: int
+    pack: str
+    pack_size: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record that was made of an extract: where that lies, the extractor's version, the record's `record_digest`."""
+
+    place: ExtractPlace
+    extractor_version: int
+    digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordContent:
+    """What a stored record says. Lists are told by id and hash, None where they are unknown."""
+
+    columns: Mapping[str, str | None]
+    requires_dist: tuple[int, str] | None
+    modules: tuple[int, str] | None
+
+    def is_like(self, record: DistributionRecord) -> bool:
+        """Whether storing `record` would change nothing."""
+        return (
+            _is_list(self.modules, record.modules)
+            and _is_list(self.requires_dist, record.requires_dist)
+            and self.columns == _columns(record)
+        )
+
+    @property
+    def error(self) -> str | None:
+        """The error's kind and text."""
+        kind, text = self.columns["error_kind"], self.columns["error_text"]
+        return None if kind is None else f"{kind}: {text}"
+
+    def difference(self, record: DistributionRecord) -> str:
+        """The names of what `record` says otherwise, beside lists and errors."""
+        before, after = (_flat(columns) for columns in (self.columns, _columns(record)))
+        return ", ".join(name for name in before | after if before.get(name) != after.get(name))
+
+
+def _is_list(stored: tuple[int, str] | None, names: Sequence[str] | None) -> bool:
+    if stored is None or names is None:
+        return stored is None and names is None
+    return stored[1] == list_digest(names)
+
+
+def _flat(columns: Mapping[str, str | None]) -> dict[str, object]:
+    return {**columns, **json.loads(columns["details"] or "{}"), "details": None}
+
+
+def _columns(record: DistributionRecord) -> dict[str, str | None]:
+    return {"outcome": record_outcome(record)} | record_columns(record)
+
+
+def records_older_than(
+    connection: Connection, version: int, after: StoredRecord | None, limit: int
+) -> list[StoredRecord]:
+    """Records that an extractor older than `version` made of an extract, in the order of packs and offsets."""
+    place = tuple_(distribution_data.c.pack_id, distribution_data.c.pack_offset)
+    query = _older_than(_records(), version).order_by(distribution_data.c.pack_id, distribution_data.c.pack_offset)
+    last = (0, 0) if after is None else (after.place.pack_id, after.place.offset)
+    return [_record(row) for row in connection.execute(query.where(place > last).limit(limit))]
+
+
+def records_of_project(connection: Connection, project_id: int, version: int) -> list[StoredRecord]:
+    """The same of one project, all at once."""
+    query = _older_than(_records(), version).where(distributions.c.project_id == project_id)
+    found = [_record(row) for row in connection.execute(query)]
+    return sorted(found, key=lambda record: (record.place.pack_id, record.place.offset))
+
+
+def count_older_than(connection: Connection, version: int) -> int:
+    query = _older_than(select(func.count()).select_from(distribution_data), version)
+    return int(connection.scalar(query.where(distribution_data.c.pack_id > 0)) or 0)
+
+
+def find_extracts(connection: Connection, filename: str, project: str | None = None) -> list[ExtractPlace]:
+    """The extracts of the distributions of that name: of one project, or of each that the name can belong to."""
+    parts = filename.split("-")
+    names = [project] if project else ["-".join(parts[:length]) for length in range(1, len(parts) + 1)]
+    query = _records().where(
+        projects.c.normalized.in_([canonicalize_name(name) for name in names]), distributions.c.filename == filename
+    )
+    return [_record(row).place for row in connection.execute(query.order_by(projects.c.normalized))]
+
+
+def _records() -> Select[Any]:
+    data = distribution_data.c
+    return (
+        select(
+            data.distribution_id,
+            projects.c.normalized,
+            distributions.c.filename,
+            data.pack_id,
+            extract_packs.c.name,
+            extract_packs.c.size,
+            data.pack_offset,
+            data.pack_length,
+            data.extractor_version,
+            data.record_digest,
+        )
+        .select_from(distribution_data)
+        .join(distributions, distributions.c.id == data.distribution_id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(extract_packs, extract_packs.c.id == data.pack_id)
+    )
+
+
+def _older_than(query: Select[Any], version: int) -> Select[Any]:
+    return query.where(
+        distribution_data.c.extractor_version < version, distribution_data.c.outcome.not_in(_NOT_MADE_OF_BYTES)
+    )
+
+
+def _record(row: Any) -> StoredRecord:
+    *place, version, digest = row
+    return StoredRecord(ExtractPlace(*place), version, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class NamesChange:
+    """How a list of names changed: None stands for a list that was, or is now, unknown."""
+
+    before: tuple[str, ...] | None
+    after: tuple[str, ...] | None
+
+    @property
+    def gained(self) -> list[str]:
+        return sorted(set(self.after or ()) - set(self.before or ()))
+
+    @property
+    def lost(self) -> list[str]:
+        return sorted(set(self.before or ()) - set(self.after or ()))
+
+
+def changed_names(
+    connection: Connection, changed: Sequence[tuple[RecordContent, DistributionRecord]]
+) -> Iterator[tuple[NamesChange, NamesChange]]:
+    """How modules and requirements of each of the records changed; only lists that differ are loaded."""
+    stored = StoredLists(connection).load(
+        names[0]
+        for old, new in changed
+        for names, known in ((old.modules, new.modules), (old.requires_dist, new.requires_dist))
+        if names is not None and not _is_list(names, known)
+    )
+
+    def change(old: tuple[int, str] | None, new: tuple[str, ...] | None) -> NamesChange:
+        if old is None:
+            return NamesChange(None, new)
+        return NamesChange(tuple(stored[old[0]]), new) if old[0] in stored else NamesChange(new, new)
+
+    for old, new in changed:
+        yield change(old.modules, new.modules), change(old.requires_dist, new.requires_dist)
+
+
+def store_reprocessed(
+    connection: Connection,
+    changed: Sequence[tuple[StoredRecord, DistributionRecord]],
+    unchanged: Iterable[StoredRecord],
+) -> dict[int, RecordContent]:
+    """Stores the records that changed, and of all of them the extractor's version.
+
+    A distribution that somebody has read anew meanwhile, or wants to, is left as it is. Returns what was stored of the
+    others that changed until now, by their ids.
+    """
+    _raise_versions(connection, unchanged)
+    before = _lock_unmoved(connection, [old for old, _ in changed])
+    stored = [(old, new) for old, new in changed if old.place.distribution_id in before]
+    lists = store_lists(
+        connection,
+        [record.requires_dist for _, record in stored if record.requires_dist is not None],
+        [record.modules for _, record in stored if record.modules is not None],
+    )
+    rows = [
+        {"changed_id": old.place.distribution_id, "extractor_version": EXTRACTOR_VERSION}
+        | _columns(new)
+        | {
+            "record_digest": record_digest(new),
+            "requires_dist_id": None if new.requires_dist is None else lists[new.requires_dist],
+            "modules_id": None if new.modules is None else lists[new.modules],
+        }
+        for old, new in stored
+    ]
+    if rows:
+        statement = update(distribution_data).where(distribution_data.c.distribution_id == bindparam("changed_id"))
+        connection.execute(statement.values({name: bindparam(name) for name in rows[0] if name != "changed_id"}), rows)
+    return before
+
+
+def _raise_versions(connection: Connection, records: Iterable[StoredRecord]) -> None:
+    data = distribution_data.c
+    for pack_id, of_pack in groupby(records, key=lambda record: record.place.pack_id):
+        ids = [record.place.distribution_id for record in of_pack if record.extractor_version != EXTRACTOR_VERSION]
+        if ids:
+            connection.execute(
+                update(distribution_data)
+                .where(data.distribution_id.in_(ids), data.pack_id == pack_id, data.outcome.not_in(_NOT_MADE_OF_BYTES))
+                .values(extractor_version=EXTRACTOR_VERSION)
+            )
+
+
+def _lock_unmoved(connection: Connection, records: Sequence[StoredRecord]) -> dict[int, RecordContent]:
+    """What is stored of those whose extract is still the one that was judged, locked until the transaction ends."""
+    data = distribution_data.c
+    places = {record.place.distribution_id: (record.place.pack_id, record.place.offset) for record in records}
+    if not places:
+        return {}
+    rows = connection.execute(
+        select(
+            data.distribution_id,
+            data.pack_id,
+            data.pack_offset,
+            data.requires_dist_id,
+            _requires.c.sha256,
+            data.modules_id,
+            _modules.c.sha256,
+            *(data[name] for name in _COMPARED),
+        )
+        .outerjoin(_requires, _requires.c.id == data.requires_dist_id)
+        .outerjoin(_modules, _modules.c.id == data.modules_id)
+        .where(data.distribution_id.in_(places), data.outcome.not_in(_NOT_MADE_OF_BYTES))
+        .order_by(data.distribution_id)
+        .with_for_update(of=distribution_data)
+    )
+    return {row[0]: _content(*row[3:]) for row in rows if places[row[0]] == row[1:3]}
+
+
+def _content(
+    requires_dist_id: int | None,
+    requires_dist_sha256: str,
+    modules_id: int | None,
+    modules_sha256: str,
+    *columns: str | None,
+) -> RecordContent:
+    return RecordContent(
+        columns=dict(zip(_COMPARED, columns, strict=True)),
+        requires_dist=None if requires_dist_id is None else (requires_dist_id, requires_dist_sha256),
+        modules=None if modules_id is None else (modules_id, modules_sha256),
+    )

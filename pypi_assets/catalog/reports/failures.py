@@ -1,0 +1,190 @@
+"""What failed: distributions that could not be read, and projects that could not be visited. How to try them again."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, func, select, update
+
+from pypi_assets.catalog.coordination.claims import WORKER_DIED
+from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.reads.read_outcomes import FAILED, Outcome
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    projects,
+    read_attempts,
+    read_queue,
+    visit_queue,
+)
+from pypi_assets.catalog.work.read_queue import queue_reads
+from pypi_assets.catalog.work.visit_queue import AFRESH, TaskState
+
+VISIT = "visit"
+"""The kind of failure of a visit; those of reads are kinds of errors."""
+WAITING = "waiting"
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A distribution that could not be read, or a project whose page could not be judged (without a filename).
+
+    `outcome` is *error*, which comes with the bytes and would come again, *gave up*, or *waiting* for the next attempt
+    at `next_due` (unix seconds). `attempts` were made in all, and `attempts_remaining` are left until it is given up.
+    """
+
+    project: str
+    filename: str
+    outcome: str
+    kind: str
+    text: str
+    attempts: int
+    attempts_remaining: int
+    next_due: float | None
+
+
+@dataclass(slots=True)
+class FailureGroup:
+    """The failures of one kind: how many in all and by outcome, and a few of them."""
+
+    kind: str
+    count: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    examples: list[Failure] = field(default_factory=list)
+
+    def add(self, failure: Failure) -> None:
+        self.count += 1
+        self.outcomes[failure.outcome] = self.outcomes.get(failure.outcome, 0) + 1
+        if len(self.examples) < _EXAMPLES:
+            self.examples.append(failure)
+
+
+def list_failures(
+    connection: Connection, max_attempts: int, kind: str | None = None, normalized: str | None = None
+) -> Iterator[Failure]:
+    """All failures, or those of one kind or project: of reads by project and filename, and then of visits by project.
+
+    `max_attempts` are made until something is given up.
+    """
+    if kind != VISIT:
+        for row in _stream(connection, _failed_reads(kind, normalized)):
+            yield _failure(row, row.error_kind, row.filename, row.outcome == Outcome.PENDING, max_attempts)
+    if kind in {None, VISIT}:
+        for row in _stream(connection, _failed_visits(normalized)):
+            yield _failure(row, VISIT, "", row.outcome == TaskState.TODO, max_attempts)
+
+
+def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
+    """The failures by kind, the most frequent first."""
+    groups: dict[str, FailureGroup] = {}
+    for failure in failures:
+        groups.setdefault(failure.kind, FailureGroup(failure.kind)).add(failure)
+    return sorted(groups.values(), key=lambda group: (-group.count, group.kind))
+
+
+def count_failures(connection: Connection, *, given_up: bool = False) -> dict[str, int]:
+    """How many there are of each kind, without those that wait for the next attempt; or only what was `given_up`."""
+    data = distribution_data.c
+    error_kind = func.coalesce(data.error_kind, WORKER_DIED)
+    outcomes = (Outcome.GAVE_UP,) if given_up else FAILED
+    counted = select(error_kind, func.count()).where(data.outcome.in_(outcomes)).group_by(error_kind)
+    return {kind: count for kind, count in connection.execute(counted)} | {VISIT: count_failed_visits(connection)}
+
+
+def count_failed_visits(connection: Connection) -> int:
+    """How many visits stand as given up."""
+    query = select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
+    return connection.scalar(query) or 0
+
+
+def retry_failed_reads(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:
+    """Makes failed reads due at once, all or those of one kind or project; returns how many.
+
+    Those that somebody is trying again just now are left to that.
+    """
+    query = _failed_reads(kind, normalized).where(distributions.c.url.is_not(None), read_queue.c.claimed_by.is_(None))
+    failed = [(row.id, row.project_id) for row in connection.execute(query)]
+    queue_reads(connection, failed)
+    for ids in at_a_time(id_ for id_, _ in failed):
+        are_failed = distribution_data.c.distribution_id.in_(ids)
+        connection.execute(update(distribution_data).where(are_failed).values(outcome=Outcome.PENDING))
+    return len(failed)
+
+
+def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
+    """Makes visits that were given up due again; returns the scopes that they belong to."""
+    given_up = visit_queue.c.state == TaskState.GAVE_UP
+    if normalized is not None:
+        named = select(projects.c.id).where(projects.c.normalized == normalized)
+        given_up = and_(given_up, visit_queue.c.project_id.in_(named))
+    scopes = list(connection.scalars(select(visit_queue.c.scope).where(given_up).distinct().order_by("scope")))
+    connection.execute(update(visit_queue).where(given_up).values(AFRESH))
+    return scopes
+
+
+def _failed_reads(kind: str | None, normalized: str | None) -> Select[Any]:
+    """What ended in an error or was given up, and what is queued and has failed before."""
+    data = distribution_data.c
+    error_kind = func.coalesce(data.error_kind, WORKER_DIED)
+    attempts = select(func.count()).where(read_attempts.c.distribution_id == data.distribution_id).scalar_subquery()
+    query = (
+        select(
+            distributions.c.id,
+            distributions.c.project_id,
+            projects.c.name,
+            distributions.c.filename,
+            data.outcome,
+            error_kind.label("error_kind"),
+            data.error_text,
+            attempts.label("attempts"),
+            read_queue.c.attempts.label("used_attempts"),
+            read_queue.c.due_at,
+        )
+        .select_from(distribution_data)
+        .join(distributions, distributions.c.id == data.distribution_id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .outerjoin(read_queue, read_queue.c.distribution_id == data.distribution_id)
+        .where(
+            data.outcome.in_((*FAILED, Outcome.PENDING)),
+            data.outcome.in_(FAILED) | read_queue.c.first_failed_at.is_not(None),
+        )
+        .order_by(projects.c.normalized, distributions.c.filename)
+    )
+    if kind is not None:
+        query = query.where(error_kind == kind)
+    return query if normalized is None else query.where(projects.c.normalized == normalized)
+
+
+def _failed_visits(normalized: str | None) -> Select[Any]:
+    query = (
+        select(
+            projects.c.name,
+            visit_queue.c.state.label("outcome"),
+            visit_queue.c.error_text,
+            visit_queue.c.attempts,
+            visit_queue.c.attempts.label("used_attempts"),
+            visit_queue.c.due_at,
+        )
+        .join(projects, projects.c.id == visit_queue.c.project_id)
+        .where(visit_queue.c.error_text.is_not(None))
+        .order_by(projects.c.normalized, visit_queue.c.scope)
+    )
+    return query if normalized is None else query.where(projects.c.normalized == normalized)
+
+
+def _stream(connection: Connection, query: Select[Any]) -> Any:
+    return connection.execute(query, execution_options={"yield_per": 1_000})
+
+
+def _failure(row: Any, kind: str, filename: str, is_waiting: bool, max_attempts: int) -> Failure:
+    return Failure(
+        project=row.name,
+        filename=filename,
+        outcome=WAITING if is_waiting else row.outcome,
+        kind=kind,
+        text=row.error_text or "",
+        attempts=row.attempts,
+        attempts_remaining=max(max_attempts - row.used_attempts, 0) if is_waiting else 0,
+        next_due=row.due_at if is_waiting else None,
+    )

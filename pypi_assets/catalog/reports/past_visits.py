@@ -1,0 +1,129 @@
+"""The visits of a project that have been, as they are told: what each came to, and how the files of two differ."""
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
+
+from sqlalchemy import Connection, select
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.derived.visits import VisitStatus
+from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.snapshots import read_snapshots
+from pypi_assets.catalog.tables import visit_statuses, visits
+
+_UNENDED = frozenset({VisitStatus.CREATED, VisitStatus.ONGOING})
+
+
+@dataclass(frozen=True, slots=True)
+class PastVisit:
+    """One visit. Times are in unix seconds; `outcome` is its latest status, `ended_at` None while it is ongoing.
+
+    `attempt` counts the visits of the project for one `scope`, a range or a full crawl. `page_serial` is the page's own
+    and `seen_through` tells how far events were stored when it was judged; `snapshot` is the sha256 of what it showed
+    and `files` how many files that were. They are None where no page was seen, and `page_serial` also for a 404 that no
+    event explains. `text` says what went wrong.
+    """
+
+    visit: int
+    kind: str
+    scope: str
+    attempt: int
+    started_at: float
+    ended_at: float | None
+    outcome: str
+    page_serial: int | None
+    seen_through: int | None
+    snapshot: str | None
+    files: int | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """A file that two snapshots show differently. `change` is one of came, went, other hash, yanked, unyanked."""
+
+    filename: str
+    change: str
+    sha256_before: str | None
+    sha256_after: str | None
+
+
+def past_visits(connection: Connection, project: Project) -> list[PastVisit]:
+    """All visits of `project`, in the order in which they began."""
+    rows = connection.execute(
+        select(visits, visit_statuses)
+        .join(visit_statuses, visit_statuses.c.visit_id == visits.c.id)
+        .where(visits.c.project_id == project.id)
+        .order_by(visits.c.visit, visit_statuses.c.id)
+    ).all()
+    shown = {
+        snapshot_id: (snapshot.sha256, len(snapshot.files))
+        for snapshot_id, snapshot in read_snapshots(connection, {row.snapshot_id for row in rows} - {None})
+    }
+    attempts: Counter[str] = Counter()
+    found = []
+    for _, group in groupby(rows, lambda row: row.visit):
+        statuses = list(group)
+        latest = statuses[-1]
+        seen = next((row for row in reversed(statuses) if row.snapshot_id is not None), None)
+        sha256, files = (None, None) if seen is None else shown[seen.snapshot_id]
+        attempts[latest.scope] += 1
+        found.append(
+            PastVisit(
+                visit=latest.visit,
+                kind=latest.kind,
+                scope=latest.scope,
+                attempt=attempts[latest.scope],
+                started_at=latest.started_at,
+                ended_at=None if latest.status in _UNENDED else latest.at,
+                outcome=latest.status,
+                page_serial=None if seen is None else seen.page_serial,
+                seen_through=None if seen is None else seen.seen_through,
+                snapshot=sha256,
+                files=files,
+                text=latest.text,
+            )
+        )
+    return found
+
+
+def compare_visits(connection: Connection, project: Project, before: int, after: int) -> list[FileDifference]:
+    """How the files that visit `after` saw differ from those of visit `before`, by filename.
+
+    Raises CatalogError where there is no such visit, or where it saw no page.
+    """
+    was, now = _shown_files(connection, project, before), _shown_files(connection, project, after)
+    found = []
+    for filename in sorted(was.keys() | now.keys()):
+        sha256_before, yanked_before = was.get(filename, (None, False))
+        sha256_after, yanked_after = now.get(filename, (None, False))
+        changed = []
+        if filename not in was:
+            changed.append("came")
+        elif filename not in now:
+            changed.append("went")
+        else:
+            if sha256_before != sha256_after:
+                changed.append("other hash")
+            if yanked_before != yanked_after:
+                changed.append("yanked" if yanked_after else "unyanked")
+        found += [FileDifference(filename, change, sha256_before, sha256_after) for change in changed]
+    return found
+
+
+def _shown_files(connection: Connection, project: Project, visit: int) -> dict[str, tuple[str | None, bool]]:
+    statuses = connection.execute(
+        select(visit_statuses.c.status, visit_statuses.c.snapshot_id)
+        .join(visits, visits.c.id == visit_statuses.c.visit_id)
+        .where(visits.c.project_id == project.id, visits.c.visit == visit)
+        .order_by(visit_statuses.c.id)
+    ).all()
+    listed = f"see `pypi-assets visits {project.name}`"
+    if not statuses:
+        raise CatalogError(f"{project.name} has no visit {visit}; {listed}")
+    seen = [row.snapshot_id for row in statuses if row.snapshot_id is not None]
+    if not seen:
+        raise CatalogError(f"visit {visit} of {project.name} saw no page ({statuses[-1].status}); {listed}")
+    [(_, snapshot)] = read_snapshots(connection, seen[-1:])
+    return {filename: (sha256, yanked) for filename, sha256, yanked in snapshot.files}

@@ -1,0 +1,264 @@
+"""What happened to a project, told in order of serial: its events, what changed without one, and its visits.
+
+`tell` is a pure function of what is stored; `read_story` loads that.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED, Interval
+from pypi_assets.catalog.derived.recompute import CORRECTED, intervals_of_projects
+from pypi_assets.catalog.observed.events import events_by_project
+from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.reads.read_outcomes import READ_LATE
+from pypi_assets.catalog.reports.past_visits import PastVisit, past_visits
+from pypi_assets.catalog.tables import changes, distribution_data, distributions, live_intervals, yanked_intervals
+from pypi_assets.index.actions import NO_FILE_CHANGE, Action, FileChange, file_change
+from pypi_assets.index.models import ChangelogEvent
+
+VISIT = "visit"
+_Touched = defaultdict[tuple[int, str], defaultdict[str, list[str]]]  # by serial and cause: what, of which files
+_NAMED = 5
+_CAUSES = {
+    BASELINE: "there since before the first known event",
+    UNEXPLAINED: "changed without an event that explains it; the page was believed",
+    CORRECTED: "told otherwise before",
+    READ_LATE: "read after this serial had been dumped",
+}
+_ONCE = frozenset({BASELINE, UNEXPLAINED})
+_BESIDE_AN_EVENT = frozenset({UNEXPLAINED, CORRECTED})
+_ACTIONS = frozenset(action.value for action in Action)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedChange:
+    """One entry of the log of changes."""
+
+    serial: int
+    filename: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileLife:
+    """When a file was live and yanked, and what came of reading it: the outcome, and the kind of an error."""
+
+    filename: str
+    outcome: str
+    error: str | None
+    live: tuple[Interval, ...]
+    yanked: tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that happened at `serial`; `at` is in unix seconds, None where no event tells.
+
+    `kind` is what an event does (an Action), the cause of a change without an event, or VISIT. The files that went live
+    with it, that went away, and those live before and after that were yanked and unyanked, are named; `filenames` are
+    those that the event or the log names. An upload has the `outcome` of reading the file and the kind of an `error`; a
+    visit has its number, its `outcome` and the text of an `error`.
+    """
+
+    serial: int
+    at: float | None
+    kind: str
+    text: str
+    version: str | None = None
+    filenames: tuple[str, ...] = ()
+    visit: int | None = None
+    outcome: str | None = None
+    error: str | None = None
+    live: tuple[str, ...] = ()
+    away: tuple[str, ...] = ()
+    yanked: tuple[str, ...] = ()
+    unyanked: tuple[str, ...] = ()
+
+
+def tell(
+    events: Sequence[ChangelogEvent],
+    logged: Iterable[LoggedChange],
+    files: Sequence[FileLife],
+    visits: Sequence[PastVisit],
+) -> list[Entry]:
+    """The story, in order of serial: at each one its event, then what changed without one, then visits.
+
+    `events` come in order of serial, `visits` in that of their beginning. A visit stands where events were stored up to
+    when its page was judged; one that saw no page stands with the next one that did, else at the end. What begins or
+    ends at the serial of an event is told with it, unless it changes no files, or the log has another cause alone.
+    """
+    causes: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
+    for change in logged:
+        causes[change.serial, change.filename].add(change.cause)
+    kinds = {event.serial: file_change(event).action for event in events}
+    touched: _Touched = defaultdict(lambda: defaultdict(list))
+    for serial, filename, what in _boundaries(files):
+        cause = _cause(causes.get((serial, filename), set()), kinds.get(serial))
+        touched[serial, cause][what].append(filename)
+    entries = [
+        *_told_events(events, {file.filename: file for file in files}, touched),
+        *_told_changes(causes, touched, {event.serial: event.timestamp for event in events}),
+    ]
+    entries += _told_visits(visits, max((entry.serial for entry in entries), default=0))
+    return sorted(entries, key=lambda entry: entry.serial)
+
+
+def read_story(connection: Connection, project: Project) -> list[Entry]:
+    """All that is stored of `project`, as told by `tell`."""
+    ids = [project.id]
+    live = intervals_of_projects(connection, live_intervals, ids)
+    yanked = intervals_of_projects(connection, yanked_intervals, ids)
+    files = connection.execute(
+        select(
+            distributions.c.id, distributions.c.filename, distribution_data.c.outcome, distribution_data.c.error_kind
+        )
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .where(distributions.c.project_id == project.id)
+    )
+    logged = connection.execute(
+        select(changes.c.serial, distributions.c.filename, changes.c.cause)
+        .join(distributions, distributions.c.id == changes.c.distribution_id)
+        .where(distributions.c.project_id == project.id)
+    )
+    return tell(
+        events_by_project(connection, ids)[project.id],
+        [LoggedChange(serial, filename, cause) for serial, filename, cause in logged],
+        [
+            FileLife(row.filename, row.outcome, row.error_kind, live.get(row.id, ()), yanked.get(row.id, ()))
+            for row in files
+        ],
+        past_visits(connection, project),
+    )
+
+
+def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:
+    """Each serial, filename and field of an Entry that tells what began or ended there."""
+    for file in files:
+        starts, ends = {one.start for one in file.live}, {one.end for one in file.live}
+        for interval in file.live:
+            yield interval.start, file.filename, "live"
+            if interval.end is not None:
+                yield interval.end, file.filename, "away"
+        for interval in file.yanked:
+            if interval.start not in starts:
+                yield interval.start, file.filename, "yanked"
+            if interval.end is not None and interval.end not in ends:
+                yield interval.end, file.filename, "unyanked"
+
+
+def _cause(causes: set[str], event: Action | None) -> str:
+    """Why something began or ended for a file, by what the log says of that file there, and by the event there."""
+    if event is not None and event not in NO_FILE_CHANGE and (event.value in causes or not causes & _BESIDE_AN_EVENT):
+        return event.value
+    return next((cause for cause in (UNEXPLAINED, BASELINE, CORRECTED) if cause in causes), UNEXPLAINED)
+
+
+def _told_events(events: Iterable[ChangelogEvent], files: Mapping[str, FileLife], touched: _Touched) -> Iterator[Entry]:
+    was_removed = False
+    for event in events:
+        change = file_change(event)
+        kind = change.action
+        file = files.get(change.filename or "") if kind == Action.ADD_FILE else None
+        entry = Entry(
+            event.serial,
+            event.timestamp,
+            kind.value,
+            _told_event(event, change, was_removed),
+            event.version,
+            () if change.filename is None else (change.filename,),
+            outcome=None if file is None else file.outcome,
+            error=None if file is None else file.error,
+        )
+        yield _with(entry, touched[event.serial, kind.value])
+        if kind in {Action.REMOVE_PROJECT, Action.CREATE_PROJECT, Action.ADD_FILE}:
+            was_removed = kind == Action.REMOVE_PROJECT
+
+
+def _told_event(event: ChangelogEvent, change: FileChange, was_removed: bool) -> str:
+    release = f"release {event.version}"
+    match change.action:
+        case Action.ADD_FILE:
+            return f"{change.filename} uploaded{', to a project that had been removed' if was_removed else ''}"
+        case Action.REMOVE_FILE:
+            return f"{change.filename} removed"
+        case Action.REMOVE_RELEASE:
+            return f"{release} removed"
+        case Action.REMOVE_PROJECT:
+            return "project removed"
+        case Action.QUARANTINE_PROJECT:
+            return "project quarantined"
+        case Action.UNQUARANTINE_PROJECT:
+            return "quarantine of the project cleared"
+        case Action.QUARANTINE_RELEASE:
+            return f"{release} quarantined"
+        case Action.UNQUARANTINE_RELEASE:
+            return f"quarantine of {release} cleared"
+        case Action.YANK_RELEASE:
+            return f"{release} yanked"
+        case Action.UNYANK_RELEASE:
+            return f"{release} unyanked"
+        case Action.CREATE_PROJECT:
+            return f"name registered again: {event.name}" if was_removed else f"registered as {event.name}"
+        case Action.IGNORED:
+            return event.action
+        case Action.UNKNOWN:
+            return f"unknown action: {event.action}"
+
+
+def _told_changes(
+    causes: Mapping[tuple[int, str], set[str]],
+    touched: _Touched,
+    times: Mapping[int, float],
+) -> Iterator[Entry]:
+    """One entry a serial and cause that is no event's, also where nothing begins or ends there any more."""
+    named: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
+    for (serial, filename), found in causes.items():
+        for cause in found - _ACTIONS:
+            named[serial, cause].add(filename)
+    for serial, cause in sorted(named.keys() | {key for key in touched if key[1] not in _ACTIONS}):
+        what = touched[serial, cause]
+        filenames = tuple(sorted(named[serial, cause].union(*what.values())))
+        text = f"{_CAUSES.get(cause, cause)}: {_shortened(filenames)}"
+        if cause in _ONCE and not what:
+            text += "; not so by what is known now"
+        yield _with(Entry(serial, times.get(serial), cause, text, filenames=filenames), what)
+
+
+def _with(entry: Entry, touched: Mapping[str, Iterable[str]]) -> Entry:
+    files: dict[str, Any] = {what: tuple(sorted(filenames)) for what, filenames in touched.items()}
+    return replace(entry, **files)
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = [] if len(names) <= _NAMED else [f"{len(names) - _NAMED} more"]
+    return ", ".join([*names[:_NAMED], *more])
+
+
+def _told_visits(visits: Sequence[PastVisit], last: int) -> list[Entry]:
+    told = []
+    place = max([last, *(visit.seen_through or 0 for visit in visits)])
+    for visit in reversed(visits):
+        place = place if visit.seen_through is None else visit.seen_through
+        told.append(
+            Entry(
+                place,
+                visit.started_at,
+                VISIT,
+                _told_visit(visit),
+                visit=visit.visit,
+                outcome=visit.outcome,
+                error=visit.text,
+            )
+        )
+    return told[::-1]
+
+
+def _told_visit(visit: PastVisit) -> str:
+    again = f", attempt {visit.attempt}" if visit.attempt > 1 else ""
+    page = "" if visit.page_serial is None else f", page of serial {visit.page_serial}"
+    files = "" if visit.files is None else f", {visit.files} files"
+    return f"visit {visit.visit} ({visit.scope}{again}): {visit.outcome.replace('_', ' ')}{page}{files}"

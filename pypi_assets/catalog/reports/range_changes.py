@@ -1,0 +1,43 @@
+"""What changed in a serial range, as its dump shows it: how often for which cause, and the first changes."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.tables import changes, distributions, projects, releases
+
+
+@dataclass(frozen=True, slots=True)
+class RangeChange:
+    """One change of one distribution; `cause` is an event's action, or what else told of it."""
+
+    serial: int
+    cause: str
+    project: str
+    version: str
+    filename: str
+
+
+def count_causes(connection: Connection, serials: SerialRange) -> dict[str, int]:
+    """How many changes of distributions the range has, by cause."""
+    query = select(changes.c.cause, func.count()).where(*_within(serials)).group_by(changes.c.cause)
+    return {cause: count for cause, count in connection.execute(query.order_by(changes.c.cause))}
+
+
+def first_changes(connection: Connection, serials: SerialRange, limit: int) -> list[RangeChange]:
+    """The changes of the range in order of serial, and `limit` at most."""
+    query = (
+        select(changes.c.serial, changes.c.cause, projects.c.name, releases.c.version, distributions.c.filename)
+        .join(distributions, distributions.c.id == changes.c.distribution_id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .where(*_within(serials))
+        .order_by(changes.c.logged_serial, changes.c.serial, changes.c.id)
+        .limit(limit)
+    )
+    return [RangeChange(*row) for row in connection.execute(query)]
+
+
+def _within(serials: SerialRange) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end

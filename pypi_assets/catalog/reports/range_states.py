@@ -1,0 +1,96 @@
+"""How the serial ranges stand, for people: complete, running, failed, interrupted, waiting, or missing from
+the ledger."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.coordination.claims import scopes_at_work
+from pypi_assets.catalog.ledger.range_ledger import LedgerRange, RangeState, gaps, ledger
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.work.full_crawls import first_crawl
+from pypi_assets.catalog.work.read_queue import count_pending_reads
+from pypi_assets.catalog.work.visit_queue import ScopeProgress, range_scope, scope_progress
+
+
+class ShownState(StrEnum):
+    """RUNNING: somebody is at work on it. FAILED: the last one's work ended in an error. INTERRUPTED: it was stopped,
+    or its process died. WAITING: nobody has begun with it, or with its next step. MISSING: the index is beyond the
+    last range, or the ledger has a hole, which it never should have."""
+
+    COMPLETE = "complete"
+    RUNNING = "running"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    WAITING = "waiting"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeStatus:
+    """One range. Times are unix seconds. `visits` counts the projects to visit as far as they are known, and
+    `reads_to_do` the distributions to read of those visited; of a complete range none are left.
+
+    `lister` and `exact_from` as of a LedgerRange.
+    """
+
+    serials: SerialRange
+    state: ShownState
+    visits: ScopeProgress
+    reads_to_do: int = 0
+    asked_at: float | None = None
+    begun_at: float | None = None
+    completed_at: float | None = None
+    error_text: str | None = None
+    lister: str | None = None
+    exact_from: int | None = None
+
+
+def range_statuses(
+    connection: Connection, now: float, *, index_serial: int | None = None, complete: int | None = None
+) -> list[RangeStatus]:
+    """The ranges in order of their start, at `now` (unix seconds): all, or all that are not complete and the last
+    `complete` ones that are.
+
+    What lies between the last one and `index_serial`, the index's last serial, is missing.
+    """
+    entries = ledger(connection)
+    missing = gaps(entries, index_serial or 0)
+    if complete is not None:
+        done = [entry for entry in entries if entry.state == RangeState.COMPLETE]
+        left_out = {entry.serials for entry in done[: max(len(done) - complete, 0)]}
+        entries = [entry for entry in entries if entry.serials not in left_out]
+    at_work, baseline = scopes_at_work(connection, now), first_crawl(connection)
+    told = []
+    for entry in entries:
+        is_baseline = baseline is not None and entry.serials == SerialRange(0, baseline.serial)
+        scope = baseline.scope if baseline and is_baseline else range_scope(entry.serials)
+        told.append(_status(connection, entry, scope, is_running=scope in at_work))
+    told += [RangeStatus(serials, ShownState.MISSING, ScopeProgress(0, 0, 0)) for serials in missing]
+    return sorted(told, key=lambda status: status.serials)
+
+
+def _status(connection: Connection, entry: LedgerRange, scope: str, *, is_running: bool) -> RangeStatus:
+    return RangeStatus(
+        entry.serials,
+        _state(entry, is_running=is_running),
+        scope_progress(connection, scope),
+        0 if entry.state == RangeState.COMPLETE else count_pending_reads(connection, scope),
+        entry.asked_at,
+        entry.begun_at,
+        entry.completed_at,
+        entry.error_text,
+        entry.lister,
+        entry.exact_from,
+    )
+
+
+def _state(entry: LedgerRange, *, is_running: bool) -> ShownState:
+    if entry.state == RangeState.COMPLETE:
+        return ShownState.COMPLETE
+    if is_running:
+        return ShownState.RUNNING
+    if entry.error_text is not None:
+        return ShownState.FAILED
+    return ShownState.WAITING if entry.begun_at is None else ShownState.INTERRUPTED

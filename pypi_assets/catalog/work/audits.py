@@ -1,0 +1,133 @@
+"""Audits: what the list of projects, and visits of projects that nothing called for, show to differ from the catalog.
+
+At most one is open. Which causes of drift it found is counted in the list first, and by its visits in the end.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from pypi_assets.catalog.database import Catalog, at_a_time
+from pypi_assets.catalog.tables import audits, projects, visit_statuses, visits
+from pypi_assets.catalog.work.visit_queue import audit_scope, projects_to_visit
+
+_EXAMPLES = 10
+
+
+class Drift(StrEnum):
+    """How the catalog can differ from the index where no event says so."""
+
+    UNKNOWN_PROJECT = "unknown project"
+    NOT_LISTED = "project not listed"
+    SERIAL_AHEAD = "serial ahead"
+    SERIAL_BEHIND = "serial behind"
+    FILES_DIFFER = "files differ without an event"
+    STATUS_CHANGED = "status changed"
+
+
+@dataclass
+class Findings:
+    """By cause, how many projects it holds of, and the names of some."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, cause: Drift, project: str) -> None:
+        self.counts[cause.value] = self.counts.get(cause.value, 0) + 1
+        examples = self.examples.setdefault(cause.value, [])
+        if len(examples) < _EXAMPLES:
+            examples.append(project)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One audit. `serial` is that of its list of projects, None before it is listed; times are in unix seconds."""
+
+    id: int
+    share_percent: float
+    serial: int | None
+    findings: Findings
+    completed_at: float | None
+
+    @property
+    def scope(self) -> str:
+        return audit_scope(self.id)
+
+
+def open_audit(catalog: Catalog, share_percent: float) -> Audit:
+    """Joins the open audit, with its own share, or opens one."""
+    with catalog.write() as connection:
+        row = connection.execute(select(audits).where(audits.c.open == 1)).first()
+        if row is None:
+            opened = insert(audits).values(share_percent=share_percent, opened_at=catalog.clock(), open=1)
+            row = connection.execute(opened.returning(*audits.c)).one()
+        return _audit(row)
+
+
+def note_listed(connection: Connection, audit: Audit, serial: int, findings: Findings) -> Audit:
+    """The audit's list of projects was compared to its end, and its visits are queued."""
+    values = {"serial": serial, "findings": _to_json(findings)}
+    connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
+    return _audit(connection.execute(select(audits).where(audits.c.id == audit.id)).one())
+
+
+def complete_audit(catalog: Catalog, audit: Audit) -> Audit:
+    """Adds what the visits found, and closes the audit."""
+    with catalog.write() as connection:
+        row = connection.execute(select(audits).where(audits.c.id == audit.id).with_for_update()).one()
+        if row.completed_at is None:
+            findings = _audit(row).findings
+            for cause, project in _found_by_visits(connection, audit.scope):
+                findings.add(cause, project)
+            values = {"findings": _to_json(findings), "completed_at": catalog.clock(), "open": None}
+            connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
+        return _audit(connection.execute(select(audits).where(audits.c.id == audit.id)).one())
+
+
+def last_completed_audit(connection: Connection) -> Audit | None:
+    row = connection.execute(
+        select(audits).where(audits.c.completed_at.is_not(None)).order_by(audits.c.id.desc()).limit(1)
+    ).first()
+    return None if row is None else _audit(row)
+
+
+def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift, str]]:
+    """What the last page that the audit saw of each project shows otherwise than the last one before it.
+
+    Both are of one serial, so no event lies between.
+    """
+    for ids in at_a_time(projects_to_visit(connection, scope)):
+        rows = connection.execute(
+            select(visits.c.project_id, visits.c.scope, projects.c.name, *_SHOWN)
+            .join(visits, visits.c.id == visit_statuses.c.visit_id)
+            .join(projects, projects.c.id == visits.c.project_id)
+            .where(visits.c.project_id.in_(ids), visit_statuses.c.page_serial.is_not(None))
+            .order_by(visit_statuses.c.id)
+        )
+        pages: dict[int, dict[bool, Any]] = {}
+        for row in rows:
+            pages.setdefault(row.project_id, {})[row.scope == scope] = row
+        for seen in pages.values():
+            before, now = seen.get(False), seen.get(True)
+            if before is None or now is None or before.page_serial != now.page_serial:
+                continue
+            if before.snapshot_id != now.snapshot_id:
+                yield Drift.FILES_DIFFER, now.name
+            if before.page_status != now.page_status:
+                yield Drift.STATUS_CHANGED, now.name
+
+
+_SHOWN = (visit_statuses.c.page_serial, visit_statuses.c.snapshot_id, visit_statuses.c.page_status)
+
+
+def _audit(row: Any) -> Audit:
+    findings = Findings(**json.loads(row.findings)) if row.findings else Findings()
+    return Audit(row.id, row.share_percent, row.serial, findings, row.completed_at)
+
+
+def _to_json(findings: Findings) -> str:
+    return json.dumps({"counts": findings.counts, "examples": findings.examples})

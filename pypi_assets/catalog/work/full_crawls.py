@@ -1,0 +1,292 @@
+"""Full crawls: opened at a pinned serial, listed, visited in shards, completed. At most one is open."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, exists, func, insert, select, update
+
+from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
+from pypi_assets.catalog.ledger.range_ledger import (
+    ask_range,
+    begin_range,
+    complete_range,
+    last_asked_serial,
+    lock_state,
+)
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import events_since, events_through
+from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_ids, project_shard
+from pypi_assets.catalog.observed.visit_statistics import note_seen
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    full_crawls,
+    projects,
+    visit_queue,
+    visit_statuses,
+    visits,
+)
+from pypi_assets.catalog.work.listed_projects import has_live_files, is_any_unseen
+from pypi_assets.catalog.work.read_queue import is_read_pending
+from pypi_assets.catalog.work.visit_queue import crawl_scope, is_visit_pending, queue_visits, scope_progress
+from pypi_assets.index.models import ListedProject
+
+_LISTED_AT_A_TIME = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class FullCrawl:
+    """One full crawl, pinned at `serial`. Times are unix seconds.
+
+    `with_history`: every event since serial 0 is stored, and every project of which one changes files is visited.
+    """
+
+    id: int
+    serial: int
+    selection: Selection
+    opened_at: float
+    listed_at: float | None
+    listed_serial: int | None
+    completed_at: float | None
+    with_history: bool = False
+
+    @property
+    def scope(self) -> str:
+        return crawl_scope(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlListing:
+    """How many projects a crawl visits, and which selected names the index does not have."""
+
+    projects: int
+    missing: tuple[str, ...]
+
+
+def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, selection: Selection) -> FullCrawl:
+    """Joins the open full crawl, or opens one pinned at `serial`. On an empty catalog events are kept above `since`.
+
+    Raises CatalogError where the catalog follows another index, where its serials are beyond the index's, or where the
+    open crawl is of other projects.
+    """
+    now = catalog.clock()
+    with catalog.write() as connection:
+        first_state = {
+            "id": 1,
+            "index_url": index_url,
+            "events_since": since,
+            "events_through": since,
+            "exact_from": 0,
+            "next_dump_sequence": 1,
+        }
+        is_first = insert_missing(connection, catalog_state, [first_state]) == 1
+        lock_state(connection, exclusive=True)  # of two that open one at the same time, the second joins
+        _require_same_index(connection, index_url)
+        joined = _crawl_where(connection, full_crawls.c.open == 1)
+        if joined is not None:
+            _require_same_selection(joined.selection, selection, "the open full crawl")
+            return joined
+        if is_first:
+            if serials := ask_range(connection, serial, now):
+                begin_range(connection, serials, now)
+        else:
+            _require_none_dropped(connection, selection)
+            _forget_history_of_fewer(connection, selection)
+            if serial < last_asked_serial(connection):
+                raise CatalogError(
+                    f"the index is at serial {serial}, but the catalog already follows it up to"
+                    f" {last_asked_serial(connection)}: it has gone backwards (restored from a backup?);"
+                    " start a new catalog"
+                )
+        row = insert(full_crawls).values(
+            serial=serial, selection=json.dumps(sorted(selection.names)), opened_at=now, open=1
+        )
+        crawl_id = connection.execute(row.returning(full_crawls.c.id)).scalar_one()
+        return FullCrawl(crawl_id, serial, selection, now, None, None, None)
+
+
+def find_open_crawl(connection: Connection) -> FullCrawl | None:
+    return _crawl_where(connection, full_crawls.c.open == 1)
+
+
+def first_crawl(connection: Connection) -> FullCrawl | None:
+    """The full crawl that was opened first, whose serial ends the first range of the ledger."""
+    return _crawl_where(connection, full_crawls.c.id == select(func.min(full_crawls.c.id)).scalar_subquery())
+
+
+def last_completed_crawl(connection: Connection) -> FullCrawl | None:
+    return _crawl_where(connection, full_crawls.c.completed_at.is_not(None))
+
+
+def require_followable(connection: Connection, index_url: str, selection: Selection) -> FullCrawl:
+    """The last completed full crawl, on which ranges can follow.
+
+    Raises CatalogError where there is none, or where it was of another index or of other projects.
+    """
+    crawl = last_completed_crawl(connection)
+    if crawl is None:
+        raise CatalogError("no full crawl is complete yet: run `pypi-assets crawl full` first")
+    _require_same_index(connection, index_url)
+    _require_same_selection(crawl.selection, selection, "the last full crawl")
+    return crawl
+
+
+def list_projects(
+    catalog: Catalog,
+    crawl: FullCrawl,
+    listed: Iterable[ListedProject],
+    listed_serial: int | None,
+    *,
+    with_history: bool = False,
+    is_all: bool = False,
+) -> CrawlListing:
+    """Enters the index's projects and queues a visit of each; also of those that have live files and are not listed.
+
+    `listed_serial` is the index's serial when the list was made: what it leaves out may have been there before.
+    `with_history` says that the events since serial 0 are stored, and that what they change is queued already; `is_all`
+    that the list is all that is known, since the changelog is off.
+    """
+    told_at = listed_serial if is_all else None
+    chunk: dict[str, ListedProject] = {}
+    missing = set(crawl.selection.names)
+    for project in listed:
+        normalized = project.normalized
+        if normalized in crawl.selection:
+            missing.discard(normalized)
+            chunk[normalized] = project
+        if len(chunk) >= _LISTED_AT_A_TIME:
+            _enter_listed(catalog, crawl, chunk, told_at)
+            chunk = {}
+    _enter_listed(catalog, crawl, chunk, told_at)
+    with catalog.write() as connection:
+        unlisted = connection.execute(
+            select(projects.c.id, projects.c.shard).where(
+                has_live_files(),
+                ~exists().where(visit_queue.c.scope == crawl.scope, visit_queue.c.project_id == projects.c.id),
+            )
+        )
+        queue_visits(connection, crawl.scope, [(row.id, row.shard, 0) for row in unlisted], unlisted_at=told_at)
+        connection.execute(
+            update(full_crawls)
+            .where(full_crawls.c.id == crawl.id)
+            .values(listed_at=catalog.clock(), listed_serial=listed_serial, with_history=with_history)
+        )
+        return CrawlListing(scope_progress(connection, crawl.scope).total, tuple(sorted(missing)))
+
+
+def _enter_listed(
+    catalog: Catalog, crawl: FullCrawl, listed: Mapping[str, ListedProject], listed_at: int | None
+) -> None:
+    if not listed:
+        return
+    with catalog.write() as connection:
+        through = events_through(connection)
+        known_since = 0 if events_since(connection) == 0 else crawl.serial
+        serials = {normalized: project.last_serial or 0 for normalized, project in listed.items()}
+        enter_projects(
+            connection,
+            (
+                (project.name, min(known_since, through) if serials[normalized] > through else known_since)
+                for normalized, project in listed.items()
+            ),
+        )
+        ids = project_ids(connection, list(listed))
+        note_seen(connection, dict.fromkeys(ids.values(), catalog.clock()))
+        for is_newer in (False, True):  # than the crawl: its page is then asked for as of the crawl's serial
+            tasks = [
+                (project_id, project_shard(normalized), min(serials[normalized], crawl.serial))
+                for normalized, project_id in ids.items()
+                if (serials[normalized] > crawl.serial) == is_newer
+            ]
+            queue_visits(connection, crawl.scope, tasks, listed_at=None if is_newer else listed_at)
+
+
+def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
+    """Completes the crawl if nothing of it is left to visit or to read; returns whether it is complete."""
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        current = _crawl_where(connection, full_crawls.c.id == crawl.id)
+        if current is None or current.listed_at is None:
+            return False
+        if current.completed_at is not None:
+            return True
+        if is_visit_pending(connection, crawl.scope) or is_read_pending(connection, crawl.scope):
+            return False
+        greatest_page_serial = connection.scalar(
+            select(func.max(visit_statuses.c.page_serial))
+            .join(visits, visits.c.id == visit_statuses.c.visit_id)
+            .where(visits.c.scope == crawl.scope)
+        )
+        before = _crawl_where(connection, full_crawls.c.completed_at.is_not(None))
+        now = catalog.clock()
+        connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(completed_at=now, open=None))
+        if current.with_history:
+            connection.execute(update(catalog_state).values(exact_from=0))
+        elif before is None or before.selection != crawl.selection:  # of projects new to the catalog no more is known
+            at = max(crawl.serial, current.listed_serial or 0) + is_any_unseen(connection, crawl.scope)
+            seen = (at, greatest_page_serial or 0)
+            connection.execute(update(catalog_state).values(exact_from=max(seen)))
+        if before is None and crawl.serial > 0:
+            complete_range(connection, SerialRange(0, crawl.serial), now)
+        return True
+
+
+def _crawl_where(connection: Connection, condition: object) -> FullCrawl | None:
+    row = connection.execute(
+        select(full_crawls).where(condition).order_by(full_crawls.c.id.desc()).limit(1)  # type: ignore[arg-type]
+    ).first()
+    if row is None:
+        return None
+    selection = Selection(frozenset(json.loads(row.selection)))
+    return FullCrawl(
+        id=row.id,
+        serial=row.serial,
+        selection=selection,
+        opened_at=row.opened_at,
+        listed_at=row.listed_at,
+        listed_serial=row.listed_serial,
+        completed_at=row.completed_at,
+        with_history=row.with_history,
+    )
+
+
+def followed_index(connection: Connection) -> str | None:
+    """The URL of the index that the catalog follows; None before the first full crawl."""
+    return connection.scalar(select(catalog_state.c.index_url))
+
+
+def _require_same_index(connection: Connection, index_url: str) -> None:
+    known = followed_index(connection)
+    if known is not None and known != index_url:
+        raise CatalogError(
+            f"this catalog follows {known}, not {index_url}: set PYPI_ASSETS_INDEX_URL back, or use another"
+            " PYPI_ASSETS_HOME or PYPI_ASSETS_DATABASE_URL"
+        )
+
+
+def _require_same_selection(known: Selection, wanted: Selection, what: str) -> None:
+    if known.names != wanted.names:
+        raise CatalogError(
+            f"PYPI_ASSETS_PROJECTS names other projects than {what}: set it back, or complete that crawl and run"
+            " `pypi-assets crawl full` to follow more"
+        )
+
+
+def _forget_history_of_fewer(connection: Connection, selection: Selection) -> None:
+    """Where more projects are followed than before, the events of all of them are known only from now on."""
+    last = last_completed_crawl(connection)
+    if last is None or last.selection != selection:
+        connection.execute(update(catalog_state).values(events_since=catalog_state.c.events_through))
+
+
+def _require_none_dropped(connection: Connection, selection: Selection) -> None:
+    """A catalog can come to follow more projects, never fewer: those dropped would silently grow stale."""
+    last = last_completed_crawl(connection)
+    if last is None or not selection.names:
+        return
+    dropped = sorted(last.selection.names - selection.names)
+    if dropped or not last.selection.names:
+        raise CatalogError(
+            f"this catalog also follows {', '.join(dropped[:5]) or 'all other projects'}, which PYPI_ASSETS_PROJECTS no"
+            " longer names: add them again, or use another PYPI_ASSETS_HOME for a smaller catalog"
+        )

@@ -1,0 +1,168 @@
+"""The index's list of projects, compared with what the catalog knows of each: whose serial differs, who is missing."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, or_, select, update
+
+from pypi_assets.catalog.database import at_a_time, upsert
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, ask_range, lock_state
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import changed_projects, events_through
+from pypi_assets.catalog.observed.projects import enter_projects, project_ids
+from pypi_assets.catalog.tables import (
+    distributions,
+    events,
+    live_intervals,
+    projects,
+    visit_queue,
+)
+from pypi_assets.catalog.work.visit_queue import LISTING, TaskState, queue_visits, range_scope, turns_of
+from pypi_assets.index.models import ListedProject
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedProject:
+    """A project as the catalog knows it and as it is listed.
+
+    `known_serial` is the greatest serial of its events and pages, -1 where there is none; `listed_serial` is None where
+    it is not listed.
+    """
+
+    id: int
+    shard: int
+    name: str
+    known_serial: int
+    listed_serial: int | None
+
+
+def compare_listed(connection: Connection, page: Sequence[ListedProject], list_serial: int) -> list[ComparedProject]:
+    """The projects of one page of the list that is of `list_serial`; those of which nothing was known are entered.
+
+    Their serials are those of the list, 0 where it tells none.
+    """
+    through = events_through(connection)
+    listed = {project.normalized: project for project in page}
+    serials = {name: project.last_serial or 0 for name, project in listed.items()}
+    new = listed.keys() - project_ids(connection, sorted(listed)).keys()
+    enter_projects(  # no event lies between a project's last one and the list, so those above the latter are stored too
+        connection,
+        [(listed[name].name, through if serials[name] > through else list_serial) for name in sorted(new)],
+    )
+    return [
+        ComparedProject(row.id, row.shard, row.name, _known(row), serials[row.normalized])
+        for names in at_a_time(sorted(listed))
+        for row in connection.execute(_known_projects().where(projects.c.normalized.in_(names)))
+    ]
+
+
+def unlisted_projects(
+    connection: Connection, is_listed: Callable[[int], bool], list_serial: int
+) -> list[ComparedProject]:
+    """The projects with live files of which `is_listed`, asked by id, says that the list does not have them.
+
+    Those of which something newer than `list_serial` is known are left out: they came after the list was made.
+    """
+    query = _known_projects().where(has_live_files()).execution_options(yield_per=1_000)
+    return [
+        ComparedProject(row.id, row.shard, row.name, known, None)
+        for row in connection.execute(query)
+        if not is_listed(row.id) and (known := _known(row)) <= list_serial
+    ]
+
+
+def known_serials(connection: Connection, ids: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Of each of these projects (its id, its shard, the greatest serial known of it, 0 where there is none)."""
+    return [
+        (row.id, row.shard, max(_known(row), 0))
+        for some in at_a_time(ids)
+        for row in connection.execute(_known_projects().where(projects.c.id.in_(some)))
+    ]
+
+
+def has_live_files() -> ColumnElement[bool]:
+    """Whether any file of the row of `projects` is live now."""
+    return exists().where(
+        distributions.c.project_id == projects.c.id,
+        live_intervals.c.distribution_id == distributions.c.id,
+        live_intervals.c.end.is_(None),
+    )
+
+
+def _known_projects() -> Select[Any]:
+    last_event = select(func.max(events.c.serial)).where(events.c.project_id == projects.c.id).scalar_subquery()
+    columns = (projects.c.id, projects.c.shard, projects.c.normalized, projects.c.name, projects.c.page_serial)
+    return select(*columns, last_event.label("event_serial"))
+
+
+def _known(row: Row[Any]) -> int:
+    return max(-1 if row.page_serial is None else row.page_serial, -1 if row.event_serial is None else row.event_serial)
+
+
+def queue_listed(
+    connection: Connection, compared: Collection[ComparedProject], list_serial: int, scope: str = LISTING
+) -> None:
+    """Has these visited, listed or not, by `scope`, or by the range that is asked for next.
+
+    What an older list told gives way. Of what is not listed, a page newer than all that is known is asked for.
+    """
+    min_serials = {
+        project.id: project.known_serial + 1 if project.listed_serial is None else project.listed_serial
+        for project in compared
+    }
+    turns = turns_of(connection, min_serials)
+    rows = [
+        {
+            "scope": scope,
+            "project_id": project.id,
+            "shard": project.shard,
+            "min_serial": min_serials[project.id],
+            "listed_at": None if project.listed_serial is None else list_serial,
+            "unlisted_at": list_serial if project.listed_serial is None else None,
+            "state": TaskState.TODO,
+        }
+        | turns[project.id]
+        for project in sorted(compared, key=lambda project: project.id)
+    ]
+    told = ("min_serial", "listed_at", "unlisted_at", "state")
+    upsert(connection, visit_queue, rows, key=("scope", "project_id"), update=told)
+
+
+def ask_listed_range(connection: Connection, list_serial: int, now: float) -> SerialRange | None:
+    """Brings the range up to `list_serial` into being, which visits what was queued; None where it is not beyond all.
+
+    Events that are stored already say more than the list: what they change is visited too.
+    """
+    lock_state(connection, exclusive=True)
+    serials = ask_range(connection, list_serial, now, SIMPLE)
+    if serials is None:
+        return None
+    scope = range_scope(serials)
+    connection.execute(update(visit_queue).where(visit_queue.c.scope == LISTING).values(scope=scope))
+    queue_visits(connection, scope, changed_projects(connection, serials))
+    return serials
+
+
+def exact_again_from(connection: Connection, serials: SerialRange) -> int:
+    """The serial from which on a range that a list brought can be told of, once it is complete.
+
+    That of the list, unless a page was newer, or a project that is listed has no page of the serial that it is listed
+    with: of how they were at that of the list nothing is known.
+    """
+    newest_page = connection.scalar(select(func.max(projects.c.page_serial))) or 0
+    return max(serials.end + is_any_unseen(connection, range_scope(serials)), newest_page)
+
+
+def is_any_unseen(connection: Connection, scope: str) -> bool:
+    """Whether a project that a list told `scope` to visit has no page of the serial that it is listed with."""
+    unseen = (
+        select(visit_queue.c.project_id)
+        .join(projects, projects.c.id == visit_queue.c.project_id)
+        .where(
+            visit_queue.c.scope == scope,
+            visit_queue.c.listed_at.is_not(None),
+            or_(projects.c.page_serial.is_(None), projects.c.page_serial < visit_queue.c.min_serial),
+        )
+    )
+    return connection.scalar(unseen.limit(1)) is not None

@@ -1,0 +1,241 @@
+"""Which distributions are still to be read, who reads them, and what came of it.
+
+The queue follows from the outcomes: it holds what is pending and has an address. So it is small, whatever the catalog
+has read already.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, bindparam, delete, exists, func, insert, select, update
+
+from pypi_assets.catalog.coordination.claims import (
+    RELEASED,
+    WORKER_DIED,
+    claimed,
+    failures_at_claim,
+    is_claimable,
+    ready_at,
+)
+from pypi_assets.catalog.database import storable, upsert
+from pypi_assets.catalog.reads.extract_packs import StoredPack
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads
+from pypi_assets.catalog.tables import (
+    distributions,
+    live_intervals,
+    projects,
+    read_attempts,
+    read_queue,
+    visit_queue,
+)
+
+ABANDONED = "abandoned"
+"""The outcome of an attempt whose worker died."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRead:
+    """A distribution that a worker has claimed to read. `size` is in bytes; `attempts` have failed so far."""
+
+    distribution_id: int
+    project: str
+    filename: str
+    url: str
+    sha256: str | None
+    size: int | None
+    attempts: int
+    first_failed_at: float | None
+    shard: int
+    is_live: bool
+    core_metadata: bool
+    core_metadata_sha256: str | None
+
+
+def queue_reads(connection: Connection, reads: Iterable[tuple[int, int]], nice: int = 0) -> None:
+    """Queues (distribution id, project id), which are pending from now on and have an address.
+
+    Whoever is reading one already reads what it was before, and loses the claim.
+    """
+    afresh = {"nice": nice, "due_at": 0.0, "attempts": 0, "first_failed_at": None, **RELEASED}
+    rows = [
+        {"distribution_id": distribution_id, "project_id": project_id} | afresh
+        for distribution_id, project_id in sorted(reads)
+    ]
+    upsert(connection, read_queue, rows, key=("distribution_id",), update=afresh)
+
+
+def claim_reads(
+    connection: Connection,
+    scope: str | None,
+    shards: Sequence[int] | None,
+    *,
+    worker: str,
+    now: float,
+    until: float,
+    limit: int,
+) -> list[PendingRead]:
+    """The next reads in the projects that `scope` visits (None: all), within `shards` (None: all), for `worker` alone.
+
+    Lower nice values come first, and what has been due for longest within them. It looks at all that is pending there,
+    so a large scope is claimed from in groups of shards.
+    """
+    is_live = exists().where(live_intervals.c.distribution_id == distributions.c.id, live_intervals.c.end.is_(None))
+    query = (
+        _queued(scope, shards)
+        .join(distributions, distributions.c.id == read_queue.c.distribution_id)
+        .where(is_claimable(read_queue, now))
+        .order_by(read_queue.c.nice, read_queue.c.due_at, read_queue.c.distribution_id)
+        .limit(limit)
+        .with_for_update(of=read_queue, skip_locked=True)
+        .add_columns(
+            distributions,
+            projects.c.normalized,
+            projects.c.shard,
+            read_queue.c.attempts,
+            read_queue.c.first_failed_at,
+            read_queue.c.claimed_by,
+            is_live.label("is_live"),
+        )
+    )
+    rows = connection.execute(query).all()
+    if not rows:
+        return []
+    connection.execute(
+        update(read_queue)
+        .where(read_queue.c.distribution_id.in_([row.id for row in rows]))
+        .values(claimed(read_queue, worker, now, until))
+    )
+    _append_attempts(connection, [_abandoned(row) for row in rows if row.claimed_by is not None])
+    reads = []
+    for row in rows:
+        attempts, first_failed_at = failures_at_claim(row, now)
+        read = PendingRead(
+            distribution_id=row.id,
+            project=row.normalized,
+            filename=row.filename,
+            url=row.url,
+            sha256=row.sha256,
+            size=row.size,
+            attempts=attempts,
+            first_failed_at=first_failed_at,
+            shard=row.shard,
+            is_live=row.is_live,
+            core_metadata=row.core_metadata,
+            core_metadata_sha256=row.core_metadata_sha256,
+        )
+        reads.append(read)
+    return reads
+
+
+def finish_reads(
+    connection: Connection, finished: Sequence[FinishedRead], worker: str, now: float, pack: StoredPack | None = None
+) -> list[FinishedRead]:
+    """Stores what came of some attempts of `worker`, and takes off the queue what need not be tried again.
+
+    Those whose claim another worker has taken over meanwhile are dropped; returns the others. `pack` is where their
+    extracts lie in the storage.
+    """
+    mine = (
+        select(read_queue.c.distribution_id, read_queue.c.attempts)
+        .where(
+            read_queue.c.distribution_id.in_([read.distribution_id for read in finished]),
+            read_queue.c.claimed_by == worker,
+        )
+        .order_by(read_queue.c.distribution_id)
+        .with_for_update()
+    )
+    attempts = {distribution_id: count for distribution_id, count in connection.execute(mine)}
+    held = [read for read in finished if read.distribution_id in attempts]
+    if not held:
+        return []
+    store_reads(connection, held, now, pack)
+    _append_attempts(connection, [_attempt(read, attempts[read.distribution_id] + 1, worker) for read in held])
+    over = [read.distribution_id for read in held if read.outcome != Outcome.PENDING]
+    if over:
+        connection.execute(delete(read_queue).where(read_queue.c.distribution_id.in_(over)))
+    postponed = [
+        {"read_id": read.distribution_id, "later": read.due_at} for read in held if read.outcome == Outcome.PENDING
+    ]
+    if postponed:
+        connection.execute(
+            update(read_queue)
+            .where(read_queue.c.distribution_id == bindparam("read_id"))
+            .values(
+                attempts=read_queue.c.attempts + 1,
+                first_failed_at=func.coalesce(read_queue.c.first_failed_at, now),
+                due_at=bindparam("later"),
+                **RELEASED,
+            ),
+            postponed,
+        )
+    return held
+
+
+def count_pending_reads(connection: Connection, scope: str | None, shards: Sequence[int] | None = None) -> int:
+    return int(connection.scalar(_queued(scope, shards).add_columns(func.count())) or 0)
+
+
+def is_read_pending(connection: Connection, scope: str) -> bool:
+    """Whether anything is left to read in the projects that `scope` visits."""
+    query = _queued(scope, None).add_columns(read_queue.c.distribution_id).limit(1)
+    return connection.scalar(query) is not None
+
+
+def pending_by_shard(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> dict[int, int]:
+    """How many reads are left in each shard that has any, in the order of the shards."""
+    counts = _queued(scope, shards).add_columns(projects.c.shard, func.count()).group_by(projects.c.shard)
+    return {shard: count for shard, count in connection.execute(counts.order_by(projects.c.shard))}
+
+
+def reads_ready_at(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> float | None:
+    """When the first of what is left can be claimed, if nobody finishes it before; None where nothing is left."""
+    return connection.scalar(_queued(scope, shards).add_columns(func.min(ready_at(read_queue))))
+
+
+def _queued(scope: str | None, shards: Sequence[int] | None) -> Select[Any]:
+    """What is queued of the projects that `scope` visits, within `shards`."""
+    query = select().select_from(read_queue).join(projects, projects.c.id == read_queue.c.project_id)
+    if scope is None:
+        return query if shards is None else query.where(projects.c.shard.in_(shards))
+    query = query.join(visit_queue, visit_queue.c.project_id == read_queue.c.project_id)
+    query = query.where(visit_queue.c.scope == scope)
+    return query if shards is None else query.where(visit_queue.c.shard.in_(shards))
+
+
+def _attempt(read: FinishedRead, attempt: int, worker: str) -> dict[str, Any]:
+    error = None if read.record is None else read.record.error
+    error_kind, error_text = (read.error_kind, read.error_text) if error is None else (error.kind, error.text)
+    return {
+        "distribution_id": read.distribution_id,
+        "attempt": attempt,
+        "worker": worker,
+        "started_at": read.started_at,
+        "seconds": read.seconds,
+        "outcome": read.outcome,
+        "error_kind": error_kind,
+        "error_text": None if error_text is None else storable(error_text),
+        "bytes_fetched": read.bytes_fetched,
+        "requests": read.requests,
+    }
+
+
+def _abandoned(row: Row[Any]) -> dict[str, Any]:
+    """The attempt of a worker that died: nobody knows what came of it."""
+    return {
+        "distribution_id": row.id,
+        "attempt": row.attempts + 1,
+        "worker": row.claimed_by,
+        "started_at": None,
+        "seconds": 0.0,
+        "outcome": ABANDONED,
+        "error_kind": WORKER_DIED,
+        "error_text": None,
+        "bytes_fetched": 0,
+        "requests": 0,
+    }
+
+
+def _append_attempts(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(read_attempts), rows)

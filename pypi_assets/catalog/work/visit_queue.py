@@ -1,0 +1,367 @@
+"""Which projects a full crawl, a serial range or an audit still has to visit.
+
+A *scope* names the work: `crawl:7`, `range:1200-1350`, `audit:3`, or `revisits`, where a few of the projects that
+nobody has visited for long are queued time and again. What is left of it survives any stop.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, func, select, update
+
+from pypi_assets.catalog.coordination.claims import RELEASED, claimed, failures_at_claim, is_claimable, ready_at
+from pypi_assets.catalog.database import at_a_time, insert_missing, storable
+from pypi_assets.catalog.ledger.range_ledger import read_state
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.visit_policy import NEVER_VISITED, due_at, nice_of
+from pypi_assets.catalog.observed.visit_statistics import prospects
+from pypi_assets.catalog.tables import projects, read_queue, visit_queue, visit_statistics
+
+REVISITS = "revisits"
+LISTING = "listing"
+"""What the list of projects has found, and no range has taken yet: nobody visits it before."""
+
+
+class TaskState(StrEnum):
+    TODO = "todo"
+    DONE = "done"
+    GAVE_UP = "gave up"
+
+
+AFRESH: dict[str, Any] = {
+    "state": TaskState.TODO,
+    "attempts": 0,
+    "first_failed_at": None,
+    "due_at": 0,
+    "was_gone": False,
+}
+"""A visit that is due, as if it had never been tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisitTask:
+    """One project that `worker` has claimed to visit; a page older than `min_serial` is stale.
+
+    The list of projects of the serial `listed_at` has it, and says that `min_serial` is the project's last serial; that
+    of `unlisted_at` does not have it. Both are None where no list led here. `was_gone` where the last answer was a 404.
+    """
+
+    scope: str
+    project: Project
+    shard: int
+    min_serial: int
+    attempts: int
+    first_failed_at: float | None
+    worker: str
+    listed_at: int | None = None
+    unlisted_at: int | None = None
+    was_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeProgress:
+    """How many projects of a scope are in which state.
+
+    `lost` are visits of one call that another worker has taken over meanwhile, since their claims were not renewed.
+    """
+
+    todo: int
+    done: int
+    gave_up: int
+    lost: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.todo + self.done + self.gave_up
+
+
+def crawl_scope(crawl_id: int) -> str:
+    return f"crawl:{crawl_id}"
+
+
+def range_scope(serials: SerialRange) -> str:
+    return f"range:{serials.key}"
+
+
+def audit_scope(audit_id: int) -> str:
+    return f"audit:{audit_id}"
+
+
+def visit_kind(scope: str) -> str:
+    """What the visits of `scope` are called: full, incremental or audit."""
+    kinds = {"crawl": "full", "range": "incremental", "audit": "audit", REVISITS: "audit"}
+    return kinds[scope.partition(":")[0]]
+
+
+def queue_visits(
+    connection: Connection,
+    scope: str,
+    tasks: Collection[tuple[int, int, int]],
+    *,
+    listed_at: int | None = None,
+    unlisted_at: int | None = None,
+) -> int:
+    """Adds (project id, its shard, least serial) to what `scope` has to visit; returns how many are new.
+
+    Each is visited in its turn, as the policy says. `listed_at` and `unlisted_at` as of a VisitTask.
+    """
+    told = {"scope": scope, "state": TaskState.TODO, "listed_at": listed_at, "unlisted_at": unlisted_at}
+    turns = turns_of(connection, {project_id: serial for project_id, _, serial in tasks})
+    return insert_missing(
+        connection,
+        visit_queue,
+        [
+            told | {"project_id": project_id, "shard": shard, "min_serial": serial} | turns[project_id]
+            for project_id, shard, serial in sorted(tasks)  # in one order, so that no two wait for each other
+        ],
+    )
+
+
+def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int, dict[str, float]]:
+    """When these projects are visited, as the policy says: what the queue keeps of it, by project id."""
+    found = prospects(connection, min_serials, read_state(connection)["events_through"])
+    return {
+        project_id: {"nice": nice_of(prospect), "due_at": due_at(prospect)}
+        for project_id in min_serials
+        for prospect in [found.get(project_id, NEVER_VISITED)]
+    }
+
+
+def queue_revisits(connection: Connection, count: int, besides: str) -> int:
+    """Has `count` of the projects visited that nobody has visited for longest; returns how many there are.
+
+    Those that `besides`, another scope, visits anyway are left out. What was done earlier is forgotten.
+    """
+    if not count:
+        return 0
+    is_pending = exists().where(read_queue.c.project_id == visit_queue.c.project_id)
+    is_over = and_(visit_queue.c.scope == REVISITS, visit_queue.c.state == TaskState.DONE, ~is_pending)
+    connection.execute(delete(visit_queue).where(is_over))
+    chosen = longest_unvisited(connection, count, besides=(REVISITS, besides))
+    return queue_visits(connection, REVISITS, [(project_id, shard, 0) for project_id, shard in chosen])
+
+
+def longest_unvisited(
+    connection: Connection,
+    count: int,
+    *,
+    besides: Sequence[str] = (),
+    is_wanted: Callable[[int], bool] | None = None,
+) -> list[tuple[int, int]]:
+    """The `count` projects that nobody has visited for longest, those never visited first: (project id, its shard).
+
+    Those that any of the scopes `besides` has or had to visit are left out, and those that `is_wanted`, asked by id,
+    does not want.
+    """
+    known = visit_statistics.c
+    is_queued = exists().where(visit_queue.c.scope.in_(besides), visit_queue.c.project_id == known.project_id)
+    found: list[tuple[int, int]] = []
+    for are_these in (known.last_visited_at.is_(None), known.last_visited_at.is_not(None)):
+        left = count - len(found)
+        query = (
+            select(known.project_id, projects.c.shard)
+            .join(projects, projects.c.id == known.project_id)
+            .where(are_these, ~is_queued)
+            .order_by(known.last_visited_at, known.project_id)
+            .limit(left if is_wanted is None else None)
+        )
+        with connection.execute(query, execution_options={"yield_per": 1_000}) as rows:
+            wanted = ((row.project_id, row.shard) for row in rows if is_wanted is None or is_wanted(row.project_id))
+            found += islice(wanted, left)
+    return found
+
+
+def requeue_visits(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> None:
+    """Makes what `scope` has visited already, or given up, due again."""
+    connection.execute(
+        update(visit_queue)
+        .where(_in_scope(scope, shards), visit_queue.c.state != TaskState.TODO)
+        .values(error_text=None, **AFRESH)
+    )
+
+
+def claim_visits(
+    connection: Connection,
+    scope: str,
+    shards: Sequence[int] | None,
+    *,
+    worker: str,
+    now: float,
+    until: float,
+    limit: int,
+) -> list[VisitTask]:
+    """The next visits of `scope` within `shards` (None: all), for `worker` alone.
+
+    Lower nice values come first, and what has been due for longest within them.
+    """
+    query = (
+        select(visit_queue, projects.c.normalized, projects.c.name, projects.c.known_since, projects.c.page_serial)
+        .join(projects, projects.c.id == visit_queue.c.project_id)
+        .where(_todo(scope, shards), is_claimable(visit_queue, now))
+        .order_by(visit_queue.c.nice, visit_queue.c.due_at, visit_queue.c.project_id)
+        .limit(limit)
+        .with_for_update(of=visit_queue, skip_locked=True)
+    )
+    rows = connection.execute(query).all()
+    for ids in at_a_time(row.project_id for row in rows):
+        of_these = and_(visit_queue.c.scope == scope, visit_queue.c.project_id.in_(ids))
+        connection.execute(update(visit_queue).where(of_these).values(claimed(visit_queue, worker, now, until)))
+    tasks = []
+    for row in rows:
+        attempts, first_failed_at = failures_at_claim(row, now)
+        task = VisitTask(
+            scope=row.scope,
+            project=Project(row.project_id, row.normalized, row.name, row.known_since, row.page_serial),
+            shard=row.shard,
+            min_serial=row.min_serial,
+            attempts=attempts,
+            first_failed_at=first_failed_at,
+            worker=worker,
+            listed_at=row.listed_at,
+            unlisted_at=row.unlisted_at,
+            was_gone=row.was_gone,
+        )
+        tasks.append(task)
+    return tasks
+
+
+def still_claimed(connection: Connection, tasks: Sequence[VisitTask]) -> set[int]:
+    """The projects of those of `tasks`, all of one scope and worker, whose claims still hold; until the transaction
+    ends, nobody takes them over."""
+    if not tasks:
+        return set()
+    mine = (
+        select(visit_queue.c.project_id)
+        .where(
+            visit_queue.c.scope == tasks[0].scope,
+            visit_queue.c.project_id.in_([task.project.id for task in tasks]),
+            visit_queue.c.claimed_by == tasks[0].worker,
+        )
+        .order_by(visit_queue.c.project_id)
+        .with_for_update()
+    )
+    return set(connection.scalars(mine))
+
+
+def visits_ready_at(connection: Connection, scope: str, shards: Sequence[int] | None) -> float | None:
+    """When the first visit that `scope` has left can be claimed, if nobody finishes it before; None where none is."""
+    return connection.scalar(select(func.min(ready_at(visit_queue))).where(_todo(scope, shards)))
+
+
+def is_visit_pending(connection: Connection, scope: str) -> bool:
+    """Whether `scope` has anything left to visit."""
+    return connection.scalar(select(visit_queue.c.project_id).where(_todo(scope, None)).limit(1)) is not None
+
+
+def finish_visits(connection: Connection, finished: Iterable[tuple[VisitTask, TaskState, str | None]]) -> None:
+    """Each task takes its state, with the text of what went wrong, if anything did."""
+    rows = [
+        {"of_scope": task.scope, "of_project": task.project.id, "new_state": state, "text": text and storable(text)}
+        for task, state, text in finished
+    ]
+    _update(connection, rows, state=bindparam("new_state"), error_text=bindparam("text"))
+
+
+def postpone_visits(
+    connection: Connection, now: float, postponed: Iterable[tuple[VisitTask, float, str, bool]]
+) -> None:
+    """Leaves each visit for later (unix seconds), and says why, and whether that is a 404.
+
+    `first_failed_at` is that of the first failure.
+    """
+    rows = [
+        {
+            "of_scope": task.scope,
+            "of_project": task.project.id,
+            "later": due_at,
+            "text": storable(text),
+            "is_gone": is_gone,
+        }
+        for task, due_at, text, is_gone in postponed
+    ]
+    _update(
+        connection,
+        rows,
+        first_failed_at=func.coalesce(visit_queue.c.first_failed_at, now),
+        due_at=bindparam("later"),
+        error_text=bindparam("text"),
+        was_gone=bindparam("is_gone"),
+    )
+
+
+def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> ScopeProgress:
+    counts = {
+        state: count
+        for state, count in connection.execute(
+            select(visit_queue.c.state, func.count()).where(_in_scope(scope, shards)).group_by(visit_queue.c.state)
+        )
+    }
+    return _progress(counts)
+
+
+def _progress(counts: Mapping[str, int]) -> ScopeProgress:
+    return ScopeProgress(
+        todo=counts.get(TaskState.TODO, 0),
+        done=counts.get(TaskState.DONE, 0),
+        gave_up=counts.get(TaskState.GAVE_UP, 0),
+    )
+
+
+def shards_with_projects(connection: Connection, scope: str) -> dict[int, int]:
+    """How many projects `scope` visits in each shard that has any."""
+    return {
+        shard: count
+        for shard, count in connection.execute(
+            select(visit_queue.c.shard, func.count()).where(visit_queue.c.scope == scope).group_by(visit_queue.c.shard)
+        )
+    }
+
+
+def progress_by_shard(connection: Connection, scope: str, shards: Sequence[int]) -> dict[int, ScopeProgress]:
+    """How many projects of `scope` are in which state in each of `shards`; zeros where it visits none."""
+    counts: dict[int, dict[str, int]] = {shard: {} for shard in shards}
+    query = (
+        select(visit_queue.c.shard, visit_queue.c.state, func.count())
+        .where(_in_scope(scope, shards))
+        .group_by(visit_queue.c.shard, visit_queue.c.state)
+    )
+    for shard, state, count in connection.execute(query):
+        counts[shard][state] = count
+    return {shard: _progress(states) for shard, states in counts.items()}
+
+
+def projects_to_visit(connection: Connection, scope: str) -> list[int]:
+    """The ids of all projects of `scope`, visited or not, in their order."""
+    query = select(visit_queue.c.project_id).where(visit_queue.c.scope == scope).order_by(visit_queue.c.project_id)
+    return list(connection.scalars(query))
+
+
+def scopes_to_visit(connection: Connection) -> list[str]:
+    """The scopes that have something left to visit."""
+    todo = select(visit_queue.c.scope).where(visit_queue.c.state == TaskState.TODO, visit_queue.c.scope != LISTING)
+    return list(connection.scalars(todo.distinct().order_by(visit_queue.c.scope)))
+
+
+def _update(connection: Connection, rows: Sequence[Mapping[str, object]], **values: object) -> None:
+    if not rows:
+        return
+    connection.execute(
+        update(visit_queue)
+        .where(visit_queue.c.scope == bindparam("of_scope"), visit_queue.c.project_id == bindparam("of_project"))
+        .values(attempts=visit_queue.c.attempts + 1, **RELEASED, **values),
+        rows,
+    )
+
+
+def _in_scope(scope: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
+    if shards is None:
+        return visit_queue.c.scope == scope
+    return and_(visit_queue.c.scope == scope, visit_queue.c.shard.in_(shards))
+
+
+def _todo(scope: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
+    return and_(_in_scope(scope, shards), visit_queue.c.state == TaskState.TODO)

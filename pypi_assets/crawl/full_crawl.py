@@ -1,0 +1,142 @@
+"""A full crawl: pinned at a serial, listed, visited and read in shards, completed. It sets the baseline."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.ledger.range_ledger import last_asked_serial, read_state
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import changed_projects
+from pypi_assets.catalog.work.full_crawls import (
+    CrawlListing,
+    FullCrawl,
+    complete_crawl,
+    find_open_crawl,
+    last_completed_crawl,
+    list_projects,
+    open_crawl,
+)
+from pypi_assets.catalog.work.visit_queue import ScopeProgress, queue_visits, scope_progress
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.draining import claiming
+from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.simple_lister import require_serial
+from pypi_assets.crawl.stored_events import catch_up, go_back, index_serial
+from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.index.errors import StaleError
+from pypi_assets.progress import Progress
+
+_QUEUED_AT_A_TIME = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class FullCrawlResult:
+    crawl: FullCrawl
+    listing: CrawlListing
+    visits: ScopeProgress
+    reads: ReadCounts
+
+
+def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCrawl, CrawlListing]:
+    """Joins the open full crawl or opens one at the index's last serial, and queues a visit of every project.
+
+    The index's list can be older than the pinned serial (it is cached), so the events between the two are stored too,
+    and what they change is visited as well. `with_history` does so from serial 0 on. Raises CatalogError where the
+    open crawl was listed without. Where the changelog is off, the list alone is gone by, at its own serial.
+    """
+    with crawler.catalog.read() as connection:
+        joined = find_open_crawl(connection)
+        is_followed = joined is not None or last_completed_crawl(connection) is not None
+    index, catalog = crawler.index, crawler.catalog
+    serial = ask_changelog(crawler, partial(index_serial, crawler) if is_followed else index.last_serial, again=True)
+    if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
+        if with_history and not joined.with_history:
+            raise CatalogError(
+                f"the full crawl that is open at serial {joined.serial} has no history: complete it first"
+                " (`pypi-assets crawl full`), then run `pypi-assets crawl full --with-history`"
+            )
+        with catalog.read() as connection:
+            return joined, CrawlListing(scope_progress(connection, joined.scope).total, ())
+    with ExitStack() as opened:
+        listing_serial, listed = crawler.patiently(lambda: opened.enter_context(index.iter_listing()))
+        is_all = serial is None
+        if serial is None and with_history:
+            raise CatalogError("there is no history while the changelog is off: run it without --with-history")
+        if serial is None:
+            serial = _list_serial(crawler, listing_serial)
+        since = serial if listing_serial is None else min(listing_serial, serial)
+        crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)
+        opened.enter_context(claiming(crawler, crawl.scope))
+        _require_events_since(crawler, since)
+        if not is_all:
+            crawler.patiently(partial(catch_up, crawler, crawl.serial))
+        if with_history:
+            crawler.patiently(partial(go_back, crawler))
+            since = 0
+        if since < crawl.serial:
+            with catalog.write() as connection:
+                changed = changed_projects(connection, SerialRange(since, crawl.serial))
+                for start in range(0, len(changed), _QUEUED_AT_A_TIME):
+                    queue_visits(connection, crawl.scope, changed[start : start + _QUEUED_AT_A_TIME])
+        listing = list_projects(catalog, crawl, listed, listing_serial, with_history=with_history, is_all=is_all)
+        crawler.report(Progress("listing", listing.projects, listing.projects))
+    return crawl, listing
+
+
+def _list_serial(crawler: Crawler, listed_serial: int | None) -> int:
+    """The serial of the list, where nothing else tells one. Raises StaleError where the catalog is beyond that."""
+    serial = require_serial(crawler, listed_serial)
+    with crawler.catalog.read() as connection:
+        asked = last_asked_serial(connection)
+    if serial < asked:
+        raise StaleError(
+            f"the list of projects is of serial {serial}, and the catalog already follows the index up to {asked}:"
+            " a cache on the way; try again in some minutes",
+            crawler.index.index_url,
+        )
+    return serial
+
+
+def _require_events_since(crawler: Crawler, listed_serial: int) -> None:
+    """Raises StaleError where the list of projects is older than all events that are stored: what changed in between
+    would be on neither."""
+    with crawler.catalog.read() as connection:
+        since = read_state(connection)["events_since"]
+    if listed_serial < since:
+        raise StaleError(
+            f"the list of projects is of serial {listed_serial}, older than {since}, from which on events are stored:"
+            " a cache on the way; try again in some minutes",
+            crawler.index.index_url,
+        )
+
+
+def require_open_crawl(crawler: Crawler) -> FullCrawl:
+    """The open and listed full crawl. Raises CatalogError where there is none."""
+    with crawler.catalog.read() as connection:
+        crawl = find_open_crawl(connection)
+    if crawl is None or crawl.listed_at is None:
+        raise CatalogError("no full crawl is open: list the index first (project_listing, or `pypi-assets crawl full`)")
+    return crawl
+
+
+def visit_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ScopeProgress:
+    """Visits what is left of the crawl within `shards` (None: all)."""
+    return visit_scope(crawler, crawl.scope, shards)
+
+
+def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ReadCounts:
+    """Reads what is left of the crawl within `shards` (None: all), and completes the crawl if that was the last."""
+    counts = read_scope(crawler, crawl.scope, shards)
+    complete_crawl(crawler.catalog, crawl)
+    return counts
+
+
+def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResult:
+    """A whole full crawl, or what is left of the open one; `with_history` as in `list_index`."""
+    crawl, listing = list_index(crawler, with_history=with_history)
+    with claiming(crawler, crawl.scope):
+        visits = visit_shards(crawler, crawl)
+        return FullCrawlResult(crawl, listing, visits, read_shards(crawler, crawl))

@@ -1,0 +1,242 @@
+"""Follows the changelog in serial ranges: each is asked for, its events stored, its projects visited and read."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.derived.visits import recompute_stored
+from pypi_assets.catalog.ledger.range_ledger import (
+    SIMPLE,
+    LedgerRange,
+    RangeState,
+    ask_ranges,
+    begin_range,
+    complete_range,
+    end_inexact_span,
+    fail_range,
+    inexact_spans,
+    last_asked_at,
+    last_asked_serial,
+    leave_range,
+    ledger,
+    lock_state,
+    require_range,
+    unfinished_ranges,
+)
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import (
+    RangeEvents,
+    are_as_many_events,
+    changed_projects,
+    count_events,
+    events_through,
+    range_ends,
+)
+from pypi_assets.catalog.observed.visit_policy import revisits_for
+from pypi_assets.catalog.reports.catalog_status import count_unexplained
+from pypi_assets.catalog.work.full_crawls import require_followable
+from pypi_assets.catalog.work.listed_projects import exact_again_from
+from pypi_assets.catalog.work.read_queue import is_read_pending
+from pypi_assets.catalog.work.visit_queue import (
+    REVISITS,
+    ScopeProgress,
+    is_visit_pending,
+    projects_to_visit,
+    queue_revisits,
+    queue_visits,
+    range_scope,
+    requeue_visits,
+    scope_progress,
+)
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.draining import claiming
+from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.simple_lister import ask_listed_ranges
+from pypi_assets.crawl.stored_events import catch_up, index_serial
+from pypi_assets.crawl.visiting import visit_scope
+
+_COMPUTED_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    serials: SerialRange
+    events: RangeEvents
+    visits: ScopeProgress
+    reads: ReadCounts
+    unexplained_changes: int
+    lister: str | None
+
+
+def ask_next_ranges(
+    crawler: Crawler,
+    changelog_pages: int | None = None,
+    list_pause_s: float = 0.0,
+    min_age_s: float = 0.0,
+    min_events: int = 1,
+) -> list[SerialRange]:
+    """Brings the ranges up to the index's last serial into the ledger; none where the index has nothing new.
+
+    Their events are stored first, since a backlog is cut by their number (`range_events` of the crawler). With
+    `changelog_pages` no more is asked of the changelog at once, and the ranges reach as far as that. There are none
+    before `min_age_s` seconds since the last one was asked for, unless there are `min_events` new events. Where the
+    changelog is off, the list of projects tells what changed, asked for once in `list_pause_s` seconds.
+    Raises CatalogError where no full crawl is complete, or where the index has gone backwards.
+    """
+    catalog, index = crawler.catalog, crawler.index
+    with catalog.read() as connection:
+        require_followable(connection, index.index_url, crawler.selection)
+    through = ask_changelog(crawler, partial(_store_new_events, crawler, changelog_pages), again=True)
+    if through is None:
+        return ask_listed_ranges(crawler, list_pause_s)
+    with catalog.write() as connection:
+        lock_state(connection, exclusive=True)
+        now = catalog.clock()
+        if through <= (asked := last_asked_serial(connection)):
+            return []
+        new = SerialRange(asked, through)
+        if now - last_asked_at(connection) < min_age_s and not are_as_many_events(connection, new, min_events):
+            return []
+        return ask_ranges(connection, range_ends(connection, new, crawler.range_events), now)
+
+
+def _store_new_events(crawler: Crawler, changelog_pages: int | None) -> int:
+    last = index_serial(crawler)
+    return min(catch_up(crawler, last, changelog_pages), last)
+
+
+def open_ranges(crawler: Crawler) -> list[SerialRange]:
+    """The ranges of the ledger that are not complete, in order. The one of a full crawl under way is not among them."""
+    with crawler.catalog.read() as connection:
+        require_followable(connection, crawler.index.index_url, crawler.selection)
+        return [entry.serials for entry in unfinished_ranges(connection)]
+
+
+def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
+    """Stores the events of a range of the ledger, unless a list brought it. Raises RangeError for any other range."""
+    with _work_on(crawler, serials) as entry:
+        if entry.lister != SIMPLE:
+            crawler.patiently(partial(catch_up, crawler, serials.end))
+    with crawler.catalog.read() as connection:
+        return count_events(connection, serials)
+
+
+def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> ScopeProgress:
+    """Visits every project of which an event in the range changes files; those of a complete range once more, unless
+    `again` says otherwise.
+
+    Of a range that a list brought, the projects that it told of. What events tell of earlier such ranges by now is
+    made good first. A few that nobody has visited for long are visited beside them, as an audit: the range does not
+    wait for these.
+    """
+    scope = range_scope(serials)
+    explain_ranges(crawler)
+    with _work_on(crawler, serials) as entry:
+        if entry.lister != SIMPLE:
+            crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited by itself
+        with crawler.catalog.write() as connection:
+            new = queue_visits(connection, scope, changed_projects(connection, serials))
+            queue_revisits(connection, revisits_for(new, crawler.revisit_share, random.random()), besides=scope)
+            if again and entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:
+                requeue_visits(connection, scope)
+        progress = visit_scope(crawler, scope)
+    with crawler.catalog.read() as connection:
+        are_left = is_visit_pending(connection, REVISITS)
+    if are_left:
+        visit_scope(crawler, REVISITS, only_due=True)
+    return progress
+
+
+def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
+    """Reads what the range's projects have pending, and completes the range if nothing of it is left.
+
+    Raises CatalogError where its projects have not been visited.
+    """
+    scope, catalog = range_scope(serials), crawler.catalog
+    with _work_on(crawler, serials) as entry:
+        with catalog.write() as connection:
+            is_told = entry.lister == SIMPLE or events_through(connection) >= serials.end
+            if not is_told or queue_visits(connection, scope, changed_projects(connection, serials)):
+                raise CatalogError(
+                    f"the projects that changed in {serials} have not been visited: visit them first"
+                    " (changed_distributions, or `pypi-assets crawl incremental`)"
+                )
+        counts = read_scope(crawler, scope)
+        with catalog.write() as connection:
+            if not scope_progress(connection, scope).todo and not is_read_pending(connection, scope):
+                exact_from = exact_again_from(connection, serials) if entry.lister == SIMPLE else None
+                complete_range(connection, serials, catalog.clock(), exact_from)
+            are_left = is_read_pending(connection, REVISITS)
+    if are_left:
+        read_scope(crawler, REVISITS, only_due=True)
+    return counts
+
+
+def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:
+    """All of one range; `again` as in `visit_range`."""
+    with claiming(crawler, range_scope(serials)):  # also between its steps
+        events = store_changelog(crawler, serials)
+        visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
+    with crawler.catalog.read() as connection:
+        lister = require_range(connection, serials.key).lister
+        return RangeResult(serials, events, visits, reads, count_unexplained(connection, serials), lister)
+
+
+def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
+    """Every range up to the index's last serial, those left open by earlier runs first.
+
+    Others can work on the same ranges meanwhile; what they complete is not done again.
+    """
+    ask_next_ranges(crawler)
+    explain_ranges(crawler)
+    return [crawl_range(crawler, serials, again=False) for serials in open_ranges(crawler)]
+
+
+def explain_ranges(crawler: Crawler) -> None:
+    """Makes the complete ranges that a list brought exact again whose events have come in since.
+
+    The projects that these change are computed anew; those that the list did not tell of are visited first.
+    """
+    catalog = crawler.catalog
+    with catalog.read() as connection:
+        spans = inexact_spans(connection)
+        through = events_through(connection) if spans else 0
+        scopes = {entry.serials.start: range_scope(entry.serials) for entry in ledger(connection)} if spans else {}
+    for span in spans:
+        if span.end > through:
+            continue
+        scope = scopes[span.start]
+        with catalog.write() as connection:
+            queue_visits(connection, scope, changed_projects(connection, span))
+        visit_scope(crawler, scope)
+        with catalog.read() as connection:
+            changed = projects_to_visit(connection, scope)
+        for start in range(0, len(changed), _COMPUTED_AT_ONCE):
+            catalog.transact(partial(recompute_stored, project_ids=changed[start : start + _COMPUTED_AT_ONCE]))
+        with catalog.write() as connection:
+            end_inexact_span(connection, span.start)
+
+
+@contextmanager
+def _work_on(crawler: Crawler, serials: SerialRange) -> Iterator[LedgerRange]:
+    """The range as the ledger has it; what ends the work on it is kept there. Raises RangeError for any other range."""
+    catalog = crawler.catalog
+    with claiming(crawler, range_scope(serials)):
+        with catalog.write() as connection:
+            require_followable(connection, crawler.index.index_url, crawler.selection)
+            entry = require_range(connection, serials.key)
+            begin_range(connection, serials, catalog.clock())
+        try:
+            yield entry
+        except Exception as error:
+            with suppress(SQLAlchemyError), catalog.write() as connection:  # where the catalog itself is what failed
+                fail_range(connection, serials, f"{type(error).__name__}: {error}")
+            raise
+        with catalog.write() as connection:
+            leave_range(connection, serials)

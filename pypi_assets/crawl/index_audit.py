@@ -1,0 +1,122 @@
+"""Compares the serial of every project on the index's list with the catalog's, and visits those that differ.
+
+And a share of those that were not visited for longest: what changes without an event and without a new serial, such as
+that a project is archived, only a visit sees.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, last_asked_serial
+from pypi_assets.catalog.observed.events import events_through
+from pypi_assets.catalog.observed.visit_statistics import note_seen
+from pypi_assets.catalog.work.audits import (
+    Audit,
+    Drift,
+    Findings,
+    complete_audit,
+    note_listed,
+    open_audit,
+)
+from pypi_assets.catalog.work.full_crawls import require_followable
+from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed
+from pypi_assets.catalog.work.visit_queue import ScopeProgress, longest_unvisited, queue_visits
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.simple_lister import ComparedList, require_serial
+from pypi_assets.crawl.stored_events import catch_up
+from pypi_assets.crawl.visiting import visit_scope
+from pypi_assets.index.models import ListedProject
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    audit: Audit
+    visits: ScopeProgress
+    reads: ReadCounts
+
+
+def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
+    """A whole audit, or what is left of the open one.
+
+    What it finds is in the catalog when it is over, and in the log of changes, so that the next dumps tell it.
+    """
+    with crawler.catalog.read() as connection:
+        require_followable(connection, crawler.index.index_url, crawler.selection)
+    audit = open_audit(crawler.catalog, share_percent)
+    if audit.serial is None:
+        audit = _compare(crawler, audit)
+    visits = visit_scope(crawler, audit.scope)
+    reads = read_scope(crawler, audit.scope)
+    return AuditResult(complete_audit(crawler.catalog, audit), visits, reads)
+
+
+def _compare(crawler: Crawler, audit: Audit) -> Audit:
+    """Queues a visit of each project that differs, and of the share; a page of the list at a time.
+
+    The events up to the list's serial are stored first, so that what they tell is not taken for drift. What was queued
+    when this was stopped stays so.
+    """
+    with crawler.index.iter_listing() as (told_serial, listed):
+        serial = require_serial(crawler, told_serial)
+        is_followed = ask_changelog(crawler, partial(catch_up, crawler, serial), again=True) is not None
+        comparing = _Comparing(crawler, audit, ComparedList(crawler, serial, listed), is_followed)
+        for page in comparing.list.pages():
+            with crawler.catalog.write() as connection:
+                comparing.compare(connection, page)
+        with crawler.catalog.write() as connection:
+            comparing.end(connection)
+            return note_listed(connection, audit, serial, comparing.findings)
+
+
+class _Comparing:
+    """One list against the catalog. `is_followed` says that the events up to it are stored."""
+
+    def __init__(self, crawler: Crawler, audit: Audit, compared: ComparedList, is_followed: bool) -> None:
+        self.list = compared
+        self.findings = Findings()
+        self._audit = audit
+        self._now = crawler.catalog.clock
+        self._is_followed = is_followed
+        with crawler.catalog.read() as connection:
+            self._complete = complete_serial(connection)
+            self._followed_to = max(events_through(connection), last_asked_serial(connection))
+
+    def compare(self, connection: Connection, page: Sequence[ListedProject]) -> None:
+        compared = self.list.compare(connection, page)
+        note_seen(connection, dict.fromkeys((one.id for one in compared), self._now()))
+        differing = []
+        for project in compared:
+            if (cause := self._cause(project)) is not None:
+                self.findings.add(cause, project.name)
+                differing.append(project)
+        queue_listed(connection, differing, self.list.serial, self._audit.scope)
+
+    def _cause(self, project: ComparedProject) -> Drift | None:
+        """Why a listed project is drift; None where it is not, or where the next range is to bring it."""
+        listed = project.listed_serial or 0
+        if listed > self._followed_to or project.known_serial > self.list.serial:
+            return None
+        if project.known_serial < 0:
+            return Drift.UNKNOWN_PROJECT
+        if listed == project.known_serial:
+            return None
+        return Drift.SERIAL_AHEAD if listed > project.known_serial else Drift.SERIAL_BEHIND
+
+    def end(self, connection: Connection) -> None:
+        """Queues what is not listed any more, but for what an open range is to visit, and the share."""
+        unlisted = [one for one in self.list.unlisted(connection) if one.known_serial <= self._complete]
+        for project in unlisted:
+            self.findings.add(Drift.NOT_LISTED, project.name)
+        if self._is_followed:  # then its events are known, and its page is taken as it is
+            unlisted = [replace(project, known_serial=-1) for project in unlisted]
+        queue_listed(connection, unlisted, self.list.serial, self._audit.scope)
+        share = math.ceil(self.list.projects * self._audit.share_percent / 100)
+        chosen = longest_unvisited(connection, share, is_wanted=self.list.has)
+        tasks = known_serials(connection, [project_id for project_id, _ in chosen])
+        queue_visits(connection, self._audit.scope, tasks)

@@ -1,0 +1,139 @@
+"""The lister `simple`: compares the index's list of projects with the catalog, for while there is no changelog."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, last_asked_serial
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.lister_states import Content, OvertakenError, read_lister_state
+from pypi_assets.catalog.observed.visit_statistics import note_seen
+from pypi_assets.catalog.work.listed_projects import (
+    ComparedProject,
+    ask_listed_range,
+    compare_listed,
+    queue_listed,
+    unlisted_projects,
+)
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.listers import run_lister
+from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.models import ListedProject
+from pypi_assets.progress import Progress
+
+_PROJECTS_A_PAGE = 5_000
+
+
+class ComparedList:
+    """The list of projects of one serial, a page at a time, and which of the catalog's projects were on it.
+
+    It takes a bit a project in memory.
+    """
+
+    def __init__(self, crawler: Crawler, serial: int, listed: Iterable[ListedProject]) -> None:
+        self.serial = serial
+        self.projects = 0
+        self._crawler = crawler
+        self._listed = listed
+        self._seen = bytearray()
+
+    def pages(self) -> Iterator[list[ListedProject]]:
+        """The projects that the catalog follows, some thousand at a time."""
+        page: list[ListedProject] = []
+        for project in self._listed:
+            if project.normalized in self._crawler.selection:
+                page.append(project)
+            if len(page) >= _PROJECTS_A_PAGE:
+                yield page
+                page = []
+        if page:
+            yield page
+
+    def compare(self, connection: Connection, page: Sequence[ListedProject]) -> list[ComparedProject]:
+        """What the catalog knows of the projects of `page`."""
+        compared = compare_listed(connection, page, self.serial)
+        for project in compared:
+            self._note(project.id)
+        self.projects += len(compared)
+        self._crawler.report(Progress("listing", self.projects, 0))
+        return compared
+
+    def unlisted(self, connection: Connection) -> list[ComparedProject]:
+        """The projects with live files that were on no page."""
+        return unlisted_projects(connection, self.has, self.serial)
+
+    def has(self, project_id: int) -> bool:
+        byte, bit = divmod(project_id, 8)
+        return byte < len(self._seen) and bool(self._seen[byte] >> bit & 1)
+
+    def _note(self, project_id: int) -> None:
+        byte, bit = divmod(project_id, 8)
+        if byte >= len(self._seen):
+            self._seen.extend(bytes(byte + 1 - len(self._seen)))
+        self._seen[byte] |= 1 << bit
+
+
+class SimpleLister:
+    """Has those projects visited whose serial on the list is above the known one, and those that are gone from it.
+
+    `serials` is the range that it has brought into the ledger in the end, None where the list is not newer than that.
+    """
+
+    name = SIMPLE
+
+    def __init__(self, crawler: Crawler, compared: ComparedList) -> None:
+        self.serials: SerialRange | None = None
+        self._crawler = crawler
+        self._list = compared
+        self._is_new = False
+
+    def pages(self) -> Iterator[list[ListedProject]]:
+        with self._crawler.catalog.read() as connection:
+            self._is_new = self._list.serial > last_asked_serial(connection)
+        if self._is_new:
+            yield from self._list.pages()
+
+    def commit(self, connection: Connection, page: Sequence[ListedProject]) -> Content:
+        compared = self._list.compare(connection, page)
+        ahead = [project for project in compared if (project.listed_serial or 0) > project.known_serial]
+        note_seen(connection, dict.fromkeys((one.id for one in ahead), self._crawler.catalog.clock()))
+        queue_listed(connection, ahead, self._list.serial)
+        return {"serial": self._list.serial, "projects": self._list.projects}
+
+    def finalize(self, connection: Connection) -> Content:
+        now = self._crawler.catalog.clock()
+        if self._is_new:
+            queue_listed(connection, self._list.unlisted(connection), self._list.serial)
+        self.serials = ask_listed_range(connection, self._list.serial, now)
+        return {"serial": self._list.serial, "projects": self._list.projects, "ended_at": now}
+
+    def reconcile(self, stored: Content, own: Content) -> Content:
+        raise OvertakenError(
+            f"the list of projects of serial {own['serial']} is compared by another run at the same time, which is at"
+            f" serial {stored.get('serial')}: it goes on, and this one has ended"
+        )
+
+
+def ask_listed_ranges(crawler: Crawler, pause_s: float = 0.0) -> list[SerialRange]:
+    """Brings the range up to the serial of the index's list of projects into the ledger, with its visits queued.
+
+    None where the list is no newer than that, or was looked at less than `pause_s` seconds ago.
+    Raises RefusedError where it tells no serial, OvertakenError where another run compares it at the same time.
+    """
+    with crawler.catalog.read() as connection:
+        ended_at = read_lister_state(connection, SIMPLE, crawler.index.index_url).content.get("ended_at")
+    if ended_at is not None and 0 <= crawler.catalog.clock() - ended_at < pause_s:
+        return []
+    with crawler.index.iter_listing() as (serial, listed):
+        lister = SimpleLister(crawler, ComparedList(crawler, require_serial(crawler, serial), listed))
+        run_lister(crawler, lister)
+    return [] if lister.serials is None else [lister.serials]
+
+
+def require_serial(crawler: Crawler, serial: int | None) -> int:
+    """The serial of the list of projects. Raises RefusedError where it tells none."""
+    if serial is None:
+        raise RefusedError(
+            "the list of projects tells no serial, so it cannot stand in for the changelog", crawler.index.index_url
+        )
+    return serial

@@ -1,0 +1,155 @@
+"""Keeps the stored events without a gap, as far as they are needed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.ledger.range_ledger import XMLRPC, last_asked_serial
+from pypi_assets.catalog.observed.events import (
+    events_since,
+    events_through,
+    last_event,
+    store_earlier_events,
+    store_events,
+)
+from pypi_assets.catalog.observed.lister_states import Content
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.listers import run_lister
+from pypi_assets.index.errors import StaleError
+from pypi_assets.index.models import ChangelogEvent
+from pypi_assets.progress import Progress
+
+_SERIALS_AT_A_TIME = 50_000
+_LONGEST_OVERLAP = 1_000
+"""How far back the last stored event may lie, in serials, to be asked for once more beside the new ones."""
+
+
+def index_serial(crawler: Crawler) -> int:
+    """The index's last serial, for a catalog that is not empty.
+
+    Raises CatalogError where it is before what the catalog knows: the index has gone backwards.
+    """
+    with crawler.catalog.read() as connection:  # first, since others may store what comes in meanwhile
+        known = max(events_through(connection), last_asked_serial(connection))
+    last = crawler.index.last_serial()
+    if last < known:
+        raise _gone_backwards(f"the index is at serial {last}, and the catalog already follows it up to {known}")
+    return last
+
+
+def catch_up(crawler: Crawler, until: int, pages: int | None = None) -> int:
+    """Stores all events up to `until`, and returns the serial up to which they are stored now.
+
+    With `pages` it stops after so many pages of the changelog (PyPI's have 50,000 events), however far that is.
+    Raises StaleError where the changelog does not reach `until` yet, and CatalogError where the index has gone
+    backwards, also if it has passed `until` again since: then the last stored event is another one there.
+    """
+    with crawler.catalog.read() as connection:
+        through = events_through(connection)
+    if through >= until:
+        return through
+    lister = ChangelogLister(crawler, until, pages)
+    run_lister(crawler, lister)
+    return lister.through
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogPage:
+    """All events with `after` < serial <= `through`."""
+
+    events: Sequence[ChangelogEvent]
+    after: int
+    through: int
+
+
+class ChangelogLister:
+    """The lister `xmlrpc`: stores the events up to `until`, or `most_pages` pages of them.
+
+    How far they are stored is what the catalog says, and no state of this lister: that keeps the last serial that the
+    changelog has told, and since when it fails. Any number of runs can store the same events.
+    """
+
+    name = XMLRPC
+
+    def __init__(self, crawler: Crawler, until: int, most_pages: int | None = None) -> None:
+        with crawler.catalog.read() as connection:
+            self.through = self._start = events_through(connection)
+            self._known = last_event(connection)
+        if self._known is not None and self.through - self._known.serial >= _LONGEST_OVERLAP:
+            self._known = None
+        self._crawler, self._until, self._most_pages = crawler, until, most_pages
+
+    def pages(self) -> Iterator[ChangelogPage]:
+        is_reached = False
+        count = 0
+        while self.through < self._until:
+            before = self.through
+            for events in self._asked():
+                after = self.through
+                if (last := events[-1].serial) <= after:
+                    continue
+                yield ChangelogPage(events, after, last)
+                count += 1
+                if count == self._most_pages:
+                    return
+            if is_reached and self.through == before:  # the last serials have no event of their own
+                yield ChangelogPage((), before, self._until)
+                return
+            if self.through < self._until and (last := index_serial(self._crawler)) < self._until:
+                raise StaleError(
+                    f"the changelog ends at serial {last}, before {self._until}", self._crawler.index.changelog_url
+                )
+            is_reached = True  # what came in before that was told may not have been on the pages: they are asked again
+
+    def _asked(self) -> Iterator[list[ChangelogEvent]]:
+        known, self._known = self._known, None
+        for events in self._crawler.index.changelog(self.through if known is None else known.serial - 1, self._until):
+            if known is not None:
+                _require_known(events[0], known)
+                known = None
+            yield events
+
+    def commit(self, connection: Connection, page: ChangelogPage) -> Content:
+        store_events(connection, page.events, page.after, page.through, self._crawler.selection)
+        self.through = page.through
+        told = Progress("changelog", min(page.through, self._until) - self._start, self._until - self._start)
+        self._crawler.report(told)
+        return {"serial": page.through}
+
+    def finalize(self, _: Connection) -> None:
+        """Each page was whole."""
+
+    def reconcile(self, stored: Content, own: Content) -> Content:
+        return {"serial": max(stored.get("serial", 0), own["serial"])}
+
+
+def go_back(crawler: Crawler) -> None:
+    """Stores the events from serial 1 on that lie below the stored ones, the latest first: it can stop at any time.
+
+    PyPI tells 50,000 events at once, so there are at most as many as that in what is asked for at a time.
+    """
+    with crawler.catalog.read() as connection:
+        until = start = events_since(connection)
+    while until > 0:
+        after = max(until - _SERIALS_AT_A_TIME, 0)
+        earlier = [event for page in crawler.index.changelog(after, until) for event in page]
+        store_earlier_events(crawler.catalog, earlier, after, until, crawler.selection)
+        until = after
+        crawler.report(Progress("history", start - until, start))
+
+
+def _require_known(event: ChangelogEvent, known: ChangelogEvent) -> None:
+    if replace(event, name=known.name) != known:  # a name may be displayed otherwise now
+        raise _gone_backwards(
+            f"the index's event {event.serial} ({event.name}: {event.action}) is not what the catalog has as"
+            f" {known.serial} ({known.name}: {known.action})"
+        )
+
+
+def _gone_backwards(what: str) -> CatalogError:
+    return CatalogError(
+        f"{what}: it has gone backwards (restored from a backup?). Nothing was changed; start a new catalog, or wait"
+        " for the index"
+    )

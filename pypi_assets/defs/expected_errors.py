@@ -1,0 +1,53 @@
+"""Turns what can be expected to go wrong into a failure that says what and what to do, instead of a traceback."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+from sqlalchemy.exc import InterfaceError, OperationalError
+
+from pypi_assets.catalog.coordination.leases import LeaseTakenError
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.ledger.serial_range import RangeError
+from pypi_assets.distributions.reader_pool import ReaderStartError
+from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.index.errors import PackageIndexError, TransientError
+from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.parquet.export_manifest import ParquetError
+from pypi_assets.settings import SettingsError
+from pypi_assets.storage.store import StorageError
+
+_DATABASE = (OperationalError, InterfaceError)
+_MAY_PASS = (TransientError, StorageError, LeaseTakenError, ReaderStartError)
+_EXPECTED = (
+    SettingsError,
+    CatalogError,
+    RangeError,
+    PackageIndexError,
+    StorageError,
+    ReaderStartError,
+    DumpDamagedError,
+    LeveldbError,
+    ParquetError,
+)
+
+
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """Raises dagster.Failure with the text of an expected error; only what may pass by itself is tried again."""
+    try:
+        yield
+    except (*_DATABASE, *_EXPECTED) as error:
+        raise dg.Failure(told(error), allow_retries=may_pass(error)) from error
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether an error may pass by itself. Whatever else needs the index, the database or the storage meets it too."""
+    return isinstance(error, (*_MAY_PASS, *_DATABASE)) or isinstance(error.__cause__, (*_MAY_PASS, *_DATABASE))
+
+
+def told(error: BaseException) -> str:
+    """An error in a sentence for people."""
+    if isinstance(error, _DATABASE):
+        return f"the database failed: {error.orig}"
+    return str(error) if isinstance(error, _EXPECTED) else f"{type(error).__name__}: {error}"

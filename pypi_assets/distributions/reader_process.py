@@ -1,0 +1,451 @@
+"""What a reader process does, and the messages between it and its parent.
+
+Run as a program by `workers.py`, which owns the other end of the socket that is this process's stdin. All that it reads
+comes from there: it gets no address, opens no connection and no file but a temporary one, and what goes either way is
+msgpack of known types, since a hostile file may get the better of a decompressor.
+"""
+
+import faulthandler
+import gc
+import io
+import math
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, BinaryIO, Generic, TypeVar, cast
+
+import msgspec
+
+from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract, printable
+from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.reader import make_record, read_extract
+from pypi_assets.distributions.record import DistributionRecord, ErrorKind
+from pypi_assets.distributions.record_building import record_digest
+from pypi_assets.distributions.sdists import condense
+from pypi_assets.distributions.sources import CHUNK, MismatchError
+from pypi_assets.distributions.zips import first_read_at
+
+MAX_MESSAGE_BYTES = 256 * MIB
+"""More than the longest honest message: kept files and member names are limited to far less."""
+_LENGTH_BYTES = 4
+
+Received = TypeVar("Received")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Size = Annotated[int, msgspec.Meta(ge=0, le=MAX_MESSAGE_BYTES)]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    """A distribution whose bytes are at hand."""
+
+    filename: str
+    project: str | None
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExtract:
+    """An extract as `encode_extract` wrote it, what it was read from, and the `record_digest` of the record that was
+    made of it before."""
+
+    filename: str
+    project: str | None
+    content: bytes
+    digest: str | None = None
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Base of all messages."""
+
+
+class Setup(Message, frozen=True):
+    """To the reader, once: what a read may cost, and what the process may take beside that."""
+
+    limits: Limits
+    processor_seconds: float
+    memory_bytes: int
+
+
+class ReadJob(Message, frozen=True):
+    """To the reader: read this file. A range source has a `size`, its `end` from `first_read_at` on, and maybe a
+    `metadata_sha256`; a stream has none of them.
+
+    The extract comes together with the record. With `extract_first` it also comes before, as it was taken out, since
+    what follows may be the reader's death: it is condensed, and a record is made of it.
+    """
+
+    filename: str
+    project: str | None
+    extract_first: bool = False
+    size: int | None = None
+    metadata_sha256: str | None = None
+    end: bytes = b""
+
+
+class ReadAllJob(Message, frozen=True):
+    """To the reader: read these files, and send what comes of those that take `together_s` seconds together."""
+
+    files: list[WholeFile]
+    together_s: float
+
+
+class JudgeJob(Message, frozen=True):
+    """To the reader: make the records of these extracts, and send those that take `together_s` seconds together.
+
+    Each is sent alone where that is 0.
+    """
+
+    extracts: list[StoredExtract]
+    together_s: float
+
+
+class Data(Message, frozen=True):
+    """To the reader: what it asked for; None where there is no sidecar."""
+
+    content: bytes | None
+
+
+class Abandon(Message, frozen=True):
+    """To the reader, instead of Data: the source failed, nobody wants the record any more."""
+
+
+class Ready(Message, frozen=True):
+    """From the reader, once: it has started."""
+
+
+class NextBytes(Message, frozen=True):
+    """From the reader: wants the next bytes of the stream, up to `size`."""
+
+    size: Size
+
+
+class BytesAt(Message, frozen=True):
+    """From the reader: wants a part of the range source."""
+
+    offset: Annotated[int, msgspec.Meta(ge=0)]
+    size: Size
+
+
+class Sidecar(Message, frozen=True):
+    """From the reader: wants the range source's sidecar."""
+
+
+class Extracted(Message, frozen=True):
+    """From the reader: the extract of the file. What came of the record follows."""
+
+    content: bytes
+
+
+class Finished(Message, frozen=True):
+    """From the reader: the record."""
+
+    record: DistributionRecord
+
+
+class Failed(Message, frozen=True):
+    """From the reader: it failed, there is no record. After the last one the process ends."""
+
+    kind: ErrorKind
+    text: str
+    is_last: bool
+
+
+class Read(Message, frozen=True):
+    """Of a file of a ReadAllJob: the record, and the extract that it was made of."""
+
+    record: DistributionRecord
+    extract: bytes
+
+
+class AllRead(Message, frozen=True):
+    """From the reader: what came of the next files of a ReadAllJob."""
+
+    results: Annotated[list[Read | Failed], msgspec.Meta(min_length=1)]
+
+
+class Judged(Message, frozen=True):
+    """From the reader: what came of the next extracts of a JudgeJob; None where the record is the one of the digest."""
+
+    results: Annotated[list[DistributionRecord | Failed | None], msgspec.Meta(min_length=1)]
+
+
+class Mismatch(Message, frozen=True):
+    """From the reader: the job ended with a MismatchError."""
+
+    text: str
+
+
+class MachineFailure(Message, frozen=True):
+    """From the reader: the job ended with an OSError of this machine, which says nothing about the file."""
+
+    number: int
+    text: str
+
+
+class Abandoned(Message, frozen=True):
+    """From the reader: the job was abandoned, the next may come."""
+
+
+ToReader = Setup | ReadJob | ReadAllJob | JudgeJob | Data | Abandon
+FromReader = (
+    Ready
+    | NextBytes
+    | BytesAt
+    | Sidecar
+    | Extracted
+    | Finished
+    | AllRead
+    | Judged
+    | Failed
+    | Mismatch
+    | MachineFailure
+    | Abandoned
+)
+
+
+class Channel(Generic[Received]):
+    """Whole messages over a socket: their length in four bytes, then themselves. Takes the socket over."""
+
+    def __init__(self, connection: socket.socket, decoder: "msgspec.msgpack.Decoder[Received]") -> None:
+        self._socket = connection
+        self._incoming = connection.makefile("rb")
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder = decoder
+
+    def send(self, *messages: Message) -> None:
+        """Raises OSError where nobody listens. A message that can't be encoded leaves the channel as it was."""
+        pieces = []
+        for message in messages:
+            content = self._encoder.encode(message)
+            if len(content) > MAX_MESSAGE_BYTES:
+                raise ValueError(f"a message of {len(content)} bytes")
+            pieces += [len(content).to_bytes(_LENGTH_BYTES), content]
+        self._socket.sendall(b"".join(pieces))
+
+    def receive(self) -> Received:
+        """The next message. Raises EOFError at the end, OSError, and DecodeError where it is no message."""
+        size = int.from_bytes(self._take(_LENGTH_BYTES))
+        if size > MAX_MESSAGE_BYTES:
+            raise msgspec.DecodeError(f"a message of {size} bytes")
+        return self._decoder.decode(self._take(size))
+
+    def set_timeout(self, seconds: float) -> None:
+        """From now on TimeoutError is raised where the other end neither sends nor takes anything for so long."""
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        self._incoming.close()
+        self._socket.close()
+
+    def _take(self, size: int) -> bytes:
+        data = self._incoming.read(size)
+        if len(data) < size:
+            raise EOFError("the other end of the channel is closed")
+        return data
+
+
+class _AbandonedError(BaseException):
+    """The parent wants no record any more. No Exception, so that no reader takes it for a property of the file."""
+
+
+def _ask(channel: Channel[ToReader], question: Message) -> bytes | None:
+    try:
+        channel.send(question)
+        answer = channel.receive()
+    except (EOFError, OSError):  # both mean a broken archive to the readers
+        raise SystemExit from None
+    if isinstance(answer, Data):
+        return answer.content
+    raise _AbandonedError
+
+
+class _ParentStream:
+    """The parent's source as a file that is read forward."""
+
+    def __init__(self, channel: Channel[ToReader]) -> None:
+        self._channel = channel
+        self._unread = b""
+
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, size: int) -> bytes:
+        if not self._unread:
+            self._unread = _ask(self._channel, NextBytes(CHUNK)) or b""
+        piece, self._unread = self._unread[:size], self._unread[size:]
+        return piece
+
+
+class _ParentRanges:
+    """The parent's source as a range source, of which the end has come with the job."""
+
+    def __init__(self, channel: Channel[ToReader], size: int, metadata_sha256: str | None, end: bytes) -> None:
+        self._channel = channel
+        self._end_at = first_read_at(size)
+        self._end: bytes | None = end
+        self.size = size
+        self.metadata_sha256 = metadata_sha256
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        if offset == self._end_at and self._end is not None:
+            end, self._end = self._end, None
+            return end
+        return _ask(self._channel, BytesAt(offset, size)) or b""
+
+    def sidecar(self) -> bytes | None:
+        return _ask(self._channel, Sidecar())
+
+
+def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Extract | Mismatch | MachineFailure | Abandoned:
+    source = (
+        cast("BinaryIO", _ParentStream(channel))
+        if job.size is None
+        else _ParentRanges(channel, job.size, job.metadata_sha256, job.end)
+    )
+    try:
+        return read_extract(source, job.filename, project=job.project, limits=limits)
+    except MismatchError as error:
+        return Mismatch(str(error))
+    except OSError as error:
+        if error.errno is None:  # a decompressor's
+            raise
+        return MachineFailure(error.errno, error.strerror or "")
+    except _AbandonedError:
+        return Abandoned()
+
+
+def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> None:
+    kept: list[Message] = []
+
+    def serve() -> None:
+        extract = _read(channel, job, limits)
+        if isinstance(extract, Message):
+            channel.send(extract)
+            return
+        if job.extract_first:
+            channel.send(Extracted(encode_extract(extract)))
+        try:
+            condense(extract)
+        finally:
+            kept.append(Extracted(encode_extract(extract)))
+        channel.send(*kept, Finished(make_record(extract, job.filename, project=job.project)))
+
+    failed = _attempt(serve)
+    if failed is not None:
+        channel.send(*kept, failed)
+        if failed.is_last:
+            raise SystemExit
+
+
+def _serve_each(
+    channel: Channel[ToReader],
+    items: Sequence[Item],
+    work: Callable[[Item], Result],
+    answer: Callable[[list[Result | Failed]], Message],
+    *,
+    together_s: float,
+    processor_seconds: float,
+) -> None:
+    """Sends the answer of what comes of each of `items`, of some at a time: these may take `processor_seconds` more."""
+    results: list[Result | Failed] = []
+    for number, item in enumerate(items, 1):
+        if not results:
+            _limit_processor_time(processor_seconds)
+            sent_at = time.monotonic()
+        result = _attempt(partial(work, item))
+        results.append(result)
+        is_last = isinstance(result, Failed) and result.is_last
+        if is_last or number == len(items) or time.monotonic() - sent_at >= together_s:
+            channel.send(answer(results))
+            results = []
+        if is_last:
+            raise SystemExit
+
+
+def _read_whole(limits: Limits, file: WholeFile) -> Read:
+    extract = read_extract(io.BytesIO(file.content), file.filename, project=file.project, limits=limits)
+    condense(extract)
+    return Read(make_record(extract, file.filename, project=file.project), encode_extract(extract))
+
+
+def _judge(stored: StoredExtract) -> DistributionRecord | None:
+    record = make_record(decode_extract(stored.content), stored.filename, project=stored.project)
+    return None if record_digest(record) == stored.digest else record
+
+
+def _attempt(work: Callable[[], Result]) -> Result | Failed:
+    """What comes of `work`, whatever that is."""
+    try:
+        return work()
+    except MemoryError:
+        kind, text = ErrorKind.LIMIT_EXCEEDED, "reading takes too much memory"
+    except Exception as error:  # noqa: BLE001 - whatever a file makes of the reader costs that file alone
+        kind, text = ErrorKind.READER_FAILURE, f"the reader failed: {type(error).__name__}: {error}"
+    # Only here has the error let go of what filled the memory. What is left of it would be the next file's burden.
+    return Failed(kind, printable(text), is_last=kind == ErrorKind.LIMIT_EXCEEDED)
+
+
+def _limit(what: int, soft: int) -> None:
+    _, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _limit_resources(setup: Setup) -> None:
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, setup.limits.max_file_bytes + MIB)
+    if sys.platform == "linux":  # elsewhere the size at the start can't be told without more packages, or is nonsense
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + setup.memory_bytes)
+
+
+def _limit_processor_time(seconds: float) -> None:
+    """From now on. The signal also ends a reader that hangs and has no parent any more."""
+    _limit(resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds))
+
+
+def _serve(channel: Channel[ToReader]) -> None:
+    setup = channel.receive()
+    if not isinstance(setup, Setup):
+        raise TypeError(f"{setup!r:.100} instead of Setup")
+    _limit_resources(setup)
+    channel.send(Ready())
+
+    limits, processor_seconds = setup.limits, setup.processor_seconds
+    serve_each = partial(_serve_each, channel, processor_seconds=processor_seconds)
+    while True:
+        match channel.receive():
+            case ReadJob() as job:
+                _limit_processor_time(processor_seconds)
+                _serve_read(channel, job, limits)
+            case ReadAllJob(files=files, together_s=together_s):
+                serve_each(files, partial(_read_whole, limits), AllRead, together_s=together_s)
+            case JudgeJob(extracts=extracts, together_s=together_s):
+                serve_each(extracts, _judge, Judged, together_s=together_s)
+            case message:
+                raise TypeError(f"{message!r:.100} instead of a job")
+
+
+def main() -> None:
+    """Serves the parent until it closes the socket or is gone."""
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent hears them too, and decides
+        signal.signal(ignored, signal.SIG_IGN)
+    faulthandler.enable()
+    gc.freeze()  # no collection need look again at what lives as long as the process
+    channel: Channel[ToReader] = Channel(socket.socket(fileno=0), msgspec.msgpack.Decoder(ToReader))
+    try:
+        _serve(channel)
+    except (EOFError, ConnectionError):
+        pass  # the parent is gone
+    finally:
+        channel.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Holds committed dumps against the catalog: as many rows as the catalog counts."""
+
+from dataclasses import dataclass
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_registry import Dump, count_changed
+from pypi_assets.catalog.reports.catalog_status import count_live
+from pypi_assets.dumps.dump_manifest import read_manifest
+from pypi_assets.storage.store import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class DumpAudit:
+    """The rows that a dump's manifest promises, and those that the catalog counts for it."""
+
+    directory: str
+    rows: int
+    expected: int
+
+    @property
+    def ok(self) -> bool:
+        return self.rows == self.expected
+
+
+def audit_dump(catalog: Catalog, storage: Storage, dump: Dump) -> DumpAudit:
+    """Counts what is live at a full dump's serial, or what changed in a range. Raises DumpDamagedError."""
+    manifest = read_manifest(storage, dump.directory)
+    with catalog.read() as connection:
+        if dump.kind == DumpKind.FULL:
+            expected = count_live(connection, dump.serials.end)
+        else:
+            expected = count_changed(connection, dump.serials)
+    return DumpAudit(dump.directory, manifest.rows, expected)

@@ -1,0 +1,126 @@
+"""The manifest of a dump: written last, it makes the dump exist, and says what its files must be."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
+from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.dumps.dump_format import COLUMNS, COLUMNS_VERSION, DumpDamagedError
+from pypi_assets.dumps.dump_paths import DUMPS, MANIFEST_NAME, manifest_path
+from pypi_assets.storage.store import NotFoundError, Storage
+
+FORMAT = 1
+
+
+class ManifestOfFiles:
+    """What all manifests of shard files share."""
+
+    __slots__ = ()
+    files: tuple[DumpFile, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """In bytes, compressed, of all files."""
+        return sum(file.size for file in self.files)
+
+    def encode_with_files(self, fields: Mapping[str, object]) -> bytes:
+        """The JSON of `fields`, and of the files after them."""
+        of_files = {
+            "rows": self.rows,
+            "bytes": self.size,
+            "files": [
+                {"shard": file.shard, "name": file.name, "rows": file.rows, "bytes": file.size, "sha256": file.sha256}
+                for file in self.files
+            ],
+        }
+        return orjson.dumps({**fields, **of_files}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_files(fields: Mapping[str, Any]) -> tuple[DumpFile, ...]:
+    """The files that the JSON of a manifest names."""
+    return tuple(
+        DumpFile(file["shard"], file["name"], file["rows"], file["bytes"], file["sha256"]) for file in fields["files"]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest(ManifestOfFiles):
+    """What one committed dump consists of. `inputs` are the directories that a compaction joined."""
+
+    kind: DumpKind
+    serials: SerialRange
+    directory: str
+    sequence: int
+    shards: int
+    inputs: tuple[str, ...]
+    files: tuple[DumpFile, ...]
+
+    def encode(self) -> bytes:
+        """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
+        fields = {
+            "format": FORMAT,
+            "kind": self.kind.value,
+            "range": self.serials.key,
+            "directory": self.directory,
+            "sequence": self.sequence,
+            "shards": self.shards,
+            "inputs": self.inputs,
+            "columns_version": COLUMNS_VERSION,
+            "columns": {name: asdict(column) for name, column in COLUMNS.items()},
+        }
+        return self.encode_with_files(fields)
+
+
+def write_manifest(storage: Storage, manifest: Manifest) -> None:
+    storage.put(manifest_path(manifest.directory), manifest.encode())
+
+
+def read_manifest(storage: Storage, directory: str) -> Manifest:
+    """The manifest of the dump in `directory`. Raises DumpDamagedError where it is missing, broken or too new."""
+    path = manifest_path(directory)
+    try:
+        content = storage.get(path)
+    except NotFoundError as error:
+        raise DumpDamagedError(f"there is no committed dump in {directory}: {storage.uri(path)} is missing") from error
+    try:
+        manifest = _decode(content)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, RangeError) as error:
+        raise DumpDamagedError(f"{storage.uri(path)} is not a manifest that this version reads: {error!r}") from error
+    if manifest.directory != directory or {file.shard for file in manifest.files} != set(range(manifest.shards)):
+        raise DumpDamagedError(f"{storage.uri(path)} is not the manifest of {directory}, or lacks shards")
+    return manifest
+
+
+def committed_directories(storage: Storage) -> list[str]:
+    """The directories of all dumps that have a manifest, found by listing the storage."""
+    return sorted(directories_with_manifest(storage, DUMPS))
+
+
+def directories_with_manifest(storage: Storage, path: str) -> Iterator[str]:
+    """The directories of the folder `path` that have a manifest, in no promised order."""
+    for stored in storage.list(path):
+        directory, _, rest = stored.path.removeprefix(f"{path}/").partition("/")
+        if rest == MANIFEST_NAME:
+            yield directory
+
+
+def _decode(content: bytes) -> Manifest:
+    fields = orjson.loads(content)
+    if fields["format"] != FORMAT or fields["columns_version"] != COLUMNS_VERSION:
+        raise ValueError(f"format {fields['format']} with columns {fields['columns_version']}")
+    return Manifest(
+        kind=DumpKind(fields["kind"]),
+        serials=SerialRange.parse(fields["range"]),
+        directory=str(fields["directory"]),
+        sequence=int(fields["sequence"]),
+        shards=int(fields["shards"]),
+        inputs=tuple(fields["inputs"]),
+        files=decode_files(fields),
+    )

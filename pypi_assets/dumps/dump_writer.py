@@ -1,0 +1,186 @@
+"""Writes dumps: shards of a full dump, ranges, and the manifest that commits them.
+
+Everything can be stopped at any moment and done again. Each attempt writes under a name of its own, and a dump is
+there when its manifest is.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import BinaryIO
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import RangeState, recent_ranges
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_registry import (
+    Dump,
+    DumpDroppedError,
+    DumpError,
+    DumpState,
+    begin_commit,
+    committed_dumps,
+    committing_dumps,
+    full_dump_rows,
+    hand_out_file_name,
+    mark_committed,
+    open_range_dump,
+    range_dump_rows,
+    record_file,
+    recorded_files,
+    require_not_dropped,
+)
+from pypi_assets.dumps.cover import cover_of, still_covered
+from pypi_assets.dumps.dump_format import DumpDamagedError, Row, write_rows
+from pypi_assets.dumps.dump_manifest import Manifest, read_manifest, write_manifest
+from pypi_assets.dumps.dump_paths import dump_path, file_path, manifest_path
+from pypi_assets.storage.store import Storage
+
+Progress = Callable[[int], None]
+
+
+def write_shard(
+    catalog: Catalog, storage: Storage, dump: Dump, shard: int, progress: Progress | None = None
+) -> DumpFile:
+    """Writes one shard of an open dump from the catalog. `progress` is told the number of rows."""
+    full = dump.kind == DumpKind.FULL
+    rows = full_dump_rows(catalog, dump, shard) if full else range_dump_rows(catalog, dump)
+    return write_file(catalog, storage, dump, shard, rows, progress)
+
+
+def write_file(
+    catalog: Catalog,
+    storage: Storage,
+    dump: Dump,
+    shard: int,
+    rows: Iterable[Row],
+    progress: Progress | None = None,
+) -> DumpFile:
+    """Writes `rows` as one shard of an open dump, under a new name, and records it."""
+    name = hand_out_file_name(catalog, dump, shard)
+    file = put_file(storage, file_path(dump.directory, name), shard, lambda target: write_rows(target, rows, progress))
+    record_file(catalog, dump, file)
+    return file
+
+
+def put_file(storage: Storage, path: str, shard: int, write: Callable[[BinaryIO], int]) -> DumpFile:
+    """Puts under `path` what `write` writes, which returns the number of rows."""
+    with storage.unnamed_file() as local:
+        rows = write(local)
+        size = local.tell()
+        local.seek(0)
+        sha256 = hashlib.file_digest(local, "sha256").hexdigest()
+        local.seek(0)
+        storage.put(path, local)
+    return DumpFile(shard, path.rpartition("/")[2], rows, size, sha256)
+
+
+def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
+    """The shards of an open dump that no whole file is recorded and stored for."""
+    written = {file.shard for file in _whole_files(storage, dump, recorded_files(catalog, dump))}
+    return [shard for shard in range(dump.shards) if shard not in written]
+
+
+def write_range(
+    catalog: Catalog, storage: Storage, serials: SerialRange, *, again: bool = False, progress: Progress | None = None
+) -> Manifest:
+    """Writes and commits the incremental dump of a complete range. `progress` is told the number of rows.
+
+    One that is committed and whole, or a compaction that holds the range, is left as it is and returned, unless it is
+    asked for `again`.
+    """
+    settle(catalog, storage)
+    if not again:
+        for known in reversed(committed_dumps(catalog)):
+            if known.kind != DumpKind.FULL and known.serials.holds(serials):
+                manifest = _whole_manifest(storage, known)
+                if manifest is not None:
+                    return manifest
+    dump = open_range_dump(catalog, serials)
+    write_shard(catalog, storage, dump, 0, progress)
+    return commit(catalog, storage, dump)
+
+
+def missing_ranges(catalog: Catalog) -> list[SerialRange]:
+    """The complete ranges beyond the cover that no committed dump holds, in order.
+
+    Raises DumpError where there is no full dump that they could follow.
+    """
+    committed = committed_dumps(catalog)
+    cover = cover_of(committed)
+    if not cover.dumps:
+        raise DumpError("there is no full dump for ranges to follow: run `pypi-assets dump full` first")
+    with catalog.read() as connection:
+        recent = recent_ranges(connection, beyond=cover.serial)
+    complete = [entry.serials for entry in recent if entry.state == RangeState.COMPLETE]
+    dumped = [dump.serials for dump in committed if dump.kind != DumpKind.FULL]
+    return [
+        serials
+        for serials in complete
+        if serials.end > cover.serial and not any(held.holds(serials) for held in dumped)
+    ]
+
+
+def write_missing_ranges(catalog: Catalog, storage: Storage) -> Iterator[Manifest]:
+    """Writes and commits the incremental dump of each range that misses one, and yields its manifest."""
+    settle(catalog, storage)
+    for serials in missing_ranges(catalog):
+        yield write_range(catalog, storage, serials)
+
+
+def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
+    """Freezes the dump's files, writes its manifest and marks it committed. Done again, it writes the same bytes.
+
+    Raises DumpError where shards are missing, DumpDamagedError where a recorded file is not in the storage, and
+    DumpDroppedError for a compaction whose inputs have left the cover meanwhile, or that was given up.
+    """
+    if dump.state == DumpState.OPEN:  # once the list is frozen, no shard can be written again
+        try:
+            _require_stored(storage, dump, recorded_files(catalog, dump))
+        except DumpDamagedError:
+            require_not_dropped(catalog, dump)  # then its files may have been deleted
+            raise
+    try:
+        files = begin_commit(catalog, dump, partial(still_covered, dump) if dump.kind == DumpKind.COMPACTED else None)
+        manifest = Manifest(
+            dump.kind, dump.serials, dump.directory, dump.sequence, dump.shards, dump.inputs, tuple(files)
+        )
+        write_manifest(storage, manifest)
+        mark_committed(catalog, dump)
+    except DumpDroppedError:
+        storage.delete(manifest_path(dump.directory))  # written just now, or by whoever was stopped after that
+        raise
+    return manifest
+
+
+def settle(catalog: Catalog, storage: Storage) -> list[Manifest]:
+    """Commits the dumps whose process ended between freezing their files and noting the manifest; returns these."""
+    settled = []
+    for dump in committing_dumps(catalog):
+        with suppress(DumpDroppedError):  # a compaction that came too late, now or while another process settled it
+            settled.append(commit(catalog, storage, dump))
+    return settled
+
+
+def _whole_manifest(storage: Storage, dump: Dump) -> Manifest | None:
+    try:
+        manifest = read_manifest(storage, dump.directory)
+        _require_stored(storage, dump, list(manifest.files))
+    except DumpDamagedError:
+        return None
+    return manifest
+
+
+def _require_stored(storage: Storage, dump: Dump, files: list[DumpFile]) -> None:
+    whole = _whole_files(storage, dump, files)
+    for file in files:
+        if file not in whole:
+            uri = storage.uri(file_path(dump.directory, file.name))
+            raise DumpDamagedError(f"{uri} is recorded with {file.size} bytes but not stored so: write the shard again")
+
+
+def _whole_files(storage: Storage, dump: Dump, files: list[DumpFile]) -> list[DumpFile]:
+    """Those of `files` that are stored with the right size."""
+    sizes = {stored.path: stored.size for stored in storage.list(dump_path(dump.directory))}
+    return [file for file in files if sizes.get(file_path(dump.directory, file.name)) == file.size]

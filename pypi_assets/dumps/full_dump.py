@@ -1,0 +1,143 @@
+"""Full dumps, written shard by shard and committed with the last one.
+
+Where none is open, some shards alone are verified, and nothing is published.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_registry import (
+    Dump,
+    DumpError,
+    committed_dumps,
+    find_open_full_dump,
+    open_full_dump,
+    recorded_files,
+)
+from pypi_assets.dumps.concurrency import finish_each, spread
+from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
+from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_reader import iter_rows
+from pypi_assets.dumps.dump_writer import commit, missing_shards, settle, write_shard
+from pypi_assets.storage.store import Storage
+
+if TYPE_CHECKING:
+    import io
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedFile:
+    """One shard of the full dump in `directory`; it was `written` just now, or else found whole."""
+
+    directory: str
+    file: DumpFile
+    written: bool
+
+
+def full_dump(
+    catalog: Catalog,
+    storage: Storage,
+    shards: int = 256,
+    written: Callable[[int], None] | None = None,
+    since: float | None = None,
+    *,
+    concurrency: int = 1,
+) -> Manifest:
+    """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any.
+
+    `written` is told how many of its shards are. With `since` and `concurrency`, see `dump_each_shard`; raises what
+    that does.
+    """
+    directory = ""
+    each = dump_each_shard(catalog, storage, range(shards), shards, since=since, concurrency=concurrency)
+    for done, finished in enumerate(each, start=1):
+        directory = finished.directory
+        if written:
+            written(done)
+    return read_manifest(storage, directory)
+
+
+def dump_each_shard(
+    catalog: Catalog,
+    storage: Storage,
+    wanted: Sequence[int],
+    shards: int = 256,
+    progress: Callable[[int], None] | None = None,
+    since: float | None = None,
+    *,
+    concurrency: int = 1,
+) -> Iterator[FinishedFile]:
+    """Writes the `wanted` ones of the open full dump's `shards`, and commits it once all are written.
+
+    A shard that is stored already, with the size and the hash that are recorded, is left as it is. `concurrency`
+    shards are written at once, each by a connection of its own. `progress` is now and then told the number of rows.
+
+    All of them together open a dump where none is open. Some of them alone then verify the newest committed one:
+    each file is read whole and held against its manifest. Raises DumpError where there is neither, DumpDamagedError,
+    and ShardsFailedError once the others are written.
+
+    With `since` (unix seconds) nothing counts that began to be read before: where no dump was opened since then, one
+    is, and the shards of one that is committed already are left as they are.
+    """
+    settled = [manifest for manifest in settle(catalog, storage) if _is_full(manifest.kind, manifest.shards, shards)]
+    if since is not None:
+        newest = newest_dump(catalog, DumpKind.FULL, shards)
+        is_done = newest is not None and newest.opened_at >= since
+        settled = [read_manifest(storage, newest.directory)] if newest and is_done else []
+    if settled:  # it lacked nothing but its manifest
+        files = {file.shard: file for file in settled[-1].files}
+        yield from (FinishedFile(settled[-1].directory, files[shard], True) for shard in wanted)
+        return
+    if since is None and len(set(wanted)) < shards and find_open_full_dump(catalog, shards) is None:
+        yield from _verified(storage, _newest(catalog, shards), wanted)
+        return
+    dump = open_full_dump(catalog, shards, since or 0.0)
+    missing = set(missing_shards(catalog, storage, dump))
+    known = {file.shard: file for file in recorded_files(catalog, dump) if file.shard not in missing}
+
+    def finish(shard: int, tell: Callable[[int], None]) -> FinishedFile:
+        file = known.get(shard)
+        if file and _has_recorded_hash(storage, dump, file):
+            return FinishedFile(dump.directory, file, False)
+        return FinishedFile(dump.directory, write_shard(catalog, storage, dump, shard, tell), True)
+
+    yield from finish_each(dump.directory, spread(wanted, concurrency), finish, progress)
+    if not missing_shards(catalog, storage, dump):
+        commit(catalog, storage, dump)
+
+
+def newest_dump(catalog: Catalog, kind: DumpKind, shards: int | None = None) -> Dump | None:
+    """The committed dump of that kind, and so many shards if told, which began to read last."""
+    found = [dump for dump in committed_dumps(catalog) if dump.kind == kind and dump.shards == (shards or dump.shards)]
+    return found[-1] if found else None
+
+
+def _newest(catalog: Catalog, shards: int) -> Dump:
+    newest = newest_dump(catalog, DumpKind.FULL, shards)
+    if newest is None:
+        raise DumpError(
+            f"no full dump of {shards} shards is open or committed: some shards alone open none; run all of them"
+            " together (job full_dump, or pypi-assets dump full)"
+        )
+    return newest
+
+
+def _verified(storage: Storage, dump: Dump, wanted: Sequence[int]) -> Iterator[FinishedFile]:
+    files = {file.shard: file for file in read_manifest(storage, dump.directory).files}
+    for shard in wanted:
+        for _ in iter_rows(storage, dump.directory, files[shard]):
+            pass
+        yield FinishedFile(dump.directory, files[shard], False)
+
+
+def _has_recorded_hash(storage: Storage, dump: Dump, file: DumpFile) -> bool:
+    with storage.open(file_path(dump.directory, file.name)) as stream:
+        return hashlib.file_digest(cast("io.BufferedIOBase", stream), "sha256").hexdigest() == file.sha256
+
+
+def _is_full(kind: DumpKind, has: int, shards: int) -> bool:
+    return kind == DumpKind.FULL and has == shards

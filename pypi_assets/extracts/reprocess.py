@@ -1,0 +1,260 @@
+"""Makes the records of distributions anew from what was kept of them, without a request to the index.
+
+So new rules reach everything that was ever read. The records that today's rules make are compared with those that are
+stored; where a record cannot be made, the stored one stays.
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reads.stored_extracts import (
+    ExtractPlace,
+    NamesChange,
+    RecordContent,
+    StoredRecord,
+    changed_names,
+    count_older_than,
+    find_extracts,
+    records_of_project,
+    records_older_than,
+    store_reprocessed,
+)
+from pypi_assets.distributions.extract import ExtractError, decode_extract
+from pypi_assets.distributions.reader import make_record
+from pypi_assets.distributions.reader_pool import ReaderFailure, ReaderPool, StoredExtract
+from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
+from pypi_assets.extracts.packs import PackError, read_extracts
+from pypi_assets.progress import Progress
+from pypi_assets.storage.store import Storage
+
+PROCESSES = min(os.cpu_count() or 1, 8)
+"""How many readers are at work unless another number is told: each takes some 100 MB."""
+
+_BATCH = 500
+_SENT_BYTES = 16 * 1024**2
+_EXAMPLES = 5
+_SHOWN_NAMES = 10
+_SHOWN_PROBLEMS = 20
+
+
+@dataclass(slots=True)
+class Reprocessed:
+    """What a reprocess did, counted in distributions.
+
+    `changed` got another record, of which some gained or lost modules, require something else, or have another error
+    or none any more. `overtaken` were read anew meanwhile, which counts, beside what was made of their old extracts.
+    `unread` kept their record,
+    since no new one could be made: `problems` says why of the first ones, and `broken_packs` names the packs that are
+    missing or damaged. `examples` are a few changes of each sort.
+    """
+
+    looked_at: int = 0
+    changed: int = 0
+    gained_modules: int = 0
+    lost_modules: int = 0
+    changed_requirements: int = 0
+    changed_errors: int = 0
+    overtaken: int = 0
+    unread: int = 0
+    broken_packs: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    examples: dict[str, list[str]] = field(
+        default_factory=lambda: {"modules": [], "requirements": [], "errors": [], "other": []}
+    )
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What came of some records: each that could be made anew, None where it is the same; and why others could not."""
+
+    made: list[tuple[StoredRecord, DistributionRecord | None]]
+    problems: list[str]
+    broken_packs: list[str]
+
+
+def reprocess(
+    catalog: Catalog,
+    storage: Storage,
+    readers: ReaderPool,
+    *,
+    older_than: int = EXTRACTOR_VERSION,
+    project: str | None = None,
+    processes: int = PROCESSES,
+    report: Callable[[Progress], None] | None = None,
+) -> Reprocessed:
+    """Makes anew all records that an extractor older than `older_than` made, or those of one project.
+
+    It goes from pack to pack, commits a few hundred records at a time, and can be stopped: run again, it goes on with
+    what is left. `processes` is how many of the `readers` are at work. Raises CatalogError where the project is not
+    known, StorageError and ReaderStartError.
+    """
+    started = time.monotonic()
+    result = Reprocessed()
+    waiting: deque[tuple[int, Future[_Judged]]] = deque()
+    with catalog.read() as connection:
+        total = 0 if project is not None else count_older_than(connection, older_than)
+
+    def store_oldest() -> None:
+        count, judged = waiting.popleft()
+        _store(catalog, judged.result(), result, count)
+        if report is not None:
+            report(Progress("extracts", result.looked_at, total, result.unread))
+
+    with ThreadPoolExecutor(processes, thread_name_prefix="reprocess") as threads:
+        for records in _batches(catalog, older_than, project):
+            waiting.append((len(records), threads.submit(_judge, storage, readers, records)))
+            if len(waiting) > processes:
+                store_oldest()
+        while waiting:
+            store_oldest()
+    result.seconds = time.monotonic() - started
+    return result
+
+
+def _batches(catalog: Catalog, older_than: int, project: str | None) -> Iterator[list[StoredRecord]]:
+    if project is not None:
+        with catalog.read() as connection:
+            known = find_project(connection, project)
+            if known is None:
+                raise CatalogError(f"the catalog knows no project {project}")
+            records = records_of_project(connection, known.id, older_than)
+        for start in range(0, len(records), _BATCH):
+            yield records[start : start + _BATCH]
+        return
+    last = None
+    while True:
+        with catalog.read() as connection:
+            records = records_older_than(connection, older_than, last, _BATCH)
+        if not records:
+            return
+        yield records
+        last = records[-1]
+
+
+def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord]) -> _Judged:
+    judged = _Judged([], [], [])
+    found: list[tuple[StoredRecord, StoredExtract]] = []
+    for pack, of_pack in groupby(records, key=lambda record: record.place.pack):
+        olds = list(of_pack)
+        try:
+            contents = read_extracts(
+                storage, pack, olds[0].place.pack_size, [(old.place.offset, old.place.length) for old in olds]
+            )
+        except PackError as error:
+            judged.broken_packs.append(pack)
+            judged.problems.append(f"{error}: {len(olds)} distributions keep their records")
+            continue
+        for old, content in zip(olds, contents, strict=True):
+            found.append((old, StoredExtract(old.place.filename, old.place.project, content, old.digest)))
+    for old, new in zip([old for old, _ in found], _records(readers, [extract for _, extract in found]), strict=True):
+        if isinstance(new, ReaderFailure):
+            judged.problems.append(f"{old.place.filename} in pack {old.place.pack}: {new.text}")
+        else:
+            judged.made.append((old, new))
+    return judged
+
+
+def _records(
+    readers: ReaderPool, extracts: Sequence[StoredExtract]
+) -> Iterator[DistributionRecord | ReaderFailure | None]:
+    """What `judge` says of each; extracts are sent a few MiB at a time, since one can have many."""
+    group: list[StoredExtract] = []
+    size = 0
+    for extract in extracts:
+        group.append(extract)
+        size += len(extract.content)
+        if size >= _SENT_BYTES:
+            yield from readers.judge(group)
+            group, size = [], 0
+    yield from readers.judge(group)
+
+
+def _store(catalog: Catalog, judged: _Judged, result: Reprocessed, count: int) -> None:
+    unchanged = [old for old, new in judged.made if new is None]
+    made = [(old, new) for old, new in judged.made if new is not None]
+    before = catalog.transact(lambda connection: store_reprocessed(connection, made, unchanged))
+    changed = [
+        (old.place.filename, content, new)
+        for old, new in made
+        if (content := before.get(old.place.distribution_id)) and not content.is_like(new)  # whatever its digest said
+    ]
+    with catalog.read() as connection:
+        names = changed_names(connection, [(content, new) for _, content, new in changed])
+        for (filename, content, new), (modules, requirements) in zip(changed, names, strict=True):
+            _tally(result, filename, content, new, modules, requirements)
+    result.overtaken += len(made) - len(before)
+    result.looked_at += count
+    result.unread += count - len(judged.made)
+    result.broken_packs += [pack for pack in judged.broken_packs if pack not in result.broken_packs]
+    result.problems += judged.problems[: _SHOWN_PROBLEMS - len(result.problems)]
+
+
+def _tally(
+    result: Reprocessed,
+    filename: str,
+    old: RecordContent,
+    new: DistributionRecord,
+    modules: NamesChange,
+    requirements: NamesChange,
+) -> None:
+    result.changed += 1
+    result.gained_modules += bool(modules.gained)
+    result.lost_modules += bool(modules.lost)
+    told: dict[str, Callable[[], str]] = {}
+    if modules.before != modules.after:
+        told["modules"] = partial(_told_names, modules)
+    if requirements.before != requirements.after:
+        result.changed_requirements += 1
+        told["requirements"] = partial(_told_names, requirements)
+    before, after = old.error, new.error and f"{new.error.kind}: {new.error.text}"
+    if before != after:
+        result.changed_errors += 1
+        told["errors"] = lambda: f"{before or 'none'} -> {after or 'none'}"
+    for sort, tell in (told or {"other": partial(old.difference, new)}).items():
+        if len(result.examples[sort]) < _EXAMPLES:
+            result.examples[sort].append(f"{filename}: {tell()}")
+
+
+def _told_names(names: NamesChange) -> str:
+    told = [f"+{name}" for name in names.gained] + [f"-{name}" for name in names.lost]
+    left_out = len(told) - _SHOWN_NAMES
+    told = told[:_SHOWN_NAMES] + ([f"{left_out} more"] if left_out > 0 else [])
+    told += ["unknown before"] if names.before is None else []
+    told += ["unknown now"] if names.after is None else []
+    return ", ".join(told) or "in another order"
+
+
+def stored_records(
+    catalog: Catalog, storage: Storage, filename: str, project: str | None = None
+) -> list[tuple[ExtractPlace, DistributionRecord]]:
+    """The records that today's rules make of the stored extracts of the distributions with that name.
+
+    There can be several, of projects whose names are the start of one another. Raises CatalogError where there is none,
+    PackError and ExtractError where it cannot be read, StorageError.
+    """
+    with catalog.read() as connection:
+        places = find_extracts(connection, filename, project)
+    if not places:
+        of_project = f" of {project}" if project else ""
+        raise CatalogError(
+            f"no extract of {filename}{of_project} is stored: `pypi-assets files` shows what the catalog knows, and an"
+            " extract is kept of what was read since there are extracts"
+        )
+    return [(place, _record_at(storage, place)) for place in places]
+
+
+def _record_at(storage: Storage, place: ExtractPlace) -> DistributionRecord:
+    [content] = read_extracts(storage, place.pack, place.pack_size, [(place.offset, place.length)])
+    try:
+        return make_record(decode_extract(content), place.filename, project=place.project)
+    except ExtractError as error:
+        raise ExtractError(f"{place.filename} in pack {place.pack}: {error}") from error

@@ -1,0 +1,99 @@
+"""Brings a LevelDB up to date with the rows of dumps, one project at a time."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+import plyvel
+
+from pypi_assets.leveldbs.datasets.registry import Dataset
+from pypi_assets.leveldbs.format.records import ContentHash, LeveldbError, Meta, Records, Row, hash_sum, write_meta
+
+_BATCH_BYTES = 4 * 1024**2
+_BATCH_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What came of `rows` of dumps: the numbers of records by the first letter of the key, the sum of their hashes."""
+
+    rows: int
+    counts: Mapping[str, int]
+    hash_sum: int
+
+
+class Builder:
+    """Applies dump files to an open LevelDB, keeping the counts and the content hash of its records.
+
+    `meta` is what the LevelDB says of itself, or None for an empty one. `flushed` is told the rows applied so far.
+    """
+
+    def __init__(
+        self, db: plyvel.DB, dataset: Dataset, meta: Meta | None = None, flushed: Callable[[int], object] = int
+    ) -> None:
+        self._db, self.dataset, self._flushed = db, dataset, flushed
+        self._counts = Counter(meta.counts if meta else {})
+        self._hash = ContentHash(meta.content_hash if meta else "0")
+        self.rows = 0
+        self.written = 0
+
+    def apply(self, rows: Iterable[Row], name: str, *, fresh: bool = False) -> None:
+        """Applies the rows of one dump file, which ascend by project. `name` is what errors call it.
+
+        `fresh` promises that nothing is there of any of its projects, as with a full dump into an empty LevelDB.
+        """
+        batch, pending, flushed_at = self._db.write_batch(), 0, self.rows
+        for project, project_rows in by_project(rows, name):
+            self.rows += len(project_rows)
+            before, after = self.dataset.change(None if fresh else self._db, project, project_rows)
+            pending += self._difference(batch, before, after)
+            if pending >= _BATCH_BYTES or self.rows - flushed_at >= _BATCH_ROWS:
+                batch.write()
+                batch, pending, flushed_at = self._db.write_batch(), 0, self.rows
+                self._flushed(self.rows)
+        batch.write()
+        self._flushed(self.rows)
+
+    def add_loaded(self, loaded: Loaded) -> None:
+        """Counts in what was written to the empty LevelDB in another way."""
+        self._counts.update(loaded.counts)
+        self._hash.add_sum(loaded.hash_sum)
+        self.rows += loaded.rows
+        self.written += sum(loaded.counts.values())
+
+    def finish(self, serial: int) -> Meta:
+        """Stores inside what the LevelDB is now, and returns it."""
+        counts = {letter: self._counts[letter] for letter in sorted(self._counts) if self._counts[letter]}
+        meta = Meta(self.dataset.name, self.dataset.format, serial, counts, self._hash.hex)
+        write_meta(self._db, meta)
+        return meta
+
+    def _difference(self, batch: "plyvel.WriteBatch", before: Records, after: Records) -> int:
+        """Puts into `batch` what leads from `before` to `after`; returns about how many bytes that are."""
+        removed = [(key, value) for key, value in before.items() if after.get(key) != value]
+        added = [(key, value) for key, value in after.items() if before.get(key) != value]
+        self._hash.add_sum(hash_sum(added) - hash_sum(removed))
+        size = 0
+        for key, _ in removed:
+            self._counts[chr(key[0])] -= 1
+            if key not in after:
+                batch.delete(key)
+                self.written += 1
+                size += len(key)
+        for key, value in added:
+            self._counts[chr(key[0])] += 1
+            batch.put(key, value)
+            size += len(key) + len(value)
+        self.written += len(added)
+        return size
+
+
+def by_project(rows: Iterable[Row], name: str) -> Iterator[tuple[str, list[Row]]]:
+    """Each project with its rows, by normalized name. Raises LeveldbError where they do not ascend in `name`."""
+    last = ""
+    for project, group in groupby(rows, key=lambda row: str(row["normalized"])):
+        if project <= last:
+            raise LeveldbError(f"{name} is not sorted by project: {project} comes after {last}")
+        last = project
+        yield project, list(group)

@@ -1,0 +1,122 @@
+"""Loads a full dump into an empty LevelDB: its records are sorted first, and so written once, in ascending order.
+
+LevelDB then makes tables that it never has to merge. The sorting is done on disk by ranges of keys, so memory is
+bounded; what holds for a project's records is told by its dataset, here as elsewhere.
+"""
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import plyvel
+
+from pypi_assets.dumps.dump_manifest import Manifest
+from pypi_assets.leveldbs.build.builder import Loaded
+from pypi_assets.leveldbs.build.reduce_process import Setup, new_records
+from pypi_assets.leveldbs.build.reducers import Reducers
+from pypi_assets.leveldbs.build.sorted_runs import Runs, cut, memory_of, merged
+from pypi_assets.leveldbs.datasets.registry import Dataset
+from pypi_assets.leveldbs.format.records import LeveldbError, Records
+from pypi_assets.storage.store import Storage
+
+MEMORY_BYTES = 1024**3
+_PROCESS_BYTES = 256 * 1024**2  # what a reducer may take, interpreter and run together
+_PARTS = 32  # of the memory is what a reducer holds before it is written, or what is read at once
+_SAMPLE_ROWS = 4_000
+_BATCH_BYTES = 4 * 1024**2
+_BATCHES_AHEAD = 2
+_LEAST_ROWS = 50_000  # fewer are done in less time than processes take to start
+
+Told = Callable[[int], object]
+
+
+def is_worth_loading(storage: Storage, dump: Manifest) -> bool:
+    """Whether processes that read the dump would save time, and can."""
+    return dump.rows >= _LEAST_ROWS and not storage.url.startswith("memory:")
+
+
+def load_dump(
+    db: plyvel.DB,
+    dataset: Dataset,
+    storage: Storage,
+    dump: Manifest,
+    *,
+    folder: Path,
+    memory_bytes: int = MEMORY_BYTES,
+    told: Told,
+) -> Loaded:
+    """Writes all records of a full dump into the empty `db`; what they are sorted in lies in the empty `folder`.
+
+    `told` is told the rows done. After a DumpDamagedError, StorageError or LeveldbError, `db` is to be thrown away.
+    """
+    count = max(1, min(len(os.sched_getaffinity(0)), memory_bytes // _PROCESS_BYTES))
+    with Reducers(count) as reducers:
+        bounds = [bound.decode() for bound in sampled_bounds(dataset, storage, dump, memory_bytes // _PARTS // 4)]
+        runs = reducers.reduce(
+            dump.files,
+            lambda number: Setup(
+                dataset=dataset.name,
+                storage_url=storage.url,
+                directory=dump.directory,
+                path=str(folder / f"{number}.runs"),
+                bounds=bounds,
+                run_bytes=memory_bytes // _PARTS,
+            ),
+            told,
+        )
+    return load_runs(db, runs, dump.rows, memory_bytes // _PARTS, told)
+
+
+def sampled_bounds(dataset: Dataset, storage: Storage, dump: Manifest, range_bytes: int) -> list[bytes]:
+    """Bounds of ranges of keys in each of which all records of the dump take about `range_bytes` of memory.
+
+    They are taken from whole files, since a file's projects are spread over all keys, but sorted: from as many files as
+    it takes, and not from all projects where a file alone has many more.
+    """
+    sample: Records = {}
+    sampled = 0
+    for file in dump.files:
+        if sampled >= _SAMPLE_ROWS:
+            break
+        every = 1 + file.rows // (4 * _SAMPLE_ROWS)
+        for rows, records in new_records(dataset, storage, dump.directory, file, every=every):
+            sample |= records
+            sampled += rows
+    return cut(sample, 1 + memory_of(sample) * dump.rows // max(1, sampled) // range_bytes)
+
+
+def load_runs(db: plyvel.DB, runs: Sequence[Runs], rows: int, memory_bytes: int, told: Told) -> Loaded:
+    """Writes the records of the runs, in ascending order. Raises LeveldbError where a key is in them twice."""
+    counts: Counter[str] = Counter()
+    for one in runs:
+        counts.update(one.counts)
+    written = _write(db, merged(runs, memory_bytes), lambda: told(rows))
+    if written != counts.total():
+        raise LeveldbError(f"a project is in the dump twice: {counts.total() - written} records came again")
+    return Loaded(rows, counts, sum(one.hash_sum for one in runs))
+
+
+def _write(db: plyvel.DB, parts: Iterable[Records], told: Callable[[], object]) -> int:
+    """Writes in the background, where LevelDB needs no lock of the interpreter; returns the number of records."""
+    written = 0
+    ahead: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(1) as writer:
+        for records in parts:
+            batch, size = db.write_batch(), 0
+            for record_key, value in records.items():
+                batch.put(record_key, value)
+                size += len(record_key) + len(value)
+                if size >= _BATCH_BYTES:
+                    ahead.append(writer.submit(batch.write))
+                    batch, size = db.write_batch(), 0
+                    if len(ahead) > _BATCHES_AHEAD:
+                        ahead.popleft().result()
+                        told()
+            ahead.append(writer.submit(batch.write))
+            written += len(records)
+        for each in ahead:
+            each.result()
+    told()
+    return written

@@ -1,0 +1,52 @@
+"""Decodes the rows of dumps for one dataset: nothing but its columns, and the lists that rows share only once."""
+
+from collections.abc import Iterable
+from typing import Any, TypedDict, cast
+
+import msgspec
+import orjson
+
+from pypi_assets.dumps.dump_format import COLUMNS, TOMBSTONE_COLUMNS, Row
+
+_KEPT_LISTS = 64
+
+
+class RowDecoder:
+    """Decodes lines of dump files, in order. Rows of a project that have the same list get the same object."""
+
+    def __init__(self, columns: Iterable[str]) -> None:
+        wanted = dict.fromkeys((*TOMBSTONE_COLUMNS, *columns))
+        self._lists = tuple(name for name in wanted if COLUMNS[name].type.startswith("array"))
+        fields = {name: msgspec.Raw if name in self._lists else Any for name in wanted}
+        # What is no column of the dataset is skipped, which takes a quarter of the time of decoding it.
+        self._decoder = msgspec.json.Decoder(TypedDict("DumpedRow", fields, total=False))  # type: ignore[operator]
+        self._project: object = None
+        self._last: dict[str, msgspec.Raw] = {}
+        self._decoded: dict[str, list[str] | None] = {}
+        self._kept: dict[bytes, list[str] | None] = {}
+        self._strings: dict[str, str] = {}
+
+    def decode(self, line: bytes) -> Row:
+        """Raises msgspec.DecodeError where the line is not a row."""
+        row: Row = self._decoder.decode(line)
+        if row["normalized"] != self._project:
+            self._project = row["normalized"]
+            self._kept.clear()
+            self._strings.clear()
+        for column in self._lists:
+            if column not in row:  # of a tombstone
+                continue
+            raw = cast("msgspec.Raw", row[column])
+            if raw != self._last.get(column):
+                self._last[column] = raw.copy()  # without this the line would be kept with it
+                self._decoded[column] = self._list(bytes(raw))
+            row[column] = self._decoded[column]
+        return row
+
+    def _list(self, content: bytes) -> list[str] | None:
+        if content not in self._kept:
+            if len(self._kept) >= _KEPT_LISTS:
+                self._kept.clear()
+            names = orjson.loads(content)
+            self._kept[content] = names and [self._strings.setdefault(name, name) for name in names]
+        return self._kept[content]

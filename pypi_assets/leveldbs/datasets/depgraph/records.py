@@ -1,0 +1,536 @@
+"""The dataset `depgraph`: what each distribution requires, and who requires a project. Its keys are in docs/formats.md.
+
+    d PROJECT                   its files, or how many they are, where they are many
+    d PROJECT RELEASE           then the files of a release
+    d PROJECT (empty) SHARED    and what files of several releases have in common
+    f PROJECT FILENAME          and the release that a file is in
+    r REQUIRED PROJECT          the versions that require it
+
+Most projects have few files: they are read as one record, and written anew when one of them changes. Of a project with
+many files only the releases are read and written that a change touches. A release is named by its canonical version: so
+one record has all that a question for a version is about. What a version requires follows from its files alone, so in
+the records that tell who requires what, only its place changes.
+"""
+
+import hashlib
+from bisect import insort
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import msgspec
+import orjson
+import plyvel
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from pypi_assets.leveldbs.datasets.depgraph.requirement_names import CONDITIONS, required_projects
+from pypi_assets.leveldbs.format.records import (
+    SEPARATOR,
+    LeveldbDamagedError,
+    Records,
+    Row,
+    as_part,
+    key,
+    prefix,
+    records_of,
+)
+from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
+
+FORMAT = 4
+COLUMNS = (
+    *("project", "version", "filename", "tombstone", "kind", "sha256", "size", "uploaded_at", "requires_python"),
+    *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
+)
+"""Those of the dumps that `change` looks at."""
+OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "abi", "build")
+"""What a file has of its own."""
+SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")
+"""What many files of a project have in common."""
+FEW_FILES = 20
+"""So many files, or fewer, are one record."""
+_HASH_DIGITS = 32
+_TEMPLATE: dict[str, Any] = dict.fromkeys(
+    (
+        *("filename", "version", "normalized", "kind", "project", "sha256", "size", "uploaded_at", "requires_python"),
+        *("requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome", "platform", "abi", "build"),
+    )
+)
+"""What is answered of a distribution, with places for all of it."""
+
+
+class _File(NamedTuple):
+    """A file. `shared` is the JSON of what it may have in common with others, `own` has the values of OWN_FIELDS."""
+
+    version: str
+    shared: bytes
+    own: Sequence[Any]
+
+
+_Files = dict[str, _File]
+"""By filename."""
+_Groups = list[tuple[list[str], Mapping[str, int]]]
+"""Versions that require the same, each group with what it requires, and the rank of the condition."""
+_RankChange = tuple[str, int | None, int | None]
+"""A version, and the rank of the condition under which it requires a project, before and after."""
+
+
+class _Requirements(msgspec.Struct):
+    """What of the JSON of what files share tells what they require."""
+
+    requires_dist: list[str] | None
+
+
+_requirements_decoder = msgspec.json.Decoder(_Requirements)
+_few_decoder = msgspec.json.Decoder(tuple[list[msgspec.Raw], list[tuple[str, int, list[list[Any]]]]])
+"""Of the one record of a project with few files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Records of a project, and the files that they tell of: of its `count` files all, or those of some releases."""
+
+    records: Records
+    files: _Files
+    count: int
+
+
+def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
+    """The project's records that `rows` change, before and after; `project` is the normalized name."""
+    told = _told(rows)
+    if db is None:
+        files = _changed({}, told)
+        requiring = _requiring(_grouped(files.values()))
+        return {}, _records(project, files) | {key("r", one, project): value for one, value in requiring.items()}
+    stored = _read(db, project, told)
+    files = _changed(stored.files, told)
+    count = stored.count + len(files) - len(stored.files)
+    is_part = stored.count > FEW_FILES and count > FEW_FILES
+    if is_part:
+        before, after = _change_some(db, project, told, stored, files, count)
+    else:
+        if stored.count > FEW_FILES:
+            stored = _read_all(db, project)
+            files = _changed(stored.files, told)
+        before, after = stored.records, _records(project, files)
+    touched = {some[filename].version for filename in told for some in (stored.files, files) if filename in some}
+    groups = _grouped(stored.files.values())
+    changed_groups = _grouped(file for file in files.values() if file.version in touched)
+    changes = _rank_changes(groups, changed_groups, touched)
+    _change_requiring(db, project, changes, None if is_part else _requiring(groups), before, after)
+    return before, after
+
+
+def dependents_prefix(project: str) -> bytes:
+    """What the keys of all that require `project` (normalized) begin with; their own normalized name follows."""
+    return prefix("r", project)
+
+
+def project_records(db: plyvel.DB, project: str) -> list[tuple[bytes, bytes]]:
+    """All that is kept of the distributions of `project` (normalized)."""
+    first = key("d", project)
+    value = db.get(first, verify_checksums=True)
+    if value is None:
+        return []
+    return [(first, value), *([] if _has_files(value) else records_of(db, prefix("d", project)))]
+
+
+def project_of(record_key: bytes) -> bytes:
+    """The project that the key of a record of distributions names."""
+    return record_key.split(SEPARATOR, 2)[1]
+
+
+def decode_project(project: str, records: Iterable[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
+    """The distributions of `project` (normalized) that its records tell, by version (PEP 440) and filename."""
+    start = len(prefix("d", project))
+    first: Any = None
+    templates: dict[str, dict[str, Any]] = {}
+    releases = []
+    for record_key, value in records:
+        if len(record_key) < start:
+            first = orjson.loads(value)
+        elif record_key.startswith(SEPARATOR, start):
+            templates[record_key[start + 1 :].decode()] = _template(project, orjson.loads(value)[1])
+        else:
+            releases.append((version_key(record_key[start:].decode()), value))
+    if isinstance(first, list):
+        return _decode(first[1], [_template(project, shared) for shared in first[0]])
+    found = _decode((run for _, value in sorted(releases) for run in orjson.loads(value)), templates)
+    if len(found) != (first or 0):
+        raise LeveldbDamagedError(f"{key('d', project)!r} tells of {first} files, and there are {len(found)}")
+    return found
+
+
+def find_version(db: plyvel.DB, project: str, version: str) -> list[dict[str, Any]]:
+    """The distributions of those versions of `project` (normalized) that are canonically `version`, in the same order.
+
+    Of a project with many files no other ones are read.
+    """
+    value = db.get(key("d", project), verify_checksums=True)
+    if value is None:
+        return []
+    release = _release_of(as_part(version))
+    if _has_files(value):
+        all_shared, runs = orjson.loads(value)
+        runs = [run for run in runs if _release_of(run[0]) == release]
+        return _decode(runs, {run[1]: _template(project, all_shared[run[1]]) for run in runs})
+    release_key = prefix("d", project) + release.encode(errors="surrogatepass")  # which no key has
+    value = db.get(release_key, verify_checksums=True)
+    runs = [] if value is None else orjson.loads(value)
+    templates = {
+        name: _template(project, orjson.loads(_read_shared(db, project, name)[1])) for name in {run[1] for run in runs}
+    }
+    return _decode(runs, templates)
+
+
+def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
+    """The versions that require it always, only by a marker, and only with an extra, in PEP 440's order."""
+    found = orjson.loads(value)
+    always, marker, extra = (found.get(condition, []) for condition in CONDITIONS)
+    return always, marker, extra
+
+
+def encoded(project: str, rows: list[Row]) -> list[tuple[bytes, bytes]]:
+    """The records of the distributions that `rows` of dumps are about, all of `project` (normalized) and live."""
+    records = _records(project, _changed({}, _told(rows)))
+    return [record for record in sorted(records.items()) if record[0].startswith(b"d")]
+
+
+def _told(rows: Iterable[Row]) -> dict[str, _File | None]:
+    """The files that rows tell of, by filename; None for those that are gone. Of several rows the last one counts."""
+    told: dict[str, _File | None] = {}
+    known: dict[tuple[object, ...], bytes] = {}
+    for row in rows:
+        filename = as_part(row["filename"])
+        if row["tombstone"]:
+            told[filename] = None
+            continue
+        lists = id(row["requires_dist"]), id(row["provides_extra"])  # rows that have the same mostly have one object
+        same = (*lists, row["project"], row["requires_python"], row["yanked"], row["yanked_reason"], row["outcome"])
+        shared = known.get(same)
+        if shared is None:
+            shared = known[same] = orjson.dumps({field: row[field] for field in SHARED_FIELDS})
+        platform, abi, build = _wheel_tags(filename)
+        own = (filename, row["kind"], row["sha256"], row["size"], row["uploaded_at"], platform, abi, build)
+        told[filename] = _File(as_part(row["version"]), shared, own)
+    return told
+
+
+def _changed(files: _Files, told: Mapping[str, _File | None]) -> _Files:
+    """The files after what rows tell of some."""
+    return {filename: file for filename, file in {**files, **told}.items() if file is not None}
+
+
+def _wheel_tags(filename: str) -> tuple[str, str, str]:
+    """Platform, ABI and build that the end of a wheel's name tells; empty for what is none, or does not tell them."""
+    parts = filename.split("-", 2)
+    return _parse_tags(parts[2]) if len(parts) == 3 and filename.endswith(".whl") else ("", "", "")
+
+
+@lru_cache(maxsize=65_536)
+def _parse_tags(name_end: str) -> tuple[str, str, str]:
+    try:
+        _, _, build, tags = parse_wheel_filename(f"x-0-{name_end}")
+    except InvalidWheelFilename:
+        return "", "", ""
+    platforms, abis = {tag.platform for tag in tags}, {tag.abi for tag in tags}
+    return ".".join(sorted(platforms)), ".".join(sorted(abis)), "".join(str(part) for part in build)
+
+
+def _change_some(
+    db: plyvel.DB, project: str, told: Mapping[str, _File | None], stored: _Stored, files: _Files, count: int
+) -> tuple[Records, Records]:
+    """The records that `told` changes, before and after, of a project that has many files and is to have `count`.
+
+    `stored` and `files` are the releases that it touches, before and after.
+    """
+    before = stored.records.copy()
+    moved = {filename: file for filename, file in told.items() if file is not None}
+    after = _count_record(project, count) | _release_records(project, files) | _place_records(project, moved)
+    _change_shared(db, project, stored.files, files, before, after)
+    return before, after
+
+
+def _records(project: str, files: _Files) -> Records:
+    """All records of the files of a project, which are all that it has."""
+    if not files:
+        return {}
+    if len(files) <= FEW_FILES:
+        numbers: dict[bytes, int] = {}
+        runs = _runs(files.values(), lambda shared: numbers.setdefault(shared, len(numbers)))
+        return {key("d", project): orjson.dumps(([orjson.Fragment(shared) for shared in numbers], runs))}
+    uses = Counter(file.shared for file in files.values())
+    return (
+        _count_record(project, len(files))
+        | {_shared_key(project, _name_of(shared)): _shared_value(count, shared) for shared, count in uses.items()}
+        | _release_records(project, files)
+        | _place_records(project, files)
+    )
+
+
+def _count_record(project: str, count: int) -> Records:
+    return {key("d", project): b"%d" % count}
+
+
+def _release_records(project: str, files: _Files) -> Records:
+    """The records of releases, of which all files are given."""
+    releases: defaultdict[str, list[_File]] = defaultdict(list)
+    for file in files.values():
+        releases[_release_of(file.version)].append(file)
+    return {key("d", project, release): orjson.dumps(_runs(same, _name_of)) for release, same in releases.items()}
+
+
+def _place_records(project: str, files: _Files) -> Records:
+    """The records that tell in which release a file is."""
+    return {key("f", project, filename): _release_of(file.version).encode() for filename, file in files.items()}
+
+
+def _release_of(version: str) -> str:
+    return as_part(canonical_version(version))
+
+
+def _runs(files: Iterable[_File], name_of: Callable[[bytes], object]) -> list[tuple[str, object, list[Sequence[Any]]]]:
+    """Files by version (PEP 440) and filename, as (version, name of what they share, what each has of its own)."""
+    ordered = sorted([(version_key(file.version), file.own[0], file) for file in files])
+    together = groupby([file for _, _, file in ordered], key=itemgetter(0, 1))
+    return [(version, name_of(shared), [file.own for file in run]) for (version, shared), run in together]
+
+
+def _files_in(runs: Iterable[Any], contents: Mapping[Any, bytes]) -> _Files:
+    """The files that `_runs` made runs of. `contents` are what they share, by name."""
+    return {own[0]: _File(version, contents[name], own) for version, name, owns in runs for own in owns}
+
+
+def _decode(runs: Iterable[Any], templates: Any) -> list[dict[str, Any]]:
+    """The distributions of runs. `templates` are what they share, by name."""
+    found = []
+    for version, name, owns in runs:
+        try:
+            template = templates[name]
+        except LookupError:
+            raise LeveldbDamagedError(f"files of {version} share {name!r}, which is not there") from None
+        template["version"] = version
+        for filename, kind, sha256, size, uploaded_at, platform, abi, build in owns:
+            distribution = template.copy()  # which takes half as long as a new one of all that is in it
+            distribution["filename"] = filename
+            distribution["kind"] = kind
+            distribution["sha256"] = sha256
+            distribution["size"] = size
+            distribution["uploaded_at"] = uploaded_at
+            distribution["platform"] = platform
+            distribution["abi"] = abi
+            distribution["build"] = build
+            found.append(distribution)
+    return found
+
+
+def _template(project: str, shared: dict[str, Any]) -> dict[str, Any]:
+    """A distribution as far as what it shares tells, with places for the rest."""
+    template = _TEMPLATE | shared
+    template["normalized"] = project
+    return template
+
+
+def _has_files(value: bytes) -> bool:
+    """Whether a project's first record has all files in it, and not only their number."""
+    return value.startswith(b"[")
+
+
+def _read(db: plyvel.DB, project: str, told: Mapping[str, _File | None]) -> _Stored:
+    """What is there of the project: all where it has few files, else the releases that `told` touches."""
+    first = key("d", project)
+    value = db.get(first, verify_checksums=True)
+    if value is None:
+        return _Stored({}, {}, 0)
+    if _has_files(value):
+        all_shared, all_runs = _few_decoder.decode(value)
+        files = _files_in(all_runs, dict(enumerate(map(bytes, all_shared))))
+        return _Stored({first: value}, files, len(files))
+    records = {first: value}
+    releases = {_release_of(file.version) for file in told.values() if file is not None}
+    places = {}
+    for filename in told:
+        place_key = key("f", project, filename)
+        place = db.get(place_key, verify_checksums=True)
+        if place is not None:
+            records[place_key] = place
+            places[filename] = place_key
+            releases.add(place.decode())
+    runs = []
+    for release in releases:
+        release_key = key("d", project, release)
+        found = db.get(release_key, verify_checksums=True)
+        if found is not None:
+            records[release_key] = found
+            runs += orjson.loads(found)
+    files = _files_in(runs, {name: _read_shared(db, project, name)[1] for name in {run[1] for run in runs}})
+    for filename, place_key in places.items():
+        if filename not in files:
+            raise LeveldbDamagedError(f"{place_key!r} points to a release that has no such file")
+    return _Stored(records, files, int(value))
+
+
+def _read_all(db: plyvel.DB, project: str) -> _Stored:
+    """All that is there of a project with many files."""
+    records = dict(project_records(db, project)) | dict(records_of(db, prefix("f", project)))
+    start = prefix("d", project)
+    runs, contents = [], {}
+    for record_key, value in records.items():
+        if record_key.startswith(start + SEPARATOR):
+            contents[record_key[len(start) + 1 :].decode()] = _split_shared(value)[1]
+        elif record_key.startswith(start):
+            runs += orjson.loads(value)
+    files = _files_in(runs, contents)
+    return _Stored(records, files, len(files))
+
+
+@lru_cache(maxsize=1_024)
+def _name_of(shared: bytes) -> str:
+    return hashlib.sha256(shared).hexdigest()[:_HASH_DIGITS].upper()
+
+
+def _shared_key(project: str, name: str) -> bytes:
+    return key("d", project, "", name)
+
+
+def _shared_value(uses: int, shared: bytes) -> bytes:
+    return b"[%d,%b]" % (uses, shared)
+
+
+def _split_shared(value: bytes) -> tuple[int, bytes]:
+    uses, _, shared = value[1:-1].partition(b",")
+    return int(uses), shared
+
+
+def _read_shared(db: plyvel.DB, project: str, name: str) -> tuple[int, bytes]:
+    """How many files share what has this name, and what that is."""
+    value = db.get(_shared_key(project, name), verify_checksums=True)
+    if value is None:
+        raise LeveldbDamagedError(f"{_shared_key(project, name)!r} is not there, and a file points to it")
+    return _split_shared(value)
+
+
+def _change_shared(db: plyvel.DB, project: str, was: _Files, will_be: _Files, before: Records, after: Records) -> None:
+    """Adds the records, before and after, of what more files share than before, or fewer."""
+    changes = Counter(file.shared for file in will_be.values())
+    changes.subtract(Counter(file.shared for file in was.values()))
+    for shared, change in changes.items():
+        if change:
+            record_key = _shared_key(project, _name_of(shared))
+            value = db.get(record_key, verify_checksums=True)
+            uses = 0 if value is None else _split_shared(value)[0]
+            if uses + change < 0:
+                raise LeveldbDamagedError(f"{record_key!r} does not tell how many files share it")
+            if value is not None:
+                before[record_key] = value
+            if uses + change:
+                after[record_key] = _shared_value(uses + change, shared)
+
+
+def _grouped(files: Iterable[_File]) -> _Groups:
+    """Versions that require the same, each group with what it requires."""
+    lists_of: dict[str, list[list[str]]] = {}
+    for version, shared in dict.fromkeys((version, shared) for version, shared, _ in files):
+        known = lists_of.setdefault(version, [])
+        requirements = _requirements_in(shared)
+        if requirements and requirements not in known:  # the files of a version mostly share one list
+            known.append(requirements)
+    groups: dict[tuple[str, ...], tuple[list[str], Mapping[str, int]]] = {}
+    for version, lists in lists_of.items():
+        all_of_it = tuple(lists[0] if len(lists) == 1 else sorted({one for some in lists for one in some}))
+        if all_of_it not in groups:
+            groups[all_of_it] = ([], _required_projects(all_of_it))
+        groups[all_of_it][0].append(version)
+    return list(groups.values())
+
+
+@lru_cache(maxsize=1_024)
+def _required_projects(requirements: tuple[str, ...]) -> Mapping[str, int]:
+    return required_projects(requirements)
+
+
+@lru_cache(maxsize=1_024)
+def _requirements_in(shared: bytes) -> list[str] | None:
+    return _requirements_decoder.decode(shared).requires_dist
+
+
+def _requiring(groups: _Groups) -> dict[str, bytes]:
+    """What tells in which versions all of a project's requires a project, by the normalized name of that one."""
+    places: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number, (_, ranks) in enumerate(groups):
+        for required, rank in ranks.items():
+            places[required].append((number, rank))
+    values: dict[tuple[tuple[int, int], ...], bytes] = {}
+    requiring = {}
+    for required, found in places.items():
+        shared = tuple(found)
+        if shared not in values:  # most that a project requires it requires in the same versions
+            values[shared] = _encode_ranks({version: rank for number, rank in shared for version in groups[number][0]})
+        requiring[required] = values[shared]
+    return requiring
+
+
+def _rank_changes(was: _Groups, will_be: _Groups, versions: Iterable[str]) -> Mapping[str, list[_RankChange]]:
+    """How the ranks of `versions` change, by the project that is required."""
+    old, new = ({version: ranks for same, ranks in groups for version in same} for groups in (was, will_be))
+    changes: defaultdict[str, list[_RankChange]] = defaultdict(list)
+    for version in versions:
+        ranks, new_ranks = old.get(version, {}), new.get(version, {})
+        if ranks is not new_ranks:
+            for required in {**ranks, **new_ranks}:
+                rank, new_rank = ranks.get(required), new_ranks.get(required)
+                if rank != new_rank:
+                    changes[required].append((version, rank, new_rank))
+    return changes
+
+
+def _change_requiring(
+    db: plyvel.DB,
+    project: str,
+    changes: Mapping[str, list[_RankChange]],
+    known: Mapping[str, bytes] | None,
+    before: Records,
+    after: Records,
+) -> None:
+    """Adds the records, before and after, that tell what the project requires.
+
+    `known` is what they tell before, by the project that is required; without it they are read.
+    """
+    values: dict[tuple[bytes | None, tuple[_RankChange, ...]], bytes | None] = {}
+    for required, changed in changes.items():
+        record_key = key("r", required, project)
+        value = db.get(record_key, verify_checksums=True) if known is None else known.get(required)
+        same = value, tuple(changed)
+        if same not in values:  # most that a project requires it requires in the same versions
+            values[same] = _change_ranks(record_key, value, changed)
+        new_value = values[same]
+        if value is not None:
+            before[record_key] = value
+        if new_value is not None:
+            after[record_key] = new_value
+
+
+def _change_ranks(record_key: bytes, value: bytes | None, changes: Iterable[_RankChange]) -> bytes | None:
+    """What tells the ranks of versions, after some of them have changed; None where no version has one."""
+    versions_by: tuple[list[str], ...] = ([], [], []) if value is None else decode_dependent(value)
+    for version, rank, new_rank in changes:
+        found = [place for place, versions in enumerate(versions_by) if version in versions]
+        if found != ([] if rank is None else [rank]):
+            raise LeveldbDamagedError(f"{record_key!r} does not tell what version {version} requires")
+        if rank is not None:
+            versions_by[rank].remove(version)
+        if new_rank is not None:
+            insort(versions_by[new_rank], version, key=version_key)
+    conditions = {name: versions for name, versions in zip(CONDITIONS, versions_by, strict=True) if versions}
+    return orjson.dumps(conditions) if conditions else None
+
+
+def _encode_ranks(ranks: Mapping[str, int]) -> bytes:
+    """`ranks` by version: of each condition the versions, in PEP 440's order; those without a version are left out."""
+    versions_by: defaultdict[int, list[str]] = defaultdict(list)
+    for version in sorted(ranks, key=version_key):
+        versions_by[ranks[version]].append(version)
+    return orjson.dumps({CONDITIONS[rank]: versions_by[rank] for rank in sorted(versions_by)})

@@ -1,0 +1,215 @@
+"""The dataset `modules`: which projects, in which versions, provide a module. Its keys are in docs/formats.md.
+
+    m MODULE PROJECT      GROUP                                    what is looked up: where the answer lies
+    g PROJECT GROUP       [display name, [versions]]               what all modules of a group answer
+    p PROJECT GROUP       [modules]                                the modules of a group
+    l PROJECT LIST        [groups]                                 a list of modules that files of the project share
+    f PROJECT FILENAME    [version, list, display name, serial]    what each file contributes
+
+Modules of a project that are in the same lists are a group, which bears the name of its first one. So a new version
+changes the answers of all its modules by few records, and where its list is known, it is not even read which they are.
+All records of a project follow from the contributions of its files alone; those that a change may concern are told
+before and after it, and the difference is written.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import compress
+from typing import Any, TypeVar
+
+import orjson
+import plyvel
+
+from pypi_assets.leveldbs.format.records import (
+    SEPARATOR,
+    LeveldbDamagedError,
+    Records,
+    Row,
+    as_part,
+    key,
+    prefix,
+    records_of,
+)
+from pypi_assets.leveldbs.format.version_order import version_key
+
+FORMAT = 2
+COLUMNS = ("project", "version", "filename", "tombstone", "live_since", "modules")
+"""Those of the dumps that `change` looks at."""
+_HASH_DIGITS = 32
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Project:
+    """What the files of a project contribute, `[version, list, display name, live since]` each, the groups that make up
+    each list, and the modules of each group where the lists change; both in order.
+    """
+
+    files: dict[str, list[Any]] = field(default_factory=dict)
+    lists: dict[str, list[str]] = field(default_factory=dict)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+
+
+def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
+    """The records of the project that `rows` change, before and after; `project` is the normalized name."""
+    old = _load(db, project) if db else _Project()
+    files, told = _applied(old.files, rows)
+    used = {list_hash for _, list_hash, *_ in files.values() if list_hash is not None}
+    if used == old.lists.keys():
+        new = replace(old, files=files)
+    else:
+        old = replace(old, groups=_load_groups(db, project, old) if db else {})
+        new = _Project(files, *_grouped(old, used, told))
+    before: Records = {}
+    after: Records = {}
+    _add_changed(before, after, prefix("f", project), old.files, new.files)
+    if old.lists is not new.lists:
+        _add_changed(before, after, prefix("l", project), old.lists, new.lists)
+        _add_changed(before, after, prefix("p", project), old.groups, new.groups)
+        _add_moved(before, project, old.groups, new.groups)
+        _add_moved(after, project, new.groups, old.groups)
+    ordered = sorted({one[0] for state in (old, new) for one in state.files.values()}, key=version_key)
+    bits = {version: 1 << place for place, version in enumerate(ordered)}
+
+    def encoded(answer: tuple[str, int]) -> bytes:
+        display, versions = answer
+        return orjson.dumps([display, list(compress(ordered, map(int, reversed(f"{versions:b}"))))])
+
+    _add_changed(before, after, prefix("g", project), _answers(old, bits), _answers(new, bits), encoded)
+    return before, after
+
+
+def module_prefix(module: str) -> bytes:
+    """What the keys of all projects that provide `module` begin with; the project's normalized name follows."""
+    return prefix("m", module)
+
+
+def answer_key(module_key: bytes, group: bytes) -> bytes:
+    """The key of what the modules of a group answer, of which one in a project has the key `module_key`."""
+    return b"g" + module_key[module_key.rindex(SEPARATOR) :] + SEPARATOR + group
+
+
+def read_answer(db: plyvel.DB, record_key: bytes) -> bytes:
+    """What the modules of a group answer. Raises LeveldbDamagedError where there is nothing."""
+    value: bytes | None = db.get(record_key, verify_checksums=True)
+    if value is None:
+        raise LeveldbDamagedError(f"{record_key!r} is not there, and a module points to it")
+    return value
+
+
+def decode_answer(value: bytes) -> tuple[str, list[str]]:
+    """The project's display name, and the versions that provide the module, in PEP 440's order."""
+    display, versions = orjson.loads(value)
+    return display, versions
+
+
+def _load(db: plyvel.DB, project: str) -> _Project:
+    """All but the groups."""
+    files, lists = (_load_all(db, prefix(letter, project)) for letter in "fl")
+    for list_hash in {list_hash for _, list_hash, *_ in files.values() if list_hash is not None} - lists.keys():
+        raise LeveldbDamagedError(f"{key('l', project, list_hash)!r} is not there, and a file points to it")
+    return _Project(files, lists)
+
+
+def _load_groups(db: plyvel.DB, project: str, state: _Project) -> dict[str, list[str]]:
+    groups = _load_all(db, prefix("p", project))
+    for group in set().union(*state.lists.values()) - groups.keys():
+        raise LeveldbDamagedError(f"{key('p', project, group)!r} is not there, and a list points to it")
+    return groups
+
+
+def _load_all(db: plyvel.DB, start: bytes) -> dict[str, list[Any]]:
+    return {record_key[len(start) :].decode(): orjson.loads(value) for record_key, value in records_of(db, start)}
+
+
+def _applied(old: Mapping[str, list[Any]], rows: Iterable[Row]) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
+    """What the files contribute after the rows, and the lists that those tell of."""
+    files = dict(old)
+    lists: dict[str, list[str]] = {}
+    hashes: dict[int, str] = {}  # by identity: rows that have the same list mostly have the same object
+    for row in rows:
+        if row["tombstone"]:
+            files.pop(row["filename"], None)
+            continue
+        modules, list_hash = row["modules"], None
+        if modules is not None:
+            list_hash = hashes.get(id(modules))
+            if list_hash is None:
+                content = orjson.dumps(modules)
+                hashes[id(modules)] = list_hash = hashlib.sha256(content).hexdigest()[:_HASH_DIGITS]
+                lists[list_hash] = list(map(as_part, modules)) if rb"\u0000" in content else modules
+        files[row["filename"]] = [row["version"], list_hash, row["project"], row["live_since"]]
+    return files, lists
+
+
+def _grouped(
+    old: _Project, used: Iterable[str], told: Mapping[str, list[str]]
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The lists and the groups of those lists that are used: each is one of the old ones, or told."""
+    ordered = list(used)
+    lists_of_groups: dict[str, int] = {}  # a bit each
+    lists_of_modules: dict[str, int] = {}
+    for place, list_hash in enumerate(ordered):
+        for group in old.lists.get(list_hash, ()):
+            lists_of_groups[group] = lists_of_groups.get(group, 0) | 1 << place
+    for group, lists in lists_of_groups.items():
+        lists_of_modules.update(dict.fromkeys(old.groups[group], lists))
+    for place, list_hash in enumerate(ordered):
+        if list_hash not in old.lists:
+            bit = 1 << place
+            for module in told[list_hash]:
+                lists_of_modules[module] = lists_of_modules.get(module, 0) | bit
+    together: defaultdict[int, list[str]] = defaultdict(list)
+    for module, lists in lists_of_modules.items():
+        together[lists].append(module)
+    groups_of_lists: dict[str, list[str]] = {list_hash: [] for list_hash in ordered}
+    groups: dict[str, list[str]] = {}
+    for modules, lists in sorted((sorted(modules), lists) for lists, modules in together.items()):
+        groups[modules[0]] = modules
+        for list_hash in compress(ordered, map(int, reversed(f"{lists:b}"))):
+            groups_of_lists[list_hash].append(modules[0])
+    return groups_of_lists, groups
+
+
+def _answers(state: _Project, bits: Mapping[str, int]) -> dict[str, tuple[str, int]]:
+    """The display name, and the versions as bits, that the modules of each group answer."""
+    versions_of_lists: dict[str, int] = {}
+    for version, list_hash, *_ in state.files.values():
+        if list_hash is not None:
+            versions_of_lists[list_hash] = versions_of_lists.get(list_hash, 0) | bits[version]
+    versions_of_groups: dict[str, int] = {}
+    for list_hash, versions in versions_of_lists.items():
+        for group in state.lists[list_hash]:
+            versions_of_groups[group] = versions_of_groups.get(group, 0) | versions
+    # The name as the file shows it that came last: it must not depend on the order in which rows were applied.
+    known = ((one[3] or 0, filename, one[2]) for filename, one in state.files.items())
+    display = max(known, default=(0, "", ""))[2]
+    return {group: (display, versions) for group, versions in versions_of_groups.items()}
+
+
+def _add_changed(
+    before: Records,
+    after: Records,
+    start: bytes,
+    old: Mapping[str, Value],
+    new: Mapping[str, Value],
+    encoded: Callable[[Value], bytes] = orjson.dumps,
+) -> None:
+    """Adds the records, below `start`, of what is not the same in `old` and `new`."""
+    for values, others, records in ((old, new, before), (new, old, after)):
+        for name, value in values.items():
+            if others.get(name) != value:
+                records[start + as_part(name).encode()] = encoded(value)
+
+
+def _add_moved(
+    records: Records, project: str, groups: Mapping[str, list[str]], others: Mapping[str, list[str]]
+) -> None:
+    """Adds the records of modules that are not in the same group among `others`."""
+    ending = SEPARATOR + as_part(project).encode()
+    for group, modules in groups.items():
+        value = group.encode()
+        moved = set(modules).difference(others[group]) if group in others else modules
+        records.update((b"m\0" + module.encode() + ending, value) for module in moved)

@@ -1,0 +1,82 @@
+"""Input lists: the text file that makes a LevelDB version valid, and names the dump files it was made from."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import itemgetter
+
+from pypi_assets.leveldbs.format.records import LeveldbDamagedError
+from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, input_lists_path
+from pypi_assets.storage.store import NotFoundError, Storage, StorageError, StoredObject
+
+_NAME = re.compile(r"[0-9]{5,}")
+_COMMENT = re.compile(r"# (leveldb|manifest sha256|serial|storage root): (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class InputList:
+    """`directory` is the LevelDB's, `manifest_sha256` its manifest's hash in hex, `inputs` are storage paths in the
+    order in which they were applied.
+    """
+
+    dataset: str
+    version: int
+    directory: str
+    manifest_sha256: str
+    serial: int
+    inputs: tuple[str, ...]
+
+
+def published_versions(storage: Storage, dataset: str) -> list[int]:
+    """The versions of `dataset` that are valid, ascending: those whose input list is there."""
+    return list(stored_input_lists(storage, dataset))
+
+
+def stored_input_lists(storage: Storage, dataset: str) -> dict[int, StoredObject]:
+    """The input list of each valid version, ascending."""
+    start = f"{input_lists_path(dataset)}/"
+    names = ((stored.path.removeprefix(start), stored) for stored in storage.list(input_lists_path(dataset)))
+    return dict(sorted(((int(name), stored) for name, stored in names if _NAME.fullmatch(name)), key=itemgetter(0)))
+
+
+def newest_serials(storage: Storage, datasets: Iterable[str]) -> list[int]:
+    """The serial of the newest version of each dataset that has one. Raises LeveldbDamagedError."""
+    newest = [(dataset, published_versions(storage, dataset)[-1:]) for dataset in datasets]
+    return [read_input_list(storage, dataset, version).serial for dataset, versions in newest for version in versions]
+
+
+def write_input_list(storage: Storage, inputs: InputList) -> None:
+    """Makes the version valid. Everything that it names must have been written before."""
+    lines = [
+        f"# leveldb: {inputs.directory}",
+        f"# manifest sha256: {inputs.manifest_sha256}",
+        f"# serial: {inputs.serial}",
+        f"# storage root: {storage.url}",
+        *(storage.uri(path) for path in inputs.inputs),
+    ]
+    storage.put(input_list_path(inputs.dataset, inputs.version), "".join(f"{line}\n" for line in lines).encode())
+
+
+def read_input_list(storage: Storage, dataset: str, version: int) -> InputList:
+    """Raises LeveldbDamagedError where the version is not valid, or its list is not readable."""
+    path = input_list_path(dataset, version)
+    uri = storage.uri(path)
+    try:
+        lines = storage.get(path).decode().splitlines()
+    except NotFoundError as error:
+        raise LeveldbDamagedError(f"there is no version {version} of {dataset}: {uri} is missing") from error
+    except UnicodeDecodeError as error:
+        raise LeveldbDamagedError(f"{uri} is no text") from error
+    comments = {match[1]: match[2] for line in lines if (match := _COMMENT.fullmatch(line))}
+    try:
+        root = comments["storage root"]
+        return InputList(
+            dataset=dataset,
+            version=version,
+            directory=comments["leveldb"],
+            manifest_sha256=comments["manifest sha256"],
+            serial=int(comments["serial"]),
+            inputs=tuple(storage.relative(line, root) for line in lines if line and not line.startswith("#")),
+        )
+    except (KeyError, ValueError, StorageError) as error:
+        raise LeveldbDamagedError(f"{uri} is not an input list: {error!r}") from error

@@ -1,0 +1,134 @@
+"""The manifest of a published LevelDB: where its files lie, their hashes, what is inside, and what it was made from."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+
+from pypi_assets.leveldbs.format.records import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.versions.input_lists import InputList, read_input_list
+from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path, leveldbs_path
+from pypi_assets.storage.store import NotFoundError, Storage
+
+MANIFEST_FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LeveldbFile:
+    """One file of a LevelDB; `size` is in bytes, `directory` that of the version with which it was put."""
+
+    name: str
+    directory: str
+    size: int
+    sha256: str
+
+    @property
+    def is_table(self) -> bool:
+        """Whether LevelDB never writes to it again, nor uses its name for another one."""
+        return self.name.endswith(".ldb")
+
+
+@dataclass(frozen=True, slots=True)
+class LeveldbManifest:
+    """`cover` are the directories of the dumps of the cover, in order, and `held` the same with the inputs of
+    compactions in their place. `base_version` is the version it was built on; where there is none,
+    `rebuilt_because` says why.
+    """
+
+    dataset: str
+    dataset_format: int
+    version: int
+    directory: str
+    serial: int
+    counts: Mapping[str, int]
+    content_hash: str
+    files: tuple[LeveldbFile, ...]
+    cover: tuple[str, ...]
+    held: tuple[str, ...]
+    base_version: int | None
+    rebuilt_because: str | None
+
+    def encode(self) -> bytes:
+        return orjson.dumps(
+            {"format": MANIFEST_FORMAT, **asdict(self)}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedVersion:
+    """A valid version: its input list, and the manifest that the list vouches for."""
+
+    inputs: InputList
+    manifest: LeveldbManifest
+
+    @property
+    def path(self) -> str:
+        """The storage path of its own folder, with its manifest and the files that came with it."""
+        return leveldb_path(self.manifest.dataset, self.manifest.directory)
+
+    def path_of(self, file: LeveldbFile) -> str:
+        """The storage path of one of its files."""
+        return f"{leveldb_path(self.manifest.dataset, file.directory)}/{file.name}"
+
+    @property
+    def name(self) -> str:
+        return f"version {self.manifest.version} of {self.manifest.dataset}"
+
+
+def read_published(storage: Storage, dataset: str, version: int) -> PublishedVersion:
+    """Raises LeveldbDamagedError where input list or manifest are missing or not what was published."""
+    return read_listed(storage, read_input_list(storage, dataset, version))
+
+
+def read_listed(storage: Storage, inputs: InputList) -> PublishedVersion:
+    """The version that an input list makes valid. Raises LeveldbDamagedError, and UnknownFormatError."""
+    path = f"{leveldb_path(inputs.dataset, inputs.directory)}/{MANIFEST_NAME}"
+    try:
+        content = storage.get(path)
+    except NotFoundError as error:
+        raise LeveldbDamagedError(f"{storage.uri(path)} is missing") from error
+    if hashlib.sha256(content).hexdigest() != inputs.manifest_sha256:
+        raise LeveldbDamagedError(f"{storage.uri(path)} is not the manifest that the input list names")
+    try:
+        return PublishedVersion(inputs, _decode(content, storage.uri(path)))
+    except (KeyError, TypeError, ValueError) as error:
+        raise LeveldbDamagedError(f"{storage.uri(path)} is not a manifest: {error!r}") from error
+
+
+def check_sizes(storage: Storage, published: PublishedVersion) -> None:
+    """Raises LeveldbDamagedError where a file is missing or has another size; contents are not read."""
+    sizes = {stored.path: stored.size for stored in storage.list(leveldbs_path(published.manifest.dataset))}
+    for file in published.manifest.files:
+        path = published.path_of(file)
+        if sizes.get(path) != file.size:
+            found = sizes.get(path, "nothing")
+            raise LeveldbDamagedError(f"{storage.uri(path)} must have {file.size} bytes, not {found}")
+
+
+def check_file(path: Path, file: LeveldbFile, *, hashes: bool = True) -> None:
+    """Raises LeveldbDamagedError where the local file is missing or is not what its manifest names: its size, and its
+    content unless `hashes` is False.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError as error:
+        raise LeveldbDamagedError(f"{path} is missing") from error
+    if size != file.size:
+        raise LeveldbDamagedError(f"{path} must have {file.size} bytes, not {size}")
+    if hashes and file_sha256(path) != file.sha256:
+        raise LeveldbDamagedError(f"{path} is not the file that its manifest names: its sha256 differs")
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _decode(content: bytes, uri: str) -> LeveldbManifest:
+    fields = orjson.loads(content)
+    if fields.pop("format") != MANIFEST_FORMAT:
+        raise UnknownFormatError(f"{uri} is in a format that this version of pypi-assets does not know: upgrade it")
+    fields["files"] = tuple(LeveldbFile(**file) for file in fields["files"])
+    return LeveldbManifest(**fields | {name: tuple(fields[name]) for name in ("cover", "held")})

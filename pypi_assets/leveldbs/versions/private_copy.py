@@ -1,0 +1,149 @@
+"""Private copies of published LevelDBs: opening one changes files in its folder, so none is opened where it lies.
+
+A private folder belongs to the process that made it. It holds a lock on a file beside the folder; when it dies, the
+lock goes with it, and the next one to come removes the folder.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.versions.file_cache import FileCache, download
+from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbFile, PublishedVersion, check_file
+from pypi_assets.storage.store import Storage
+
+PRIVATE_FOLDER = ".private"
+_DOWNLOADS = 8
+
+
+@contextmanager
+def private_folder(parent: Path) -> Iterator[Path]:
+    """A new folder below `parent` that is removed at the end, at the latest by whoever comes after a killed process."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for lock_path in parent.glob("*.lock"):
+        with _locked(lock_path) as abandoned:
+            if abandoned:
+                _remove(lock_path)
+    with ExitStack() as stack:
+        lock_path = parent / f"{uuid.uuid4().hex}.lock"
+        while not stack.enter_context(_locked(lock_path, create=True)):
+            pass  # somebody took the new lock file for an abandoned one, and removed it
+        folder = lock_path.with_suffix("")
+        folder.mkdir()
+        process = os.getpid()
+        try:
+            yield folder
+        finally:
+            if os.getpid() == process:  # a fork that ends leaves it to its parent
+                _remove(lock_path)
+
+
+def private_parent(storage: Storage, cache_dir: Path | None) -> Path:
+    """Where private folders go: within the storage's own folder, so that files can be linked, if there is one that can
+    be written; else below `cache_dir`, else where temporary files go.
+    """
+    if storage.root is not None and os.access(storage.root, os.W_OK | os.X_OK):
+        return storage.root / PRIVATE_FOLDER
+    if cache_dir is not None:
+        return cache_dir / PRIVATE_FOLDER
+    temporary = Path(tempfile.gettempdir()) / f"pypi-assets-{os.getuid()}"
+    temporary.mkdir(mode=0o700, exist_ok=True)
+    if temporary.is_symlink() or temporary.stat().st_uid != os.getuid():  # anyone can make a folder by that name
+        raise LeveldbError(f"{temporary} belongs to somebody else: remove it, or name a cache folder")
+    return temporary
+
+
+def copy_published(
+    storage: Storage,
+    published: PublishedVersion,
+    target: Path,
+    cache_dir: Path | None = None,
+    *,
+    hashes: bool = True,
+    copied: Callable[[str], object] = str,
+) -> None:
+    """Makes the folder `target` a copy of a published version: hard links to its tables and copies of the rest.
+
+    From a remote store the files are downloaded, by way of `cache_dir` if there is one: then only those that are not in
+    it, or are damaged there. All files are checked against the manifest, their contents too unless `hashes` is False
+    (what is downloaded always is): raises LeveldbDamagedError. `copied` is told the name of each file.
+    """
+    target.mkdir()
+    cache = FileCache(cache_dir, published) if cache_dir is not None and storage.root is None else None
+
+    def copy(file: LeveldbFile) -> str:
+        path, copied_to = published.path_of(file), target / file.name
+        if source := storage.local_path(path):
+            check_file(source, file, hashes=hashes)
+            try:
+                _link_or_copy(source, copied_to, file)
+            except FileNotFoundError as error:
+                raise LeveldbDamagedError(f"{source} is missing: it was deleted just now") from error
+        elif cache is not None:
+            while not copied_to.exists():
+                with suppress(FileNotFoundError):  # another process has removed it
+                    _link_or_copy(cache.get(storage, path, file, hashes=hashes), copied_to, file)
+        else:
+            download(storage, path, file, copied_to)
+        return file.name
+
+    with ThreadPoolExecutor(_DOWNLOADS if storage.root is None else 1) as pool:
+        try:
+            for name in pool.map(copy, published.manifest.files):
+                copied(name)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def keep_published(storage: Storage, published: PublishedVersion, folder: Path, cache_dir: Path | None) -> None:
+    """Puts the files that came with a version, and are at hand in `folder`, into the cache for the next who opens it.
+
+    They must not be written to any more.
+    """
+    if cache_dir is not None and storage.root is None:
+        cache = FileCache(cache_dir, published)
+        for file in published.manifest.files:
+            if file.directory == published.manifest.directory:
+                cache.keep(file, folder / file.name)
+
+
+def _link_or_copy(source: Path, target: Path, file: LeveldbFile) -> None:
+    if file.is_table:
+        try:
+            os.link(source, target)
+        except OSError:  # another disk, or a file system without links
+            shutil.copyfile(source, target)
+    else:
+        shutil.copyfile(source, target)
+
+
+@contextmanager
+def _locked(lock_path: Path, *, create: bool = False) -> Iterator[bool]:
+    """Whether the lock could be taken and its file is still there; it is held until the end."""
+    try:
+        descriptor = os.open(lock_path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = os.fstat(descriptor).st_nlink > 0
+        except BlockingIOError:
+            held = False
+        yield held
+    finally:
+        os.close(descriptor)
+
+
+def _remove(lock_path: Path) -> None:
+    shutil.rmtree(lock_path.with_suffix(""), ignore_errors=True)
+    lock_path.unlink(missing_ok=True)

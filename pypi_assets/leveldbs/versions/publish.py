@@ -1,0 +1,380 @@
+"""Builds the next version of a dataset from the cover, and publishes it: its input list is written last.
+
+A version is built on the newest one where the cover has only grown since then, else from scratch, and its manifest
+says why. Tables of the version that it is built on stay where they are: its manifest names them. One process at a time
+publishes a dataset.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from pypi_assets.catalog.coordination.leases import Lease, lease, renewing
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
+from pypi_assets.catalog.publications.leveldb_versions import Build, ask_version, begin_build, mark_published
+from pypi_assets.dumps.cover import Cover, cover_of, inputs_of
+from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
+from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.dump_reader import iter_rows
+from pypi_assets.leveldbs.build.builder import Builder
+from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, load_dump
+from pypi_assets.leveldbs.build.row_decoder import RowDecoder
+from pypi_assets.leveldbs.datasets.registry import Dataset, require_dataset
+from pypi_assets.leveldbs.format.records import (
+    WRITE_BUFFER_BYTES,
+    LeveldbDamagedError,
+    LeveldbError,
+    Meta,
+    UnknownFormatError,
+    flush,
+    is_merge_due,
+    open_leveldb,
+    read_meta,
+    settle,
+)
+from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list, write_input_list
+from pypi_assets.leveldbs.versions.leveldb_manifest import (
+    LeveldbFile,
+    LeveldbManifest,
+    PublishedVersion,
+    check_sizes,
+    file_sha256,
+    read_listed,
+    read_published,
+)
+from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path
+from pypi_assets.leveldbs.versions.private_copy import copy_published, keep_published, private_folder, private_parent
+from pypi_assets.storage.store import Storage
+
+LEASE_TTL_S = 600.0
+_NOT_PUBLISHED = frozenset({"LOG", "LOG.old", "LOCK"})
+
+Progress = Callable[[int], None]
+
+
+class NoCoverError(LeveldbError):
+    """There is no committed full dump to build from."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What came of asking for a version.
+
+    Where `published` is False, nothing was written and `reason` says why; the rest tells of the version that stands.
+    `rows` of dumps were applied, and `written` records put or deleted.
+    """
+
+    dataset: str
+    version: int
+    published: bool
+    reason: str
+    serial: int
+    counts: Mapping[str, int]
+    content_hash: str
+    base_version: int | None
+    rebuilt_because: str | None
+    rows: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The cover, the version to build on (or why there is none), and the dumps of the cover to apply to it."""
+
+    cover: Cover
+    held: tuple[str, ...]
+    base: PublishedVersion | None
+    rebuilt_because: str | None
+    dumps: tuple[Dump, ...]
+
+    def anew(self, because: str) -> "_Plan":
+        return replace(self, base=None, rebuilt_because=because, dumps=self.cover.dumps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt to build a version: the private `folder` that the work is done in, and what it may take."""
+
+    dataset: Dataset
+    storage: Storage
+    build: Build
+    folder: Path
+    cache_dir: Path | None
+    write_buffer_bytes: int
+    memory_bytes: int
+    held: Lease
+    flushed: Progress
+
+    @property
+    def path(self) -> Path:
+        """Where the LevelDB is built."""
+        return self.folder / "leveldb"
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What was built as planned, what the LevelDB says of itself, and the manifests of the dumps that were applied."""
+
+    plan: _Plan
+    builder: Builder
+    meta: Meta
+    applied: tuple[Manifest, ...]
+
+
+def build_version(
+    dataset_name: str,
+    *,
+    storage: Storage,
+    catalog: Catalog,
+    version: int | None = None,
+    force: bool = False,
+    from_scratch: bool = False,
+    work_dir: Path | None = None,
+    write_buffer_bytes: int = WRITE_BUFFER_BYTES,
+    memory_bytes: int = MEMORY_BYTES,
+    progress: Progress | None = None,
+) -> BuildResult:
+    """Builds and publishes `version`, a number that was handed out, or the next one, from the present cover.
+
+    Nothing is done where the version is valid already; nor, unless asked to `force` it, where a newer one is valid or
+    the newest holds all of the cover. The work is done within the storage's folder, or for remote stores below
+    `work_dir`, in about `memory_bytes` of memory. `work_dir` is also the cache of what is in a remote store: what is
+    there of the version that is built on is not fetched, and what was built is kept there. `progress` is told the
+    number of rows applied.
+
+    Raises NoCoverError without a full dump, LeaseTakenError where another process publishes this dataset, and
+    DumpDamagedError where a dump of the cover is damaged.
+    """
+    dataset = require_dataset(dataset_name)
+    with lease(catalog, f"publish {dataset.name}", LEASE_TTL_S) as held:
+        cover = cover_of(committed_dumps(catalog))
+        if not cover.dumps:
+            raise NoCoverError("there is no full dump to build from: run `pypi-assets dump full` first")
+        published = published_versions(storage, dataset.name)
+        if version is not None and version in published:
+            standing = read_published(storage, dataset.name, version).manifest
+            return _result(standing, None, f"version {version} has been published before")
+        force = force or from_scratch
+        newest, problems = _newest(storage, dataset, published)
+        if newest is not None and not force:
+            standing = newest.manifest
+            if version is not None and version < standing.version:
+                return _result(standing, None, f"version {standing.version} has overtaken version {version}")
+            if standing.held == inputs_of(cover.dumps):
+                return _result(standing, None, f"nothing is new since version {standing.version}")
+        plan = _plan(newest, problems, cover)
+        if from_scratch:
+            plan = plan.anew("it was asked for")
+        elif version is not None and plan.base is not None and version < plan.base.manifest.version:
+            plan = plan.anew(f"{plan.base.name} is newer")
+        number = ask_version(catalog, cover.serial) if version is None else version
+        build = begin_build(catalog, dataset.name, number)
+        with private_folder(private_parent(storage, work_dir)) as folder:
+            attempt = _Attempt(
+                dataset=dataset,
+                storage=storage,
+                build=build,
+                folder=folder,
+                cache_dir=work_dir,
+                write_buffer_bytes=write_buffer_bytes,
+                memory_bytes=memory_bytes,
+                held=held,
+                flushed=renewing(held, progress),
+            )
+            built = _build(attempt, plan)
+            manifest = _publish(attempt, built)
+        mark_published(catalog, build, manifest.serial, manifest.base_version)
+        return _result(manifest, built.builder)
+
+
+def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[Manifest]) -> None:
+    """Applies all files of the dumps, in order. A full dump may only come first, into an empty LevelDB."""
+    for manifest in manifests:
+        for file in manifest.files:
+            rows = iter_rows(storage, manifest.directory, file, RowDecoder(builder.dataset.columns).decode)
+            name = storage.uri(file_path(manifest.directory, file.name))
+            builder.apply(rows, name, fresh=manifest.kind == DumpKind.FULL)
+
+
+def _newest(storage: Storage, dataset: Dataset, versions: Sequence[int]) -> tuple[PublishedVersion | None, list[str]]:
+    """The newest version, if it can be built on, and what is wrong with it and with input lists that are newer.
+
+    An older one would not do: what it alone consists of may be deleted at any moment.
+    """
+    problems: list[str] = []
+    for version in reversed(versions):
+        inputs = None
+        try:
+            inputs = read_input_list(storage, dataset.name, version)
+            published = read_listed(storage, inputs)
+            if published.manifest.dataset_format != dataset.format:
+                raise UnknownFormatError(f"{published.name} is in format {published.manifest.dataset_format}")
+            check_sizes(storage, published)
+        except (LeveldbDamagedError, UnknownFormatError) as error:
+            problems.append(f"version {version} cannot be built on: {error}")
+            if inputs is not None:
+                break
+        else:
+            return published, problems
+    return None, problems
+
+
+def _plan(newest: PublishedVersion | None, problems: list[str], cover: Cover) -> _Plan:
+    plan = _Plan(cover, inputs_of(cover.dumps), newest, None, ())
+    if newest is None:
+        return plan.anew("; ".join(problems) or "there is no version yet")
+    rest = newest.manifest.held
+    for position, dump in enumerate(cover.dumps):
+        if not rest:
+            return replace(plan, dumps=cover.dumps[position:])
+        leaves = inputs_of([dump])
+        if rest[: len(leaves)] != leaves:
+            break
+        rest = rest[len(leaves) :]
+    return plan.anew(f"the cover does not begin with what {newest.name} holds") if rest else plan
+
+
+def _build(attempt: _Attempt, plan: _Plan) -> _Built:
+    """Builds on the version that is planned, and anew where that one is damaged.
+
+    Of files that need no downloading only the sizes are compared with its manifest at first. LevelDB checks each block
+    that it reads; where one is damaged, all files are compared, which mends a cache, and the build begins again.
+    """
+    if plan.base is not None:
+        renewed = renewing(attempt.held)
+        for hashes in (False, True):
+            try:
+                copy_published(
+                    attempt.storage,
+                    plan.base,
+                    attempt.path,
+                    attempt.cache_dir,
+                    hashes=hashes,
+                    copied=lambda _name: renewed(0),
+                )
+                return _apply(attempt, plan)
+            except LeveldbDamagedError as error:
+                shutil.rmtree(attempt.path)
+                because = f"{plan.base.name} is damaged: {error}"
+        plan = plan.anew(because)
+    return _apply(attempt, plan)
+
+
+def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
+    """Applies the dumps that are planned to what is there."""
+    dataset, storage = attempt.dataset, attempt.storage
+    name = f"version {attempt.build.version} of {dataset.name}"
+    applied = tuple(read_manifest(storage, dump.directory) for dump in plan.dumps)
+    create, buffer_bytes, renewed = plan.base is None, attempt.write_buffer_bytes, renewing(attempt.held)
+    with open_leveldb(attempt.path, name, create=create, write_buffer_bytes=buffer_bytes, paranoid=True) as db:
+        meta = read_meta(db, name, dataset=dataset.name, known_format=dataset.format) if plan.base else None
+        builder = Builder(db, dataset, meta, attempt.flushed)
+        rest = applied
+        if plan.base is None and is_worth_loading(storage, applied[0]):
+            runs = attempt.folder / "runs"
+            runs.mkdir()
+            loaded = load_dump(
+                db, dataset, storage, applied[0], folder=runs, memory_bytes=attempt.memory_bytes, told=attempt.flushed
+            )
+            flush(db)  # now, since what comes has keys before all others
+            shutil.rmtree(runs)
+            builder.add_loaded(loaded)
+            rest = applied[1:]
+        apply_dumps(builder, storage, rest)
+        meta = builder.finish(plan.cover.serial)
+        if is_merge_due(db):  # it is mostly under way, and would begin anew
+            settle(db, lambda: renewed(0))
+    with open_leveldb(attempt.path, name, paranoid=True) as db:  # which ends merging that was begun because of reading
+        settle(db, lambda: renewed(0))
+    return _Built(plan, builder, meta, applied)
+
+
+def _publish(attempt: _Attempt, built: _Built) -> LeveldbManifest:
+    """Puts the files, then their manifest, then the input list that makes the version valid."""
+    storage, build, plan, meta = attempt.storage, attempt.build, built.plan, built.meta
+    manifest = LeveldbManifest(
+        dataset=build.dataset,
+        dataset_format=meta.format,
+        version=build.version,
+        directory=build.directory,
+        serial=meta.serial,
+        counts=meta.counts,
+        content_hash=meta.content_hash,
+        files=_put_files(attempt, plan.base),
+        cover=plan.cover.directories,
+        held=plan.held,
+        base_version=plan.base.manifest.version if plan.base else None,
+        rebuilt_because=plan.rebuilt_because,
+    )
+    content = manifest.encode()
+    storage.put(f"{leveldb_path(build.dataset, build.directory)}/{MANIFEST_NAME}", content)
+    inputs = InputList(
+        dataset=build.dataset,
+        version=build.version,
+        directory=build.directory,
+        manifest_sha256=hashlib.sha256(content).hexdigest(),
+        serial=meta.serial,
+        inputs=_inputs(storage, built),
+    )
+    attempt.held.renew()  # whoever has lost the lease publishes nothing
+    write_input_list(storage, inputs)
+    keep_published(storage, PublishedVersion(inputs, manifest), attempt.path, attempt.cache_dir)
+    return manifest
+
+
+def _put_files(attempt: _Attempt, base: PublishedVersion | None) -> tuple[LeveldbFile, ...]:
+    """Puts those of LevelDB's files that are new. Of the base's tables its manifest says where they lie and what they
+    must be: they are not read again, so that damage stays known as such.
+    """
+    build, renewed = attempt.build, renewing(attempt.held)
+    tables = {file.name: file for file in base.manifest.files if file.is_table} if base else {}
+    files = []
+    for local in sorted(attempt.path.iterdir()):
+        size = local.stat().st_size
+        if local.name in _NOT_PUBLISHED or (local.suffix == ".log" and size == 0):
+            continue
+        file = tables.get(local.name) or LeveldbFile(local.name, build.directory, size, file_sha256(local))
+        if local.name not in tables:
+            target = f"{leveldb_path(build.dataset, build.directory)}/{file.name}"
+            if file.is_table:
+                attempt.storage.put_linked(target, local)
+            else:
+                attempt.storage.put(target, local)
+            renewed(0)
+        files.append(file)
+    return tuple(files)
+
+
+def _inputs(storage: Storage, built: _Built) -> tuple[str, ...]:
+    """The paths of the files of the cover; those that the version that was built on names need not be looked up."""
+    known: dict[str, list[str]] = {}
+    for path in built.plan.base.inputs.inputs if built.plan.base else ():
+        known.setdefault(PurePosixPath(path).parent.name, []).append(path)
+    manifests = {manifest.directory: manifest for manifest in built.applied}
+    for directory in built.plan.cover.directories:
+        if directory not in known:
+            manifest = manifests.get(directory) or read_manifest(storage, directory)
+            known[directory] = [file_path(directory, file.name) for file in manifest.files]
+    return tuple(path for directory in built.plan.cover.directories for path in known[directory])
+
+
+def _result(manifest: LeveldbManifest, builder: Builder | None, standing_because: str = "") -> BuildResult:
+    """What a build made, or without a `builder` the version that stands."""
+    base, because = manifest.base_version, manifest.rebuilt_because
+    return BuildResult(
+        dataset=manifest.dataset,
+        version=manifest.version,
+        published=builder is not None,
+        reason=standing_because or (f"built on version {base}" if base is not None else f"built anew: {because}"),
+        serial=manifest.serial,
+        counts=manifest.counts,
+        content_hash=manifest.content_hash,
+        base_version=base,
+        rebuilt_because=because,
+        rows=builder.rows if builder else 0,
+        written=builder.written if builder else 0,
+    )

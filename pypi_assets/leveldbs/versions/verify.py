@@ -1,0 +1,141 @@
+"""Checks a published version: its files, what it says of itself, and if asked to, against a rebuild from its inputs."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+import plyvel
+
+from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
+from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.leveldbs.build.builder import Builder
+from pypi_assets.leveldbs.datasets.registry import Dataset, require_dataset
+from pypi_assets.leveldbs.format.records import META_PREFIX, ContentHash, LeveldbError, open_leveldb, read_meta
+from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, check_sizes, read_published
+from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
+from pypi_assets.leveldbs.versions.publish import apply_dumps
+from pypi_assets.storage.store import Storage
+
+CountLog = Callable[[str], Callable[[int], object]]
+"""Given what is counted, gives whom to tell from time to time how many these are."""
+_TOLD_EVERY = 100_000
+_T = TypeVar("_T")
+
+
+def _unheard(_: str) -> Callable[[int], object]:
+    return int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a check found. `records` were read; `problems` is empty for a version that is as it must be."""
+
+    dataset: str
+    version: int
+    records: int
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def verify(
+    dataset_name: str,
+    version: int,
+    *,
+    storage: Storage,
+    deep: bool = False,
+    work_dir: Path | None = None,
+    cached: bool = False,
+    progress: CountLog = _unheard,
+) -> Verification:
+    """Reads every record of a version and compares counts and content hash with what is stored inside and in its
+    manifest. With `deep`, the version is built anew from its input list and compared record by record. `progress`
+    gives whom to tell how far that is.
+
+    The work is done within the storage's folder, or for remote stores below `work_dir`. With `cached`, what a remote
+    store holds comes from the cache there, where it is: then only its sizes are compared with the manifest, beside the
+    contents of the cache.
+    """
+    dataset = require_dataset(dataset_name)
+    problems: list[str] = []
+    records = 0
+    try:
+        published = read_published(storage, dataset.name, version)
+        with private_folder(private_parent(storage, work_dir)) as folder:
+            check_sizes(storage, published)
+            copy_published(storage, published, folder / "published", work_dir if cached else None)
+            with open_leveldb(folder / "published", published.name) as db:
+                records = _check_contents(db, dataset, published, problems, progress)
+                if deep:
+                    _compare_with_rebuilt(db, dataset, published, storage, folder / "rebuilt", problems, progress)
+    except (LeveldbError, DumpDamagedError) as error:
+        problems.append(str(error))
+    return Verification(dataset.name, version, records, tuple(problems))
+
+
+def _check_contents(
+    db: plyvel.DB, dataset: Dataset, published: PublishedVersion, problems: list[str], progress: CountLog
+) -> int:
+    manifest = published.manifest
+    meta = read_meta(db, published.name, dataset=dataset.name, known_format=dataset.format)
+    counts: Counter[str] = Counter()
+    content_hash = ContentHash()
+    with db.iterator(verify_checksums=True) as records:
+        for key, value in _told(records, progress(f"{published.name}: records read")):
+            if not key.startswith(META_PREFIX):
+                counts[chr(key[0])] += 1
+                content_hash.add(key, value)
+    for what, inside, promised, counted in (
+        ("serial", meta.serial, manifest.serial, published.inputs.serial),
+        ("counts", meta.counts, manifest.counts, dict(counts)),
+        ("content hash", meta.content_hash, manifest.content_hash, content_hash.hex),
+    ):
+        if not inside == promised == counted:
+            problems.append(f"{published.name}: {what} differ: {inside} inside, {promised} promised, {counted} found")
+    return counts.total()
+
+
+def _compare_with_rebuilt(
+    db: plyvel.DB,
+    dataset: Dataset,
+    published: PublishedVersion,
+    storage: Storage,
+    path: Path,
+    problems: list[str],
+    progress: CountLog,
+) -> None:
+    with open_leveldb(path, f"{published.name}, rebuilt", create=True) as rebuilt:
+        builder = Builder(rebuilt, dataset, flushed=progress(f"{published.name}: rows of its rebuild"))
+        apply_dumps(builder, storage, _inputs(storage, published))
+        builder.finish(published.manifest.serial)
+        with db.iterator() as ours, rebuilt.iterator() as theirs:
+            pairs = zip_longest(ours, theirs, fillvalue=(b"", b""))
+            for left, right in _told(pairs, progress(f"{published.name}: records compared")):
+                if left != right:
+                    problems.append(f"{published.name} differs from its rebuild: {left!r:.200} is {right!r:.200} there")
+                    return
+
+
+def _told(items: Iterable[_T], progress: Callable[[int], object]) -> Iterator[_T]:
+    """The items, while `progress` is told how many of them there were."""
+    for count, item in enumerate(items):
+        if count % _TOLD_EVERY == 0:
+            progress(count)
+        yield item
+
+
+def _inputs(storage: Storage, published: PublishedVersion) -> list[Manifest]:
+    """The dumps that the input list names. Raises DumpDamagedError where it names other files than their manifests."""
+    directories = dict.fromkeys(PurePosixPath(path).parent.name for path in published.inputs.inputs)
+    manifests = [read_manifest(storage, directory) for directory in directories]
+    if published.inputs.inputs != tuple(
+        file_path(dump.directory, file.name) for dump in manifests for file in dump.files
+    ):
+        raise DumpDamagedError(f"the input list of {published.name} does not name the files of its dumps")
+    return manifests

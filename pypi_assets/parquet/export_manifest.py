@@ -1,0 +1,98 @@
+"""The manifest of a Parquet export: written last, it makes the export exist, and says what its files must be."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import orjson
+
+from pypi_assets.catalog.publications.dump_files import DumpFile
+from pypi_assets.dumps.dump_format import COLUMNS_VERSION
+from pypi_assets.dumps.dump_manifest import ManifestOfFiles, decode_files, directories_with_manifest
+from pypi_assets.parquet.export_paths import EXPORTS, export_path, file_path, manifest_path
+from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
+from pypi_assets.storage.store import NotFoundError, Storage
+
+FORMAT = 1
+_NAME = re.compile(r"0-(?P<serial>[0-9]+)(?:\.(?P<attempt>[0-9]+))?")
+
+
+class ParquetError(Exception):
+    """An export cannot be made, or a published one is damaged; the text says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export(ManifestOfFiles):
+    """What one committed export consists of: all that is live at `serial`, as the dumps of `cover` tell it.
+
+    Its files go by the shards of the full dump.
+    """
+
+    serial: int
+    directory: str
+    cover: tuple[str, ...]
+    files: tuple[DumpFile, ...]
+
+    def encode(self) -> bytes:
+        """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
+        fields = {
+            "format": FORMAT,
+            "serial": self.serial,
+            "directory": self.directory,
+            "cover": self.cover,
+            "columns_version": COLUMNS_VERSION,
+            "columns": {name: asdict(column) for name, column in PARQUET_COLUMNS.items()},
+        }
+        return self.encode_with_files(fields)
+
+
+def read_export(storage: Storage, directory: str) -> Export:
+    """The manifest of the export in `directory`. Raises ParquetError where it is missing, broken or too new."""
+    path = manifest_path(directory)
+    try:
+        content = storage.get(path)
+    except NotFoundError as error:
+        raise ParquetError(f"there is no committed export in {directory}: {storage.uri(path)} is missing") from error
+    try:
+        export = _decode(content)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise ParquetError(f"{storage.uri(path)} is not a manifest that this version reads: {error!r}") from error
+    if export.directory != directory:
+        raise ParquetError(f"{storage.uri(path)} is not the manifest of {directory}")
+    return export
+
+
+def committed_exports(storage: Storage) -> list[str]:
+    """The directories of all exports that have a manifest, the newest last."""
+    return in_order(directories_with_manifest(storage, EXPORTS))
+
+
+def in_order(directories: Iterable[str]) -> list[str]:
+    """The names of exports by age, the newest last: `0-1350`, `0-1350.2`, `0-1400`. Other names are left out."""
+    named = (match for match in map(_NAME.fullmatch, directories) if match)
+    return [match[0] for match in sorted(named, key=lambda match: (int(match["serial"]), int(match["attempt"] or 1)))]
+
+
+def newest_export(storage: Storage) -> Export | None:
+    """The newest export whose manifest can be read and whose files are stored with the right sizes."""
+    for directory in reversed(committed_exports(storage)):
+        try:
+            export = read_export(storage, directory)
+        except ParquetError:
+            continue
+        sizes = {stored.path: stored.size for stored in storage.list(export_path(directory))}
+        if all(sizes.get(file_path(directory, file.name)) == file.size for file in export.files):
+            return export
+    return None
+
+
+def _decode(content: bytes) -> Export:
+    fields = orjson.loads(content)
+    if fields["format"] != FORMAT or fields["columns_version"] != COLUMNS_VERSION:
+        raise ValueError(f"format {fields['format']} with columns {fields['columns_version']}")
+    return Export(
+        serial=int(fields["serial"]),
+        directory=str(fields["directory"]),
+        cover=tuple(fields["cover"]),
+        files=decode_files(fields),
+    )

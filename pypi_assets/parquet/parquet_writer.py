@@ -1,0 +1,88 @@
+"""Writes rows of dumps as one Parquet file, in flat memory. Only here is pyarrow needed, which is an extra."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from pypi_assets.dumps.dump_format import Row
+from pypi_assets.parquet.parquet_columns import BOOLEAN, INTEGER, PARQUET_COLUMNS, STRING, STRINGS, TIMESTAMP
+
+ROW_GROUP_ROWS = 65_536
+ROW_GROUP_BYTES = 32 * 1024**2
+_BATCH_ROWS = 2_000
+_BATCH_ITEMS = 50_000
+_DICTIONARY_BYTES = 4 * 1024**2
+_TYPES = {
+    STRING: pa.string(),
+    INTEGER: pa.int64(),
+    BOOLEAN: pa.bool_(),
+    TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    STRINGS: pa.list_(pa.field("element", pa.string(), nullable=False)),
+}
+_LISTS = tuple(name for name, column in PARQUET_COLUMNS.items() if column.type == STRINGS)
+_TIMES = frozenset(name for name, column in PARQUET_COLUMNS.items() if column.type == TIMESTAMP)
+SCHEMA = pa.schema(
+    [
+        pa.field(name, _TYPES[column.type], column.nullable, {"description": column.meaning})
+        for name, column in PARQUET_COLUMNS.items()
+    ]
+)
+
+
+def write_rows(target: BinaryIO, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
+    """Writes live `rows` into the open file `target` and returns their number. The same rows give the same bytes.
+
+    What is held in memory is one row group: at most 65,536 rows and about 32 MiB. `progress` is told the number of
+    rows read from time to time.
+    """
+    count = 0
+    with parquet.ParquetWriter(
+        target, SCHEMA, compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES, write_page_index=True
+    ) as writer:
+        for group in _row_groups(_batches(rows)):
+            writer.write_table(pa.Table.from_batches(group), row_group_size=ROW_GROUP_ROWS)
+            count += sum(batch.num_rows for batch in group)
+            if progress:
+                progress(count)
+    return count
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    group: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if group and (rows + batch.num_rows > ROW_GROUP_ROWS or size + batch.nbytes > ROW_GROUP_BYTES):
+            yield group
+            group, rows, size = [], 0, 0
+        group.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+    if group:
+        yield group
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Some rows at a time, fewer where their lists are long: as Python's objects they take most of the memory."""
+    batch: list[Row] = []
+    items = 0
+    for row in rows:
+        batch.append(row)
+        items += sum(len(cast("list[str] | None", row[name]) or ()) for name in _LISTS)
+        if len(batch) >= _BATCH_ROWS or items >= _BATCH_ITEMS:
+            yield _batch(batch)
+            batch, items = [], 0
+    if batch:
+        yield _batch(batch)
+
+
+def _batch(rows: list[Row]) -> pa.RecordBatch:
+    columns = []
+    for field in SCHEMA:
+        values = [row[field.name] for row in rows]
+        if field.name in _TIMES:
+            values = [value and datetime.fromisoformat(str(value)) for value in values]
+        columns.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -1,0 +1,52 @@
+"""One holder at a time, for as long as it lives."""
+
+from dataclasses import replace
+
+import pytest
+
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease, renewing
+from pypi_assets.catalog.database import Catalog
+
+
+def test_a_lease_is_held_by_one_and_given_back(catalog: Catalog):
+    with lease(catalog, "modules"):
+        with pytest.raises(LeaseTakenError, match="modules"), lease(catalog, "modules"):
+            pass
+        with lease(catalog, "depgraph"):
+            pass
+    with lease(catalog, "modules"):
+        pass
+
+
+def test_a_lease_that_is_not_renewed_goes_to_the_next_one(catalog: Catalog):
+    now = 100.0
+    timed = replace(catalog, clock=lambda: now)
+    with lease(timed, "modules", ttl_s=10) as held:
+        now = 109.0
+        held.renew()
+        now = 118.0
+        with pytest.raises(LeaseTakenError), lease(timed, "modules"):
+            pass
+        now = 120.0
+        with lease(timed, "modules", ttl_s=10):
+            with pytest.raises(LeaseTakenError, match="not renewed in time"):
+                held.renew()
+            now = 125.0
+    with lease(timed, "modules"):
+        pass
+
+
+def test_who_tells_of_progress_keeps_the_lease(catalog: Catalog):
+    now = 100.0
+    timed = replace(catalog, clock=lambda: now)
+    told: list[int] = []
+    with lease(timed, "modules", ttl_s=10) as held:
+        tell = renewing(held, told.append)
+        for now in range(101, 150):
+            tell(int(now))
+        with pytest.raises(LeaseTakenError), lease(timed, "modules"):
+            pass
+        now = 160.0
+        with lease(timed, "modules"), pytest.raises(LeaseTakenError):
+            tell(0)
+    assert told == list(range(101, 150))

@@ -1,0 +1,120 @@
+"""A rate that several processes share: none sends in another's slot, and a pause holds all of them."""
+
+import math
+import subprocess
+import sys
+import time
+
+import pytest
+from sqlalchemy import select
+
+from pypi_assets.catalog.coordination.rates import SharedRate
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.tables import rates
+
+SENDER = """
+import sys, threading, time
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets.catalog.coordination.rates import SharedRate
+
+url, per_second, seconds, threads = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+catalog = open_catalog(url)
+rate = SharedRate(catalog, "requests", per_second)
+print("ready", flush=True)
+until = float(sys.stdin.readline()) + seconds
+sent = []
+
+def send():
+    while True:
+        rate.wait()
+        if time.time() > until:
+            break
+        sent.append(time.time())
+
+senders = [threading.Thread(target=send) for _ in range(threads)]
+for sender in senders:
+    sender.start()
+for sender in senders:
+    sender.join()
+print(*sent)
+"""
+
+
+def sent_by_processes(url: str, per_second: float, seconds: float, threads: list[int]) -> list[list[float]]:
+    """When each of some processes, with so many threads each, sent what they could in `seconds`."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SENDER, url, str(per_second), str(seconds), str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for count in threads
+    ]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    start = time.time()
+    for process in processes:
+        process.stdin.write(f"{start}\n")
+        process.stdin.flush()
+    return [[float(sent) for sent in process.communicate(timeout=120)[0].split()] for process in processes]
+
+
+def test_processes_together_keep_to_the_rate(catalog: Catalog):
+    url = catalog.engine.url.render_as_string(hide_password=False)
+    sent = sent_by_processes(url, 80, 2.5, [4, 4, 1])
+    every = sorted(moment for moments in sent for moment in moments)
+    window = [moment for moment in every if every[0] + 0.5 <= moment < every[0] + 2.25]
+    assert len(window) <= 80 * 1.75 * 1.05
+    assert len(every) >= 80 * 2.5 * 0.75  # others may want the processor meanwhile
+    assert all(len(moments) > 5 for moments in sent)
+
+
+class Sleeps(list[float]):
+    """How long each of the callers was to sleep; nobody does."""
+
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def test_a_hold_stops_other_workers(catalog: Catalog):
+    sleeps = Sleeps()
+    one, other = (SharedRate(catalog, "requests", 1000, sleep=sleeps) for _ in range(2))
+    one.hold(500)
+    for rate in (one, other):
+        rate.wait()
+        assert 499 < sleeps[-1] < 501
+    one.hold(0)
+    one.wait()
+    assert sleeps[-1] > 499  # a shorter pause does not end a longer one
+
+
+def test_a_rate_without_a_limit_can_be_held(catalog: Catalog):
+    sleeps = Sleeps()
+    one, other = (SharedRate(catalog, "requests", math.inf, sleep=sleeps) for _ in range(2))
+    for _ in range(5_000):
+        one.wait()
+    assert not sleeps
+    other.hold(500)
+    other.wait()
+    assert 499 < sleeps[-1] < 501
+
+
+def test_rates_of_other_names_are_others(catalog: Catalog):
+    sleeps = Sleeps()
+    SharedRate(catalog, "changelog", 1).hold(500)
+    SharedRate(catalog, "requests", 1000, sleep=sleeps).wait()
+    assert not sleeps or sleeps[-1] < 1
+    with catalog.read() as connection:
+        assert set(connection.scalars(select(rates.c.name))) == {"changelog", "requests"}
+
+
+@pytest.mark.parametrize("per_second", [0.5, 20.0])
+def test_slots_follow_each_other_at_the_rate(catalog: Catalog, per_second: float):
+    now, due = 1_000.0, []
+    rate = SharedRate(
+        catalog, "requests", per_second, clock=lambda: now, sleep=lambda seconds: due.append(now + seconds), burst_s=0
+    )
+    for _ in range(100):
+        rate.wait()
+    assert max(due) - min(due) == pytest.approx((len(due) - 1) / per_second, rel=0.05, abs=1)

@@ -1,0 +1,95 @@
+"""Rows of dumps: lists go into a dump as they are stored, and the dump is the same as if they had been decoded."""
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import update
+
+from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
+from pypi_assets.catalog.reads.name_lists import to_json
+from pypi_assets.catalog.tables import distribution_data, distributions
+from pypi_assets.dumps.dump_format import write_rows
+from pypi_assets.dumps.dump_paths import shard_of
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+LINE = (
+    b'{"project":"Demo","normalized":"demo","version":"1","filename":"demo-1.zip","tombstone":false,"kind":"sdist",'
+    b'"url":"https://files.example.org/demo-1.zip",'
+    b'"sha256":"a4ea16d1f076ecc2827c9a264338054accd6362ceda5e0961e9ee2d567e1a88b","size":10,'
+    b'"uploaded_at":"2026-01-02T03:04:05Z","requires_python":">=3.8","yanked":false,"yanked_reason":null,'
+    b'"core_metadata_sha256":null,"live_since":1,"outcome":"data","error_kind":null,"extractor_version":1,'
+    b'"metadata_version":"2.1","requires_dist":["a>=1","b ; extra == \\"x\\""],"provides_extra":["x"],'
+    b'"modules":["demo","d\xc3\xa9mo.a"],"modules_by":"archive","requires_by":"METADATA","stubs":["demo"],"left_out":2}'
+)
+names = st.lists(
+    st.text(max_size=5)
+    | st.text(st.characters(categories=["Cs", "Cc", "Lo"]), max_size=3)
+    | st.sampled_from(['"', "\\", "\\ud800", "\ud83d\ude00", "half\ud800", "\U0001f600", ""]),
+    max_size=4,
+)
+_numbers = count()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallCatalog]:
+    small = small_catalog(tmp_path)
+    yield small
+    small.catalog.close()
+
+
+def set_details(small: SmallCatalog, filename: str, details: dict[str, object]) -> None:
+    of_file = distributions.c.filename == filename
+    with small.catalog.write() as connection:
+        connection.execute(
+            update(distribution_data)
+            .where(distribution_data.c.distribution_id == distributions.c.id, of_file)
+            .values(details=to_json(details).decode())
+        )
+
+
+def dumped(rows: Iterator[dict[str, object]]) -> bytes:
+    target = io.BytesIO()
+    write_rows(target, rows)
+    return gzip.decompress(target.getvalue())
+
+
+def test_a_row_is_this_line(small: SmallCatalog) -> None:
+    modules, requires_dist = ("demo", "démo.a"), ("a>=1", 'b ; extra == "x"')
+    small.add(1, "Demo", "1", "demo-1.zip", modules=modules, requires_dist=requires_dist, requires_python=">=3.8")
+    details = {"provides_extra": ["x"], "modules_by": "archive", "requires_by": "METADATA", "stubs": ["demo"]}
+    set_details(small, "demo-1.zip", details | {"left_out": 2, "summary": "not dumped"})
+    assert dumped(stream_rows(small.catalog, rows_at(1))) == b"[\n" + LINE + b"\n]\n"
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(modules=st.none() | names, requires_dist=st.none() | names, stubs=names)
+def test_stored_lists_are_dumped_as_if_decoded(
+    small: SmallCatalog, modules: list[str] | None, requires_dist: list[str] | None, stubs: list[str]
+) -> None:
+    number = next(_numbers)
+    lists = [None if names is None else tuple(names) for names in (modules, requires_dist)]
+    small.add(1, f"p{number}", "1", f"p{number}-1.zip", modules=lists[0], requires_dist=lists[1])
+    set_details(small, f"p{number}-1.zip", {"stubs": stubs})
+    query = rows_at(1).where(distributions.c.filename == f"p{number}-1.zip")
+    (row,) = stream_rows(small.catalog, query)
+    names_of = {"modules": modules, "requires_dist": requires_dist, "stubs": stubs}
+    decoded = row | {column: json.loads(to_json(names)) for column, names in names_of.items()}
+    assert dumped(iter([row])) == dumped(iter([decoded]))
+
+
+@pytest.mark.parametrize("shards", [1, 16, 256])
+def test_each_live_row_is_in_its_shard_alone(small: SmallCatalog, shards: int) -> None:
+    for number in range(20):
+        small.add(1, f"many{number}", "1", f"many{number}-1.zip")
+    small.remove(2, "many7-1.zip")
+    wanted = {f"many{number}" for number in range(20)} - {"many7"}
+    for shard in range(shards):
+        found = {str(row["normalized"]) for row in stream_rows(small.catalog, shard_at(2, shards, shard))}
+        assert found == {name for name in wanted if shard_of(name, shards) == shard}

@@ -1,0 +1,178 @@
+"""A project's story: nothing is left out, nothing is told twice, and the numbers are those of the intervals."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED, Interval, SeenPage, file_histories
+from pypi_assets.catalog.derived.recompute import CORRECTED
+from pypi_assets.catalog.reads.read_outcomes import READ_LATE
+from pypi_assets.catalog.reports.past_visits import PastVisit
+from pypi_assets.catalog.reports.project_history import VISIT, Entry, FileLife, LoggedChange, tell
+from pypi_assets.index.actions import Action, file_change
+from pypi_assets.index.models import ChangelogEvent
+from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names, version_of
+
+WHEEL, SDIST = "demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"
+WITHOUT_EVENT = (BASELINE, UNEXPLAINED, CORRECTED, READ_LATE)
+
+
+def event(serial: int, action: str, version: str | None = "1.0") -> ChangelogEvent:
+    return ChangelogEvent("Demo", version, 1_000 + serial, action, serial)
+
+
+def visit(number: int, seen_through: int | None, *, attempt: int = 1, outcome: str = "full") -> PastVisit:
+    return PastVisit(
+        visit=number,
+        kind="range",
+        scope="range:0-9",
+        attempt=attempt,
+        started_at=float(number),
+        ended_at=number + 0.5,
+        outcome=outcome,
+        page_serial=seen_through,
+        seen_through=seen_through,
+        snapshot=None if seen_through is None else "0" * 64,
+        files=None if seen_through is None else 2,
+        text="HTTP 503" if seen_through is None else None,
+    )
+
+
+def life(filename: str, *live: tuple[int, int | None], yanked: tuple[Interval, ...] = ()) -> FileLife:
+    return FileLife(filename, "data", None, tuple(Interval(*one) for one in live), yanked)
+
+
+@given(operations=st.lists(operation_names, max_size=25), data=st.data())
+def test_every_event_and_visit_is_told_once_and_every_file_where_its_intervals_begin_and_end(operations, data):
+    """Whatever events are missing, whatever else pages showed, and whatever the log says besides."""
+    index = SimulatedIndex()
+    for operation in operations:
+        index.do(*operation)
+    last = max(index.shown)
+    events = [one for one in index.events if data.draw(st.booleans(), label=f"event {one.serial} is known")]
+    since = data.draw(st.integers(0, last), label="known since")
+    pages = [index.page(serial) for serial in data.draw(st.sets(st.integers(0, last), max_size=4), label="pages")]
+    histories = file_histories(events, pages, known_since=since, events_through=last, version_of=version_of)
+    logged = {
+        LoggedChange(change.serial, filename, change.cause)
+        for filename, history in histories.items()
+        for change in history.changes
+    }
+    filenames = st.sampled_from([*histories, WHEEL])
+    logged |= data.draw(
+        st.sets(st.builds(LoggedChange, st.integers(0, last), filenames, st.sampled_from(WITHOUT_EVENT)), max_size=4)
+    )
+    files = [FileLife(name, "data", None, history.live, history.yanked) for name, history in histories.items()]
+    through = data.draw(st.lists(st.none() | st.integers(0, last), max_size=5).map(rising), label="visits")
+    visits = [visit(number, serial) for number, serial in enumerate(through, 1)]
+    story = tell(events, data.draw(st.permutations(sorted(logged, key=repr))), files, visits)
+
+    assert [entry.serial for entry in story] == sorted(entry.serial for entry in story)
+    told = [(entry.serial, entry.at, entry.kind) for entry in story if entry.kind in set(Action)]
+    assert told == [(one.serial, one.timestamp, file_change(one).action) for one in events]
+    assert [entry.visit for entry in story if entry.kind == VISIT] == [one.visit for one in visits]
+    assert begun(story, "live") == Counter((i.start, file.filename) for file in files for i in file.live)
+    assert begun(story, "away") == Counter((i.end, file.filename) for file in files for i in file.live if i.end)
+    for file in files:
+        edges = {serial for one in file.live for serial in (one.start, one.end)}
+        for flag, ends in (("yanked", {one.start for one in file.yanked}), ("unyanked", {i.end for i in file.yanked})):
+            assert {serial for serial, name in begun(story, flag) if name == file.filename} == ends - edges - {None}
+    log = {(change.serial, change.cause, change.filename) for change in logged if change.cause in WITHOUT_EVENT}
+    named = [
+        (entry.serial, entry.kind, name) for entry in story if entry.kind in WITHOUT_EVENT for name in entry.filenames
+    ]
+    assert set(named) == log
+    assert len(named) == len(log)
+
+
+def rising(serials: list[int | None]) -> list[int | None]:
+    """The same with the numbers in order, where they stand."""
+    ordered = iter(sorted(serial for serial in serials if serial is not None))
+    return [None if serial is None else next(ordered) for serial in serials]
+
+
+def begun(story: list[Entry], flag: str) -> Counter[tuple[int, str]]:
+    return Counter((entry.serial, filename) for entry in story for filename in getattr(entry, flag))
+
+
+def test_a_change_without_an_event_says_so():
+    pages = [SeenPage(5, {SDIST: False}), SeenPage(9, {WHEEL: False})]
+    added = event(5, f"add source file {SDIST}")
+    history = file_histories([added], pages, known_since=0, events_through=9, version_of=version_of)
+    files = [FileLife(name, "data", None, one.live, one.yanked) for name, one in history.items()]
+    logged = [LoggedChange(one.serial, name, one.cause) for name in history for one in history[name].changes]
+    upload, change = tell([event(5, f"add source file {SDIST}")], logged, files, [])
+    assert (upload.live, upload.away) == ((SDIST,), ())
+    assert (change.serial, change.at, change.kind) == (9, None, UNEXPLAINED)
+    assert (change.live, change.away) == ((WHEEL,), (SDIST,))
+    assert change.text == f"changed without an event that explains it; the page was believed: {WHEEL}, {SDIST}"
+
+
+def test_what_was_logged_and_has_turned_out_otherwise_says_so():
+    [upload, change] = tell(
+        [event(3, f"add source file {SDIST}")],
+        [LoggedChange(3, SDIST, "add file"), LoggedChange(7, SDIST, BASELINE)],
+        [life(SDIST, (3, None))],
+        [],
+    )
+    assert upload.live == (SDIST,)
+    assert change.text == f"there since before the first known event: {SDIST}; not so by what is known now"
+
+
+def test_of_many_files_the_text_names_a_few():
+    files = [life(f"demo-{number}.0.zip", (4, None)) for number in range(8)]
+    [entry] = tell([], [LoggedChange(4, file.filename, BASELINE) for file in files], files, [])
+    assert entry.text.endswith("demo-4.0.zip, 3 more")
+    assert len(entry.live) == len(entry.filenames) == 8
+
+
+def test_a_name_can_be_registered_again():
+    actions = ["create", f"add source file {SDIST}", "remove project", "create", f"add source file {SDIST}", "create"]
+    story = tell([event(serial, action, None) for serial, action in enumerate(actions, 1)], [], [], [])
+    assert [entry.text for entry in story] == [
+        "registered as Demo",
+        f"{SDIST} uploaded",
+        "project removed",
+        "name registered again: Demo",
+        f"{SDIST} uploaded",
+        "registered as Demo",
+    ]
+    removed = tell([event(1, "remove", None), event(2, f"add source file {SDIST}")], [], [], [])
+    assert removed[1].text == f"{SDIST} uploaded, to a project that had been removed"
+
+
+def test_actions_that_nobody_knows_are_told_as_they_came():
+    story = tell([event(1, "paint it blue"), event(2, "add Owner someone", None)], [], [], [])
+    assert [(entry.kind, entry.text) for entry in story] == [
+        (Action.UNKNOWN, "unknown action: paint it blue"),
+        (Action.IGNORED, "add Owner someone"),
+    ]
+
+
+def test_an_upload_tells_what_came_of_reading_it():
+    broken = FileLife(WHEEL, "error", "corrupt archive", (Interval(1, None),), ())
+    [entry] = tell([event(1, f"add py3 file {WHEEL}")], [], [broken], [])
+    assert (entry.outcome, entry.error) == ("error", "corrupt archive")
+
+
+def test_visits_stand_where_events_were_known_when_they_saw_the_page():
+    events = [event(serial, "paint it blue") for serial in (2, 4, 6)]
+    visits = [
+        visit(1, None, outcome="failed"),
+        visit(2, 4, attempt=2),
+        visit(3, None, outcome="failed"),
+        visit(4, None, outcome="ongoing"),
+    ]
+    story = tell(events, [], [], visits)
+    assert [(entry.serial, entry.visit) for entry in story] == [
+        (2, None),
+        (4, None),
+        (4, 1),
+        (4, 2),
+        (6, None),
+        (6, 3),
+        (6, 4),
+    ]
+    assert story[3].text == "visit 2 (range:0-9, attempt 2): full, page of serial 4, 2 files"
+    assert (story[2].text, story[2].error) == ("visit 1 (range:0-9): failed", "HTTP 503")

@@ -1,0 +1,84 @@
+"""How the index's list of projects comes into the catalog, and what of it a full crawl visits."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import func, select
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_bucket, project_ids, project_shard
+from pypi_assets.catalog.tables import projects, visit_queue
+from pypi_assets.catalog.work import full_crawls
+from pypi_assets.catalog.work.full_crawls import CrawlListing, FullCrawl, find_open_crawl, list_projects, open_crawl
+from pypi_assets.catalog.work.visit_queue import shards_with_projects
+from pypi_assets.index.models import ListedProject
+
+SERIAL = 100
+NAMES = [f"Project_{number}" for number in range(25)]
+
+
+@pytest.fixture
+def crawl(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> FullCrawl:
+    """An open one, that lists ten projects at a time."""
+    monkeypatch.setattr(full_crawls, "_LISTED_AT_A_TIME", 10)
+    return open_crawl(catalog, SERIAL, SERIAL, "https://index.example.org/simple/", Selection())
+
+
+def listed() -> list[ListedProject]:
+    return [ListedProject(name, number) for number, name in enumerate(NAMES)]
+
+
+def queued(catalog: Catalog) -> list[tuple[str, str, int, int, int]]:
+    columns = (projects.c.name, projects.c.normalized, projects.c.bucket, projects.c.shard, visit_queue.c.min_serial)
+    query = select(*columns).join(visit_queue, visit_queue.c.project_id == projects.c.id)
+    with catalog.read() as connection:
+        return [tuple(row) for row in connection.execute(query.where(visit_queue.c.shard == projects.c.shard))]
+
+
+def test_each_project_is_entered_with_its_shards_and_visited_once(catalog: Catalog, crawl: FullCrawl):
+    assert list_projects(catalog, crawl, listed(), SERIAL) == CrawlListing(len(NAMES), ())
+    normalized = [name.lower().replace("_", "-") for name in NAMES]
+    assert sorted(queued(catalog)) == sorted(
+        (shown, name, project_bucket(name), project_shard(name), serial)
+        for serial, (shown, name) in enumerate(zip(NAMES, normalized, strict=True))
+    )
+    with catalog.read() as connection:
+        assert sum(shards_with_projects(connection, crawl.scope).values()) == len(NAMES)
+
+
+@pytest.mark.parametrize("came", [0, 5, 10, 24])
+def test_a_listing_that_was_stopped_is_made_anew(catalog: Catalog, crawl: FullCrawl, came: int):
+    def stopped() -> Iterator[ListedProject]:
+        yield from listed()[:came]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list_projects(catalog, crawl, stopped(), SERIAL)
+    with catalog.read() as connection:
+        joined = find_open_crawl(connection)
+        assert joined is not None
+        assert joined.listed_at is None
+        assert connection.scalar(select(func.count()).select_from(visit_queue)) == came // 10 * 10
+    assert list_projects(catalog, joined, listed(), SERIAL).projects == len(NAMES)
+    assert sorted(row[4] for row in queued(catalog)) == list(range(len(NAMES)))
+
+
+def test_a_name_that_is_listed_in_two_ways_is_one_project(catalog: Catalog, crawl: FullCrawl):
+    twice = [ListedProject("Demo_Pkg", 7), *listed(), ListedProject("demo-pkg", 8)]
+    assert list_projects(catalog, crawl, twice, SERIAL).projects == len(NAMES) + 1
+
+
+def test_ids_are_found_of_any_number_of_names_however_they_are_written(catalog: Catalog):
+    odd = ["ü-\U0001f40d", 'quoted-"-and-\\', "[1]", "null", "1", "a\nb", "{}", "'"]
+    many = [f"project{number}" for number in range(3_000)]
+    with catalog.write() as connection:
+        enter_projects(connection, [(name, 0) for name in odd + many])
+        found = project_ids(connection, [*many, *odd, "unknown"])
+        named = {name: id_ for name, id_ in connection.execute(select(projects.c.normalized, projects.c.id))}
+    assert found == named
+    assert len(found) == len(odd) + len(many)
+
+
+def test_no_page_is_asked_to_be_newer_than_the_crawl(catalog: Catalog, crawl: FullCrawl):
+    list_projects(catalog, crawl, [ListedProject("newer", SERIAL + 1), ListedProject("untold", None)], None)
+    assert sorted(row[4] for row in queued(catalog)) == [0, SERIAL]

@@ -1,0 +1,183 @@
+"""An audit finds what no event tells, says it by cause, and puts the catalog right."""
+
+from dataclasses import replace
+
+import pytest
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.derived.file_history import UNEXPLAINED
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.tables import projects
+from pypi_assets.catalog.work.audits import Drift, last_completed_audit
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_incremental
+from pypi_assets.crawl.index_audit import audit_index
+from pypi_assets.index.errors import RefusedError
+from pypi_assets_tests.crawl.test_listers import Follower, SilentIndex, add, wheel
+from pypi_assets_tests.crawl.test_second_crawl import change_page, dumped, dumped_next
+from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
+
+
+@pytest.fixture
+def auto(catalog: Catalog) -> Follower:
+    return Follower(SilentIndex(), catalog)
+
+
+def found(follower: Follower, share_percent: float = 0.0) -> dict[str, list[str]]:
+    """The drift that an audit finds: examples by cause."""
+    follower.now += 1.0
+    findings = audit_index(follower.crawler, share_percent).audit.findings
+    assert {cause: len(examples) for cause, examples in findings.examples.items()} == findings.counts
+    return findings.examples
+
+
+def status_of(follower: Follower, name: str) -> str | None:
+    with follower.catalog.read() as connection:
+        project = find_project(connection, name)
+        assert project is not None
+        status: str | None = connection.execute(
+            projects.select().with_only_columns(projects.c.status).where(projects.c.id == project.id)
+        ).scalar()
+        return status
+
+
+def test_nothing_differs_where_nothing_changed_and_what_a_range_is_to_bring_is_no_drift(auto: Follower) -> None:
+    index = auto.index
+    for name in ("one", "two", "three"):
+        add(index, name)
+    crawl_full(auto.crawler)
+    assert found(auto) == {}
+    add(index, "one", "2.0")
+    index.do("remove-project", "two")
+    add(index, "four")
+    assert found(auto) == {}
+    ask_next_ranges(auto.crawler)
+    assert found(auto) == {}
+    crawl_incremental(auto.crawler)
+    assert found(auto, 100.0) == {}
+    assert auto.live() == index.shown[index.serial]
+
+
+def test_a_list_that_is_older_than_the_catalog_is_no_drift(auto: Follower) -> None:
+    index = auto.index
+    add(index, "one")
+    crawl_full(auto.crawler)
+    with index.iter_listing() as (serial, listed):
+        old = (serial, list(listed))
+    add(index, "one", "2.0")
+    add(index, "two")
+    crawl_incremental(auto.crawler)
+    index.listing = old
+    assert found(auto, 100.0) == {}
+    assert auto.live() == index.shown[index.serial]
+
+
+def test_an_archived_project_is_seen_by_a_visit_of_those_unvisited_for_longest(auto: Follower) -> None:
+    index = auto.index
+    for number in range(10):
+        add(index, f"demo{number}")
+    crawl_full(auto.crawler)
+    index.do("archive", "demo3")
+    assert found(auto) == {}
+    seen = [cause for _ in range(10) for cause in found(auto, 10.0).items()]
+    assert seen == [(Drift.STATUS_CHANGED, ["demo3"])]
+    assert status_of(auto, "demo3") == "archived"
+    index.do("unarchive", "demo3")
+    assert found(auto, 100.0) == {Drift.STATUS_CHANGED: ["demo3"]}
+
+
+def test_drift_by_cause(index: ServedIndex, catalog: Catalog) -> None:
+    """Pages and lists that change without an event: what follows from them is known, and told by the next dump."""
+    kept, gone = index.wheel("one", "1.0"), index.wheel("one", "2.0")
+    index.wheel("two", "1.0")
+    crawl_full(index.crawler(catalog))
+    assert gone in dumped(catalog)
+    change_page(index, "one", **{gone: None})
+    assert audit_index(index.crawler(catalog), 0.0).audit.findings.counts == {}
+    result = audit_index(index.crawler(catalog), 100.0)
+    assert result.audit.findings.examples == {Drift.FILES_DIFFER: ["one"]}
+    assert result.visits.done == 2
+    assert logged_changes(catalog, "one")[-1][2] == UNEXPLAINED
+    assert catalog_status(catalog).unexplained_changes == 1
+    assert dumped_next(index, catalog)[gone]["tombstone"]
+    assert (kept, False) in live(catalog)
+    index.faults = None
+    assert audit_index(index.crawler(catalog), 100.0).audit.findings.examples == {Drift.FILES_DIFFER: ["one"]}
+    assert {name for name, _ in live(catalog)} == {name for name, _ in index.shown()}
+
+
+def test_projects_that_are_on_one_side_only(auto: Follower) -> None:
+    index = auto.index
+    for name in ("one", "two", "three"):
+        add(index, name)
+    hidden = index._pages.pop("three")
+    crawl_full(auto.crawler)
+    index._pages["three"] = hidden  # it was there all the time
+    lost = index._pages.pop("two")
+    assert found(auto) == {Drift.UNKNOWN_PROJECT: ["three"], Drift.NOT_LISTED: ["two"]}
+    assert auto.live() == {(wheel("one", "1.0"), False), (wheel("three", "1.0"), False)}
+    assert found(auto) == {}
+    index._pages["two"] = lost
+    assert found(auto, 100.0) == {}  # its page is as it was when the catalog last saw one
+    assert auto.live() == index.shown[index.serial]
+
+
+def test_serials_that_differ_and_no_event_says_why(auto: Follower) -> None:
+    index = auto.index
+    add(index, "one")
+    add(index, "two")
+    add(index, "three")
+    crawl_full(auto.crawler)
+    serial = index._pages["one"][-1].serial
+    index._pages["one"].append(replace(index._pages["one"][-1], serial=serial + 1))
+    index._pages["two"].append(replace(index._pages["two"][-1], serial=serial + 2))
+    assert found(auto) == {Drift.SERIAL_AHEAD: ["one"], Drift.SERIAL_BEHIND: ["two"]}
+
+
+def test_an_audit_can_be_stopped_and_goes_on(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = auto.index
+    for number in range(6):
+        add(index, f"demo{number}")
+    crawl_full(auto.crawler)
+    index.do("archive", "demo3")
+    asked: list[str] = []
+
+    def stop() -> None:
+        asked.append("")
+        if len(asked) == 4:
+            raise KeyError
+
+    index.before_answer = stop
+    with pytest.raises(KeyError):
+        audit_index(auto.crawler, 100.0)
+    index.before_answer = lambda: None
+    with auto.catalog.read() as connection:
+        assert last_completed_audit(connection) is None
+    result = audit_index(auto.crawler, 0.0)
+    assert (result.audit.share_percent, result.visits.done) == (100.0, 6)
+    assert result.audit.findings.examples == {Drift.STATUS_CHANGED: ["demo3"]}
+    with auto.catalog.read() as connection:
+        assert last_completed_audit(connection) == result.audit
+
+
+def test_an_audit_without_a_changelog(auto: Follower) -> None:
+    index = auto.index
+    for name in ("one", "two"):
+        add(index, name)
+    crawl_full(auto.crawler)
+    index.trouble = RefusedError("no changelog is served here", index.changelog_url)
+    index.do("archive", "one")
+    add(index, "two", "2.0")
+    assert found(auto, 100.0) == {Drift.STATUS_CHANGED: ["one"]}
+    crawl_incremental(auto.crawler)
+    assert auto.live() == index.shown[index.serial]
+    index.trouble = None
+    add(index, "three")
+    crawl_incremental(auto.crawler)
+    auto.require_exact()
+
+
+def test_an_audit_needs_a_catalog_that_follows(auto: Follower) -> None:
+    with pytest.raises(CatalogError, match="crawl full"):
+        audit_index(auto.crawler, 5.0)

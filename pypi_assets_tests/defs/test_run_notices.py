@@ -1,0 +1,126 @@
+"""The sensors that tell of failed runs and checks: what they say, to whom, and how often."""
+
+import dagster as dg
+from dagster._core.storage.tags import WILL_RETRY_TAG
+
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.defs.run_notices import reason_of, told_lately
+from pypi_assets_tests.defs.conftest import Pipeline
+from pypi_assets_tests.notice_receiver import receiving
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def tell(pipeline: Pipeline, run: dg.ExecuteInProcessResult) -> None:
+    """What the daemon does once a run has failed."""
+    (failure,) = [event for event in run.all_events if event.is_run_failure]
+    kept = pipeline.instance.get_run_by_id(run.run_id)
+    assert kept is not None
+    context = dg.build_run_status_sensor_context(
+        "failed_run", failure, pipeline.instance, kept, resources={"parts": pipeline.parts}
+    ).for_run_failure()
+    sensor = pipeline.defs.resolve_sensor_def("failed_run")
+    assert isinstance(sensor, dg.RunStatusSensorDefinition)
+    sensor(context)
+
+
+def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    key = f"{index.serial}-{index.serial + 7}"
+    pipeline.instance.add_dynamic_partitions("serial_ranges", [key])
+
+    def fail() -> dg.ExecuteInProcessResult:
+        return pipeline.run("incremental_crawl", key, raise_on_error=False)
+
+    with receiving() as (url, received):
+        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        first = fail()
+        tell(pipeline, first)
+        (notice,) = received
+        assert notice["title"] == f"pypi-assets: incremental_crawl of {key} failed"
+        assert notice["message"].startswith(f"changelog: {key} is not a range of the ledger")
+        assert "Traceback" not in notice["message"]
+        assert "asked for again by the sensor new_serial_range" in notice["message"]
+        assert first.run_id in notice["message"]
+        assert told_lately(pipeline.instance, "incremental_crawl")
+        assert not told_lately(pipeline.instance, "update_leveldbs")
+        tell(pipeline, fail())
+        assert len(received) == 1
+
+
+def test_a_check_that_fails_is_told_once_until_it_passes_again(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    with receiving() as (url, received):
+        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        assert pipeline.skipped("failed_check") == "checks that fail: none"
+        for times, version in ((1, "2.0"), (2, "3.0")):
+            index.wheel("alpha", version)
+            pipeline.ahead_s += 7_260
+            assert pipeline.run("health").success
+            for _ in range(2):
+                assert pipeline.skipped("failed_check") == "checks that fail: catalog_is_fresh"
+                assert len(received) == times
+            crawl_incremental(pipeline.crawler)
+            assert pipeline.run("health").success
+            assert pipeline.skipped("failed_check") == "checks that fail: none"
+    assert received[0]["title"] == "pypi-assets: the check catalog_is_fresh fails"
+    assert received[0]["message"].startswith("changed_distribution_data: the catalog is behind the index by 2:01:")
+
+
+def test_a_check_of_which_nobody_could_be_told_is_told_with_the_next_tick(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    pipeline.crawled()
+    index.wheel("alpha", "2.0")
+    pipeline.ahead_s = 7_260
+    assert pipeline.run("health").success
+    counts = []
+    for status in (500, 200, 200):
+        with receiving(status) as (url, received):
+            pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+            pipeline.skipped("failed_check")
+        counts.append(len(received))
+    assert counts == [1, 1, 0]
+
+
+def test_a_run_that_is_run_again_by_itself_asks_nothing_of_a_person(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
+    run = pipeline.run("update_leveldbs", "00007", raise_on_error=False)
+    pipeline.instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "true"})  # as Dagster does where its process was lost
+    with receiving() as (url, received):
+        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        tell(pipeline, run)
+    (notice,) = received
+    assert "it is run again by itself" in notice["message"]
+    assert "new_leveldb_version" not in notice["message"]
+
+
+def test_a_run_that_lacks_its_partition_is_told_without_a_traceback(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    run = pipeline.run("update_leveldbs", raise_on_error=False)
+    with receiving() as (url, received):
+        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        tell(pipeline, run)
+    (notice,) = received
+    assert "Stack Trace" not in notice["message"]
+    assert "non-partitioned run" in notice["message"]
+    assert "What comes next: it needs a partition" in notice["message"]
+
+
+def test_of_a_process_that_was_killed_the_signal_is_told(pipeline: Pipeline) -> None:
+    job = pipeline.defs.resolve_job_def("full_crawl")
+    run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+    pipeline.instance.report_engine_event("its process was terminated by signal 9 (SIGKILL)", run)  # as the code server
+    failure = pipeline.instance.report_run_failed(run)
+    pipeline.instance.report_engine_event("Retrying the run", run)
+    context = dg.build_run_status_sensor_context("failed_run", failure, pipeline.instance, run).for_run_failure()
+    assert reason_of(context).startswith("its process was terminated by signal 9 (SIGKILL)\n")
+
+
+def test_of_a_run_that_was_lost_the_launcher_tells_why(pipeline: Pipeline) -> None:
+    job = pipeline.defs.resolve_job_def("full_crawl")
+    run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+    pipeline.instance.report_engine_event("Executing steps in process (pid: 1)", run)
+    failure = pipeline.instance.report_run_failed(run, "the code server was started anew since")
+    context = dg.build_run_status_sensor_context("failed_run", failure, pipeline.instance, run).for_run_failure()
+    assert reason_of(context) == "the code server was started anew since"

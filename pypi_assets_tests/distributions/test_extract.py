@@ -1,0 +1,153 @@
+"""What is stored of a distribution comes back as it was, for ever, and what is damaged says so."""
+
+import hashlib
+import random
+import struct
+import threading
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.distributions import extract
+from pypi_assets.distributions.extract import (
+    DICTIONARIES,
+    DICTIONARY_ID,
+    MAX_EXTRACT_BYTES,
+    Extract,
+    ExtractError,
+    decode_extract,
+    encode_extract,
+)
+from pypi_assets.distributions.members import Folder
+from pypi_assets.distributions.record import ErrorKind, ReadError
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+TEXTS = st.lists(NAMES, max_size=5).map(lambda names: "".join(f"{name.replace('/', '')}/" for name in names))
+EXTRACTS = st.builds(
+    Extract,
+    members=st.dictionaries(NAMES, st.builds(Folder, TEXTS, TEXTS), max_size=10),
+    files=st.dictionaries(NAMES, st.binary(max_size=200), max_size=5),
+    notes=st.lists(NAMES, max_size=3),
+    error=st.none() | st.builds(ReadError, st.sampled_from(ErrorKind), NAMES),
+    setup_arguments=st.binary(max_size=50),
+)
+WHEEL = Extract.of_paths(
+    ["demo/__init__.py", "demo-1.0.dist-info/METADATA"],
+    {"demo-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"},
+)
+STORED = (  # as it was encoded for the first time
+    "28b52ffd26419c84950100c0960181bb64656d6f2d31c42e300a82a492a0a92f90c0c40008fca309a1b8f8188e5c79ec1271e739bc2bf27bb20bd4e8057d927ba3"
+)
+KEPT_DICTIONARIES = {40001: "7f2bfa8bec1a194ce523bd09f10970e3ff08f260f1f3505235dc7acd2dc6f8a2"}
+"""By id, their sha256. A dictionary that extracts were stored with never changes and never goes."""
+
+
+def frame(packed: bytes) -> bytes:
+    return extract._codecs.compressor().compress(packed)
+
+
+@given(EXTRACTS)
+def test_an_extract_comes_back_as_it_was(extract: Extract) -> None:
+    assert decode_extract(encode_extract(extract)) == extract
+
+
+@pytest.mark.parametrize("paths", [[], [""], [".py"], ["a\nb"], ["a\n", "b"], ["a", "b"], ["a/ ", "a//b"], ["\0"]])
+def test_members_are_kept_apart_whatever_their_names(paths: list[str]) -> None:
+    assert decode_extract(encode_extract(Extract.of_paths(paths))).paths == paths
+
+
+def test_the_same_extract_gives_the_same_bytes() -> None:
+    assert encode_extract(WHEEL) == encode_extract(decode_extract(encode_extract(WHEEL)))
+
+
+def test_a_frame_says_its_size_and_dictionary_and_has_a_checksum() -> None:
+    frame = zstandard.get_frame_parameters(encode_extract(WHEEL))
+
+    assert (frame.dict_id, frame.has_checksum) == (DICTIONARY_ID, True)
+    assert frame.content_size == len(extract.pack(WHEEL))
+
+
+def test_a_wheel_of_two_files_takes_less_than_a_hundred_bytes() -> None:
+    assert len(encode_extract(WHEEL)) < 100
+
+
+def test_any_damage_is_found() -> None:
+    content = encode_extract(WHEEL)
+    random.seed(1)
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= random.randrange(1, 256)
+        try:
+            found = decode_extract(bytes(damaged))
+        except ExtractError:
+            continue
+        assert found == WHEEL  # a bit of the frame's header that says nothing
+
+
+@pytest.mark.parametrize("content", [b"", b"not a frame", encode_extract(WHEEL)[:-5], encode_extract(WHEEL) + b"more"])
+def test_what_is_not_one_whole_frame_is_refused(content: bytes) -> None:
+    with pytest.raises(ExtractError, match="damaged extract"):
+        decode_extract(content)
+
+
+def test_what_claims_to_be_huge_is_not_inflated() -> None:
+    header = struct.pack("<IB", 0xFD2FB528, 0b1110_0000) + struct.pack("<Q", MAX_EXTRACT_BYTES + 1)
+
+    with pytest.raises(ExtractError, match=f"an extract of {MAX_EXTRACT_BYTES + 1} bytes"):
+        decode_extract(header + b"\0" * 20)
+
+
+def test_a_frame_that_does_not_say_its_size_is_refused() -> None:
+    with pytest.raises(ExtractError, match="an extract of"):
+        decode_extract(zstandard.ZstdCompressor(write_content_size=False).compress(b"x" * 1000))
+
+
+def test_other_content_in_a_sound_frame_is_refused() -> None:
+    with pytest.raises(ExtractError, match="damaged extract"):
+        decode_extract(frame(b"\x93\x01\x02\x03"))
+
+
+def test_dictionaries_are_kept_as_they_were() -> None:
+    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in DICTIONARIES.iterdir()}
+    assert found == {f"{id_}.zdict": sha256 for id_, sha256 in KEPT_DICTIONARIES.items()}
+    assert max(KEPT_DICTIONARIES) == DICTIONARY_ID
+
+
+def test_an_extract_that_was_stored_long_ago() -> None:
+    assert decode_extract(bytes.fromhex(STORED)) == WHEEL
+
+
+def test_a_dictionary_or_a_format_of_a_newer_version_is_named() -> None:
+    content = bytearray(encode_extract(WHEEL))
+    offset = content.index(DICTIONARY_ID.to_bytes(2, "little"))
+    content[offset : offset + 2] = (DICTIONARY_ID + 9).to_bytes(2, "little")
+    with pytest.raises(ExtractError, match=f"dictionary {DICTIONARY_ID + 9}; a newer version"):
+        decode_extract(bytes(content))
+
+    packed = bytearray(extract.pack(WHEEL))
+    packed[1] = 99
+    with pytest.raises(ExtractError, match="format 99; a newer version"):
+        decode_extract(frame(bytes(packed)))
+
+
+def test_half_a_surrogate_pair_cannot_be_stored() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        encode_extract(Extract.of_paths(["\udc80"]))
+
+
+def test_threads_do_not_share_what_zstd_works_in() -> None:
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        made = Extract.of_paths([f"{seed}/{number}" for number in range(500)])
+        wrong.extend(seed for _ in range(50) if decode_extract(encode_extract(made)) != made)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []

@@ -1,0 +1,264 @@
+"""What was read is kept in packs: stored before the catalog points to them, found again, and deleted once unused."""
+
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+from starlette.responses import Response
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.reads.extract_packs import used_packs
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.tables import distribution_data, distributions, extract_packs
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.retry import retry
+from pypi_assets.distributions.extract import decode_extract
+from pypi_assets.extracts.packs import (
+    UNUSED_FOR,
+    PackedExtract,
+    PackError,
+    clean_packs,
+    make_pack,
+    pack_path,
+    read_extracts,
+    read_pack,
+)
+from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets_tests.served_index import ServedIndex
+
+EXTRACTS = [
+    PackedExtract("demo", "demo-1.0-py3-none-any.whl", "a" * 64, b"one"),
+    PackedExtract("demo", "demo-1.0.tar.gz", None, b""),
+    PackedExtract("other", "other-2.0.tar.gz", "b" * 64, b"three" * 100),
+]
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage((tmp_path / "packs").as_uri())
+
+
+def put(storage: Storage, extracts: list[PackedExtract] = EXTRACTS) -> str:
+    pack = make_pack(extracts)
+    storage.put(pack_path(pack.name), pack.content)
+    return pack.name
+
+
+def stored(storage: Storage) -> set[str]:
+    return {found.path for found in storage.list("extracts")}
+
+
+def places(catalog: Catalog) -> dict[str, tuple[str, int, int]]:
+    """Where the extract of each distribution lies: pack, offset, length."""
+    with catalog.read() as connection:
+        rows = connection.execute(
+            select(
+                distributions.c.filename,
+                extract_packs.c.name,
+                distribution_data.c.pack_offset,
+                distribution_data.c.pack_length,
+            )
+            .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+            .join(extract_packs, extract_packs.c.id == distribution_data.c.pack_id)
+        )
+        return {filename: (pack, offset, length) for filename, pack, offset, length in rows}
+
+
+def test_a_pack_tells_what_is_in_it(storage: Storage):
+    name = put(storage)
+    pack = read_pack(storage, name)
+    assert [(entry.project, entry.filename, entry.sha256) for entry in pack.entries] == [
+        (extract.project, extract.filename, extract.sha256) for extract in EXTRACTS
+    ]
+    assert [pack.content[entry.offset : entry.offset + entry.length] for entry in pack.entries] == [
+        extract.content for extract in EXTRACTS
+    ]
+    assert stored(storage) == {f"extracts/{name[:2]}/{name}.pack"}
+
+
+def test_no_two_packs_are_the_same():
+    assert make_pack(EXTRACTS).name != make_pack(EXTRACTS).name
+
+
+def test_extracts_are_found_in_whatever_order(storage: Storage):
+    pack = make_pack(EXTRACTS)
+    storage.put(pack_path(pack.name), pack.content)
+    wanted = [(entry.offset, entry.length) for entry in reversed(pack.entries)]
+    assert read_extracts(storage, pack.name, len(pack.content), wanted) == [b"three" * 100, b"", b"one"]
+    assert read_extracts(storage, pack.name, len(pack.content), wanted[:1]) == [b"three" * 100]
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: content[:60] + b"x" + content[61:]])
+def test_a_damaged_pack_is_named(storage: Storage, damage):
+    pack = make_pack(EXTRACTS)
+    storage.put(pack_path(pack.name), damage(pack.content))
+    with pytest.raises(PackError, match=f"pack {pack.name} is damaged"):
+        read_pack(storage, pack.name)
+
+
+def test_a_missing_or_shortened_pack_is_named(storage: Storage):
+    with pytest.raises(PackError, match=f"pack {'0' * 64} is missing"):
+        read_pack(storage, "0" * 64)
+    with pytest.raises(PackError, match="is missing"):
+        read_extracts(storage, "0" * 64, 100, [(39, 3)])
+    pack = make_pack(EXTRACTS)
+    storage.put(pack_path(pack.name), pack.content[:50])
+    with pytest.raises(PackError, match="is damaged"):
+        read_extracts(storage, pack.name, len(pack.content), [(39, 3)])
+
+
+def test_a_crawl_keeps_what_it_read(index: ServedIndex, catalog: Catalog):
+    wheel, sdist = index.wheel("one", "1.0"), index.sdist("two", "1.0")
+    broken, unread = index.raw("three-1.0.tar.gz", b"no archive"), index.raw("four-1.0.win32.exe", b"MZ")
+    crawl_full(index.crawler(catalog))
+    found = places(catalog)
+    assert set(found) == {wheel, sdist, broken}
+    assert unread not in found
+    [name] = {pack for pack, _, _ in found.values()}
+    pack = read_pack(index.storage, name)
+    assert {entry.filename: (name, entry.offset, entry.length) for entry in pack.entries} == found
+    assert {entry.project for entry in pack.entries} == {"one", "two", "three"}
+    _, offset, length = found[wheel]
+    extract = decode_extract(pack.content[offset : offset + length])
+    assert "one_module/__init__.py" in extract.paths
+
+
+def test_a_pack_that_cannot_be_stored_stops_the_crawl_before_the_catalog_hears_of_it(
+    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+
+    def fail(*_: object) -> None:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "put", fail)
+        with pytest.raises(StorageError, match="the disk is full"):
+            crawl_full(crawler)
+    with catalog.read() as connection:
+        assert connection.scalars(select(distribution_data.c.outcome)).all() == [Outcome.PENDING]
+    crawl_full(crawler)
+    assert len(places(catalog)) == 1
+
+
+def test_reads_are_committed_every_few_seconds(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pypi_assets.crawl.reading._COMMIT_EVERY_S", 0.0)
+    for number in range(4):
+        index.wheel(f"project{number}", "1.0")
+    committed = threading.Event()
+
+    def wait_for_the_others(request):
+        """The last file comes once what was read before is committed."""
+        if "/packages/" in request.url.path and "project3" in request.url.path:
+            while not places(catalog) and not committed.wait(0.02):
+                pass
+
+    index.faults = wait_for_the_others
+    crawl_full(index.crawler(catalog))
+    assert len({pack for pack, _, _ in places(catalog).values()}) > 1
+
+
+def test_what_is_read_anew_points_to_its_new_extract_or_to_none(index: ServedIndex, catalog: Catalog):
+    filename = index.raw("one-1.0.tar.gz", b"no archive")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    before = places(catalog)[filename]
+    retry(crawler)
+    assert places(catalog)[filename][0] != before[0]
+    index.faults = lambda request: Response(b"other bytes") if filename in request.url.path else None
+    assert retry(crawler).reads.errors == 1
+    assert places(catalog) == {}
+
+
+def later(catalog: Catalog, by: timedelta = UNUSED_FOR + timedelta(hours=1)) -> Catalog:
+    return Catalog(catalog.engine, lambda: time.time() + by.total_seconds())
+
+
+def test_packs_without_use_are_deleted_after_a_day(index: ServedIndex, catalog: Catalog):
+    index.raw("one-1.0.tar.gz", b"no archive")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    [first] = stored(index.storage)
+    left_by_a_kill = put(index.storage, [PackedExtract("one", "one-1.0.tar.gz", None, b"one")])
+    index.storage.put("extracts/README", b"somebody else's")
+    retry(crawler)
+    [used] = {pack for pack, _, _ in places(catalog).values()}
+    everything = stored(index.storage)
+    assert clean_packs(catalog, index.storage).deleted == ()
+    waste = {first, pack_path(left_by_a_kill)}
+
+    told = clean_packs(later(catalog), index.storage, dry_run=True)
+    assert (told.packs, {pack_path(name) for name in told.deleted}) == (3, waste)
+    assert stored(index.storage) == everything
+    assert clean_packs(later(catalog), index.storage) == told
+    assert stored(index.storage) == everything - waste
+    with catalog.read() as connection:
+        assert connection.scalars(select(extract_packs.c.name)).all() == [used]
+        assert used_packs(connection, "", 9) == [used]
+    assert clean_packs(later(catalog), index.storage).deleted == ()
+
+
+def test_a_pack_that_comes_into_use_while_others_are_deleted_is_kept(
+    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+):
+    crawler = index.crawler(catalog)
+    index.wheel("one", "1.0")
+    crawl_full(crawler)
+    [first] = {pack for pack, _, _ in places(catalog).values()}
+    index.wheel("one", "2.0")
+    crawl_incremental(crawler)
+    everything = stored(index.storage)
+    assert len(everything) == 2
+    # as it was a moment ago
+    monkeypatch.setattr(
+        "pypi_assets.extracts.packs.used_packs", lambda _connection, after, _limit: [] if after else [first]
+    )
+    assert clean_packs(later(catalog), index.storage).deleted == ()
+    assert stored(index.storage) == everything
+
+
+def test_packs_that_may_be_needed_are_kept(index: ServedIndex, catalog: Catalog):
+    """An extract of what the catalog does not know, or has no extract of, and a pack that is damaged."""
+    known, unread = index.wheel("one", "1.0"), index.raw("two-1.0.win32.exe", b"MZ")
+    crawl_full(index.crawler(catalog))
+    of_known = PackedExtract("one", known, None, b"one")
+    put(index.storage)
+    put(index.storage, [of_known, PackedExtract("two", unread, None, b"two")])
+    put(index.storage, [of_known, PackedExtract("two", known, None, b"of another project")])
+    damaged = make_pack([of_known])
+    index.storage.put(pack_path(damaged.name), damaged.content[:-1])
+    waste = put(index.storage, [of_known])
+    everything = stored(index.storage)
+    assert clean_packs(later(catalog), index.storage).deleted == (waste,)
+    assert stored(index.storage) == everything - {pack_path(waste)}
+
+
+def test_another_catalogs_packs_are_not_waste(
+    index: ServedIndex, catalog: Catalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+):
+    assert clean_packs(later(catalog), storage).packs == 0
+    monkeypatch.setattr("pypi_assets.extracts.packs._NAMES_AT_A_TIME", 1)
+    names = [index.wheel(name, "1.0") for name in ("one", "two")]
+    waste = put(index.storage, [PackedExtract("one", names[0], None, b"one")])
+    with pytest.raises(CatalogError, match="another catalog: the catalog refers to none of the 1 packs there"):
+        clean_packs(later(catalog), index.storage)
+    crawl_full(index.crawler(catalog, in_flight=1))  # each file has a pack of its own
+    in_use = sorted({pack for pack, _, _ in places(catalog).values()})
+    assert len(in_use) == 2
+    for dry_run in (False, True):
+        with pytest.raises(
+            CatalogError, match=f"2 of the 2 packs that the catalog refers to, like {in_use[0]}, are not"
+        ):
+            clean_packs(later(catalog), storage, dry_run=dry_run)
+    content = index.storage.get(pack_path(in_use[1]))
+    index.storage.delete(pack_path(in_use[1]))
+    with pytest.raises(CatalogError, match=f"1 of the 2 packs that the catalog refers to, like {in_use[1]}, are not"):
+        clean_packs(later(catalog), index.storage)
+    assert stored(index.storage) == {pack_path(in_use[0]), pack_path(waste)}
+    index.storage.put(pack_path(in_use[1]), content)
+    assert clean_packs(later(catalog), index.storage).deleted == (waste,)

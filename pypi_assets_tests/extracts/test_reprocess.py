@@ -1,0 +1,260 @@
+"""What was read once is judged again from its extracts alone: no request, nothing lost, and what changed is told."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+
+import pytest
+from sqlalchemy import select, update
+from starlette.requests import Request
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.publications.dump_registry import full_dump_rows, open_full_dump
+from pypi_assets.catalog.reads.name_lists import store_lists
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.tables import changes, distribution_data, distributions, extract_packs
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.distributions import reader_pool
+from pypi_assets.distributions.extract import ExtractError
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.reader_pool import ReaderPool, StoredExtract
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.dumps.dump_format import as_dumped
+from pypi_assets.extracts import reprocess as reprocessing
+from pypi_assets.extracts.packs import PackError, pack_path
+from pypi_assets.extracts.reprocess import Reprocessed, reprocess, stored_records
+from pypi_assets_tests.served_index import ServedIndex
+
+DATA = distribution_data.c
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel limits memory on Linux alone")
+
+
+@pytest.fixture
+def crawled(index: ServedIndex, catalog: Catalog) -> ServedIndex:
+    """An index of six files that was crawled, and that refuses every request since."""
+    index.wheel("one", "1.0", requires_dist=["two>=1"])
+    index.wheel("one", "2.0")
+    index.sdist("one", "2.0")
+    index.wheel("two", "1.0")
+    index.raw("three-1.0.tar.gz", b"no archive")
+    index.raw("four-1.0.win32.exe", b"MZ")
+    crawl_full(index.crawler(catalog))
+
+    def refuse(request: Request) -> None:
+        raise AssertionError(f"a request for {request.url}")
+
+    index.faults = refuse
+    return index
+
+
+def run(index: ServedIndex, catalog: Catalog, **options: object) -> Reprocessed:
+    with ReaderPool(Limits(), size=1) as readers:
+        return reprocess(catalog, index.storage, readers, **options)  # type: ignore[arg-type]
+
+
+def content(catalog: Catalog) -> list[dict[str, object]]:
+    with catalog.read() as connection:
+        rows = connection.execute(select(distribution_data).order_by(DATA.distribution_id))
+        return [dict(row) for row in rows.mappings()]
+
+
+def change(catalog: Catalog, filename: str | None = None, **values: object) -> None:
+    """Stores `values` for one distribution, or for all, as an older extractor might have."""
+    lists = {name: value for name, value in values.items() if isinstance(value, tuple)}
+    chosen = select(distributions.c.id).where(distributions.c.filename == filename)
+    with catalog.write() as connection:
+        ids = store_lists(connection, lists.values())
+        stored = {"extractor_version": 0} | values | {name: ids[names] for name, names in lists.items()}
+        aged = update(distribution_data).values(**stored).where(DATA.extractor_version.is_not(None))
+        other = update(distribution_data).values(record_digest="of another").where(DATA.pack_id.is_not(None))
+        for statement in (aged, other) if values else (aged,):
+            connection.execute(statement if filename is None else statement.where(DATA.distribution_id.in_(chosen)))
+
+
+WHEEL, NEW_WHEEL, SDIST = "one-1.0-py3-none-any.whl", "one-2.0-py3-none-any.whl", "one-2.0.tar.gz"
+
+
+def test_records_of_older_rules_are_made_anew_without_a_request(crawled: ServedIndex, catalog: Catalog):
+    before = content(catalog)
+    change(catalog, modules_id=("wrong", "one_module"))
+    change(catalog, WHEEL, requires_dist_id=None)
+    change(catalog, SDIST, modules_id=None, requires_dist_id=("zero",), requires_python=">=2")
+    change(catalog, "two-1.0-py3-none-any.whl", outcome=Outcome.ERROR, error_kind="bad metadata", error_text="odd")
+    assert content(catalog) != before
+    with catalog.read() as connection:
+        logged = connection.execute(select(changes)).all()
+
+    result = run(crawled, catalog)
+
+    unread = [row["extractor_version"] for row in content(catalog) if row["pack_id"] is None]
+    assert unread == [0]  # the one of a kind that is not read
+    change(catalog, "four-1.0.win32.exe", extractor_version=EXTRACTOR_VERSION, modules_id=None)
+    assert content(catalog) == before
+    assert (result.looked_at, result.changed, result.unread, result.overtaken) == (5, 5, 0, 0)
+    assert (result.gained_modules, result.lost_modules) == (2, 4)
+    assert (result.changed_requirements, result.changed_errors) == (2, 1)
+    assert f"{WHEEL}: +two>=1, unknown before" in result.examples["requirements"]
+    assert f"{SDIST}: -zero" in result.examples["requirements"][1]
+    assert f"{SDIST}: +one_module, unknown before" in result.examples["modules"]
+    assert "two-1.0-py3-none-any.whl: +two_module, -one_module, -wrong" in result.examples["modules"]
+    assert result.examples["errors"] == ["two-1.0-py3-none-any.whl: bad metadata: odd -> none"]
+    with catalog.read() as connection:
+        assert connection.execute(select(changes)).all() == logged
+
+
+def test_the_next_full_dump_tells_it(crawled: ServedIndex, catalog: Catalog):
+    change(catalog, WHEEL, modules_id=("wrong",), details="{}")
+    run(crawled, catalog)
+    rows = {row["filename"]: row for row in map(as_dumped, full_dump_rows(catalog, open_full_dump(catalog, 1), 0))}
+    assert (rows[WHEEL]["modules"], rows[WHEEL]["modules_by"]) == (["one_module"], "archive")
+    assert (rows[WHEEL]["requires_by"], rows[WHEEL]["stubs"], rows[WHEEL]["left_out"]) == ("METADATA", [], 0)
+
+
+def test_records_that_stay_only_get_the_new_version(crawled: ServedIndex, catalog: Catalog):
+    before = content(catalog)
+    change(catalog)
+    result = run(crawled, catalog)
+    assert (result.looked_at, result.changed, result.examples) == (5, 0, Reprocessed().examples)
+    assert [row for row in content(catalog) if row["pack_id"] is not None] == [
+        row for row in before if row["pack_id"] is not None
+    ]
+    assert run(crawled, catalog).looked_at == 0
+
+
+def test_what_no_list_shows_is_told_too(crawled: ServedIndex, catalog: Catalog):
+    with catalog.read() as connection:
+        details = connection.scalar(select(DATA.details).join(distributions).where(distributions.c.filename == WHEEL))
+    change(catalog, WHEEL, details=json.dumps(json.loads(str(details)) | {"summary": "old"}), requires_python=">=2")
+    result = run(crawled, catalog)
+    assert (result.changed, result.changed_requirements) == (1, 0)
+    [told] = result.examples["other"]
+    assert told.startswith(f"{WHEEL}: ")
+    assert set(told.removeprefix(f"{WHEEL}: ").split(", ")) == {"requires_python", "summary"}
+
+
+def test_which_records_are_made_anew_can_be_told(crawled: ServedIndex, catalog: Catalog):
+    change(catalog, WHEEL, modules_id=("wrong",))
+    change(catalog, SDIST, modules_id=("wrong",), extractor_version=EXTRACTOR_VERSION)
+    assert run(crawled, catalog, project="Two").looked_at == 0
+    assert run(crawled, catalog, project="One").changed == 1
+    again = run(crawled, catalog, project="one", older_than=EXTRACTOR_VERSION + 1)
+    assert (again.looked_at, again.changed) == (3, 1)
+    assert run(crawled, catalog, older_than=EXTRACTOR_VERSION + 1).looked_at == 5
+    with pytest.raises(CatalogError, match="the catalog knows no project none"):
+        run(crawled, catalog, project="none")
+
+
+def test_a_stopped_reprocess_goes_on_where_it_was(
+    crawled: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(reprocessing, "_BATCH", 2)
+    before = content(catalog)
+    change(catalog, WHEEL, modules_id=("wrong",))
+    change(catalog, SDIST, modules_id=("wrong",))
+    change(catalog, "two-1.0-py3-none-any.whl")
+    told = []
+
+    def stop(progress: object) -> None:
+        told.append(progress)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(crawled, catalog, report=stop)
+    assert (told[0].done, told[0].total) == (2, 3)
+    assert run(crawled, catalog).looked_at == 1
+    assert content(catalog) == before
+
+
+@pytest.mark.parametrize(
+    "damage", [None, lambda content: content[:-1], lambda content: content[:45] + b"?" + content[46:]]
+)
+def test_where_a_pack_is_missing_or_damaged_nothing_is_lost(
+    crawled: ServedIndex,
+    catalog: Catalog,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: Callable[[bytes], bytes] | None,
+):
+    with catalog.read() as connection:
+        name = connection.scalars(select(extract_packs.c.name)).one()
+    pack = crawled.storage.get(pack_path(name))
+    if damage is None:
+        crawled.storage.delete(pack_path(name))
+    else:
+        crawled.storage.put(pack_path(name), damage(pack))
+    one_extract_is_broken = damage is not None and len(damage(pack)) == len(pack)
+    change(catalog)
+    before = content(catalog)
+    result = run(crawled, catalog)
+    assert result.looked_at == 5
+    assert result.unread == (1 if one_extract_is_broken else 5)
+    assert result.broken_packs == ([] if one_extract_is_broken else [name])
+    assert name in result.problems[0]
+    kept = [row for row in content(catalog) if row["extractor_version"] == 0]
+    assert len(kept) == result.unread + 1
+    assert all(row in before for row in kept)
+    crawled.storage.put(pack_path(name), pack)
+    assert run(crawled, catalog).looked_at == result.unread
+
+
+@pytest.mark.parametrize("fault", ["late_stop", "late_raise", pytest.param("late_fill", marks=linux_only)])
+def test_where_the_reader_fails_the_record_stays(
+    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, fault: str
+):
+    index.wheel(fault, "1.0")
+    index.wheel("one", "1.0")
+    crawl_full(index.crawler(catalog))
+    change(catalog)
+    before = content(catalog)
+    with monkeypatch.context() as patch:
+        patch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+        patch.setattr(reader_pool, "GRACE_S", 0.5)
+        with ReaderPool(Limits(seconds=0.1), size=1) as readers:
+            result = reprocess(catalog, index.storage, readers)
+    assert (result.looked_at, result.changed, result.unread) == (2, 0, 1)
+    assert result.problems[0].startswith(f"{fault}-1.0-py3-none-any.whl in pack ")
+    [kept] = [row for row in content(catalog) if row["extractor_version"] == 0]
+    assert kept in before
+    result = run(index, catalog)
+    assert (result.looked_at, result.changed, result.unread) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("overtaken_by", ["a read", "a newer page"])
+def test_a_crawl_that_reads_a_distribution_meanwhile_wins(
+    crawled: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, overtaken_by: str
+):
+    change(catalog, WHEEL, modules_id=("wrong",))
+    change(catalog, NEW_WHEEL)
+
+    judge = ReaderPool.judge
+
+    def overtake(readers: ReaderPool, extracts: Sequence[StoredExtract]) -> object:
+        judged = judge(readers, extracts)
+        values = {"pack_id": None} if overtaken_by == "a read" else {"outcome": Outcome.PENDING}
+        for filename in (WHEEL, NEW_WHEEL):
+            change(catalog, filename, extractor_version=-1, **values)
+        return judged
+
+    monkeypatch.setattr(ReaderPool, "judge", overtake)
+    result = run(crawled, catalog)
+    assert (result.looked_at, result.changed, result.overtaken) == (2, 0, 1)
+    assert [row["extractor_version"] for row in content(catalog)].count(-1) == 2
+
+
+def test_the_record_of_a_stored_extract(crawled: ServedIndex, catalog: Catalog):
+    [(place, record)] = stored_records(catalog, crawled.storage, WHEEL)
+    assert (place.project, place.filename, record.modules) == ("one", WHEEL, ("one_module",))
+    assert stored_records(catalog, crawled.storage, WHEEL, "One") == [(place, record)]
+    [(_, broken)] = stored_records(catalog, crawled.storage, "three-1.0.tar.gz")
+    assert broken.error is not None
+    for filename, project in (("four-1.0.win32.exe", None), ("none-1.0.tar.gz", None), (WHEEL, "two")):
+        with pytest.raises(CatalogError, match=f"no extract of {filename}"):
+            stored_records(catalog, crawled.storage, filename, project)
+    path = pack_path(place.pack)
+    pack = bytearray(crawled.storage.get(path))
+    pack[place.offset + place.length - 1] ^= 1
+    crawled.storage.put(path, bytes(pack))
+    with pytest.raises(ExtractError, match=f"{WHEEL} in pack {place.pack}: a damaged extract"):
+        stored_records(catalog, crawled.storage, WHEEL)
+    crawled.storage.delete(path)
+    with pytest.raises(PackError, match="is missing"):
+        stored_records(catalog, crawled.storage, WHEEL)

@@ -1,0 +1,407 @@
+"""Versions are built from real dumps of a real catalog, published, damaged, killed half-way and verified."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.publications.dump_registry import committed_dumps
+from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, ask_version
+from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.dumps.dump_paths import file_path
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError, open_leveldb
+from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list, write_input_list
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path
+from pypi_assets.leveldbs.versions.private_copy import copy_published
+from pypi_assets.leveldbs.versions.publish import BuildResult, NoCoverError, build_version
+from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets.lookup import NoVersionError, open_latest
+from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets_tests.compaction import compact
+from pypi_assets_tests.demo_catalog import add_range, demo_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallCatalog]:
+    small = demo_catalog(tmp_path)
+    yield small
+    small.catalog.close()
+
+
+@pytest.fixture
+def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
+    """A folder with a full dump up to serial 100."""
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    return storage
+
+
+def build(small: SmallCatalog, storage: Storage, dataset: str = "modules", **options: object) -> BuildResult:
+    return build_version(dataset, storage=storage, catalog=small.catalog, **options)  # type: ignore[arg-type]
+
+
+def assert_verified(storage: Storage, result: BuildResult, *, deep: bool = True) -> None:
+    checked = verify(result.dataset, result.version, storage=storage, deep=deep)
+    assert checked.problems == ()
+    assert checked.records == sum(result.counts.values())
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_versions_build_on_each_other_and_equal_their_rebuild(
+    small: SmallCatalog, storage: Storage, dataset: str
+) -> None:
+    first = build(small, storage, dataset)
+    assert (first.version, first.published, first.serial, first.base_version) == (1, True, 100, None)
+    assert first.rebuilt_because == "there is no version yet"
+    add_range(small, storage, 100)
+    add_range(small, storage, 150)
+    second = build(small, storage, dataset)
+    assert (second.version, second.serial, second.base_version, second.rebuilt_because) == (2, 200, 1, None)
+    assert second.rows == 4
+    again = build(small, storage, dataset)
+    assert (again.published, again.version, again.reason) == (False, 2, "nothing is new since version 2")
+    scratch = build(small, storage, dataset, from_scratch=True)
+    assert (scratch.version, scratch.base_version, scratch.rebuilt_because) == (3, None, "it was asked for")
+    assert scratch.content_hash == second.content_hash
+    for result in (first, second, scratch):
+        assert_verified(storage, result)
+    assert published_versions(storage, dataset) == [1, 2, 3]
+
+
+def test_the_input_list_names_the_dump_files(small: SmallCatalog, storage: Storage) -> None:
+    add_range(small, storage, 100)
+    build(small, storage)
+    text = storage.get("modules/input_lists/00001").decode()
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    assert comments[0] == "# leveldb: 00001"
+    assert comments[2] == "# serial: 150"
+    assert [line for line in text.splitlines() if not line.startswith("#")] == [
+        storage.uri("data_dumps/python_distribution_data/0-100/python_distribution_data0000.json.gz"),
+        storage.uri("data_dumps/python_distribution_data/100-150/python_distribution_data0000.json.gz"),
+    ]
+    manifest = json.loads(storage.get("modules/leveldbs/00001/_MANIFEST.json"))
+    assert (manifest["cover"], manifest["held"]) == (["0-100", "100-150"], ["0-100", "100-150"])
+    assert (manifest["serial"], manifest["base_version"]) == (150, None)
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_only_new_files_are_put_and_tables_stay_where_they_lie(
+    small: SmallCatalog, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, remote: bool
+) -> None:
+    if remote:
+        storage = open_storage("memory:///")
+        full_dump(small.catalog, storage, 1)
+    build(small, storage, work_dir=tmp_path / "work")
+    add_range(small, storage, 100)
+    put: list[str] = []
+    for name in ("put", "put_linked"):
+        method = getattr(Storage, name)
+
+        def counted(self: Storage, path: str, content: object, method: Callable[..., None] = method) -> None:
+            put.append(path)
+            method(self, path, content)
+
+        monkeypatch.setattr(Storage, name, counted)
+    build(small, storage, work_dir=tmp_path / "work")
+    first, second = (read_published(storage, "modules", version) for version in (1, 2))
+    tables = [{file for file in one.manifest.files if file.is_table} for one in (first, second)]
+    assert tables[0] < tables[1]
+    assert all(file.directory == "00001" for file in tables[0])
+    new = [file for file in second.manifest.files if file.directory == "00002"]
+    assert tables[1] - tables[0] <= set(new)
+    assert {file.name[:7] for file in new if not file.is_table} == {"CURRENT", "MANIFES"}
+    expected = [*map(second.path_of, new), f"{second.path}/{MANIFEST_NAME}", input_list_path("modules", 2)]
+    assert set(put) == set(expected)
+    assert {stored.path for stored in storage.list(second.path)} == set(expected[:-1])
+    assert_verified(storage, build(small, storage, force=True, work_dir=tmp_path / "work"))
+
+
+def test_a_root_can_move(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+    build(small, storage)
+    (tmp_path / "storage").rename(tmp_path / "moved")
+    moved = open_storage((tmp_path / "moved").as_uri())
+    assert verify("modules", 1, storage=moved, deep=True).ok
+    add_range(small, moved, 100)
+    assert build(small, moved).base_version == 1
+
+
+def test_without_a_full_dump_there_is_nothing_to_build(small: SmallCatalog, tmp_path: Path) -> None:
+    with pytest.raises(NoCoverError, match="pypi-assets dump full"):
+        build(small, open_storage((tmp_path / "empty").as_uri()))
+
+
+def test_a_new_full_dump_means_building_anew(small: SmallCatalog, storage: Storage) -> None:
+    build(small, storage)
+    add_range(small, storage, 100)
+    full_dump(small.catalog, storage, 16)
+    rebuilt = build(small, storage)
+    assert rebuilt.base_version is None
+    assert rebuilt.rebuilt_because == "the cover does not begin with what version 1 of modules holds"
+    assert_verified(storage, rebuilt)
+
+
+def test_a_compaction_is_held_if_all_its_inputs_are(small: SmallCatalog, storage: Storage) -> None:
+    ranges = [add_range(small, storage, start) for start in (100, 150)]
+    assert build(small, storage).serial == 200
+    compact(small.catalog, storage, *ranges)
+    assert not build(small, storage).published
+    add_range(small, storage, 200)
+    following = build(small, storage)
+    assert (following.base_version, following.rows) == (1, 2)
+    manifest = read_published(storage, "modules", 2).manifest
+    assert manifest.cover == ("0-100", "100-200", "200-250")
+    assert manifest.held == ("0-100", *ranges, "200-250")
+    assert_verified(storage, following)
+
+
+def test_a_compaction_beyond_what_is_held_means_building_anew(small: SmallCatalog, storage: Storage) -> None:
+    first = add_range(small, storage, 100)
+    build(small, storage)
+    compact(small.catalog, storage, first, add_range(small, storage, 150))
+    rebuilt = build(small, storage)
+    assert rebuilt.base_version is None
+    assert_verified(storage, rebuilt)
+
+
+def test_numbers_come_from_the_catalog(small: SmallCatalog, storage: Storage) -> None:
+    with pytest.raises(UnknownVersionError):
+        build(small, storage, version=7)
+    early, late = ask_version(small.catalog, 100), ask_version(small.catalog, 100)
+    assert build(small, storage, version=late).version == late == 2
+    assert "has been published before" in build(small, storage, version=late, force=True).reason
+    assert build(small, storage, version=early).reason == "version 2 has overtaken version 1"
+    assert published_versions(storage, "modules") == [late]
+    assert build(small, storage, version=early, force=True).published
+
+
+def test_one_at_a_time_publishes(small: SmallCatalog, storage: Storage) -> None:
+    with lease(small.catalog, "publish modules"):
+        with pytest.raises(LeaseTakenError):
+            build(small, storage)
+        assert build(small, storage, "depgraph").published
+
+
+def test_a_build_that_ended_before_its_input_list_is_done_again_elsewhere(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    number = ask_version(small.catalog, 100)
+    with monkeypatch.context() as patch:
+        patch.setattr("pypi_assets.leveldbs.versions.publish.write_input_list", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build(small, storage, version=number)
+    assert published_versions(storage, "modules") == []
+    result = build(small, storage, version=number)
+    assert (result.version, result.published) == (number, True)
+    assert read_input_list(storage, "modules", number).directory == "00001.2"
+    assert_verified(storage, result)
+
+
+def test_who_lost_the_lease_publishes_nothing(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pypi_assets.leveldbs.versions.publish.LEASE_TTL_S", -1.0)
+
+    def take_over(_rows: int) -> None:
+        with lease(small.catalog, "publish modules"):
+            pass
+
+    with pytest.raises(LeaseTakenError):
+        build(small, storage, progress=take_over)
+    assert published_versions(storage, "modules") == []
+
+
+def damage(storage: Storage, version: int, *, same_size: bool) -> None:
+    published = read_published(storage, "modules", version)
+    table = max(published.manifest.files, key=lambda file: file.size)
+    path = f"{published.path}/{table.name}"
+    content = storage.get(path)
+    storage.delete(path)
+    storage.put(path, bytes(byte ^ 1 for byte in content) if same_size else content[:-1])
+
+
+@pytest.mark.parametrize(("same_size", "because"), [(True, "is damaged"), (False, "cannot be built on")])
+def test_a_damaged_version_is_not_built_on(
+    small: SmallCatalog, storage: Storage, same_size: bool, because: str
+) -> None:
+    build(small, storage)
+    damage(storage, 1, same_size=same_size)
+    assert not verify("modules", 1, storage=storage).ok
+    add_range(small, storage, 100)
+    rebuilt = build(small, storage)
+    assert rebuilt.base_version is None
+    assert because in str(rebuilt.rebuilt_because)
+    assert_verified(storage, rebuilt)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_a_version_in_an_older_format_is_not_built_on(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch, dataset: str
+) -> None:
+    known = DATASETS[dataset]
+    with monkeypatch.context() as earlier:
+        earlier.setitem(DATASETS, dataset, replace(known, format=known.format - 1))
+        build(small, storage, dataset)
+    add_range(small, storage, 100)
+    rebuilt = build(small, storage, dataset)
+    assert rebuilt.base_version is None
+    assert f"version 1 cannot be built on: version 1 of {dataset}" in str(rebuilt.rebuilt_because)
+    assert f"is in format {known.format - 1}" in str(rebuilt.rebuilt_because)
+    assert_verified(storage, rebuilt)
+    storage.delete(input_list_path(dataset, 2))
+    with pytest.raises(NoVersionError, match=f"in format {known.format - 1}"):
+        open_latest(dataset, storage)
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Iterator[SmallCatalog]:
+    """Enough for tables of many blocks."""
+    small = small_catalog(tmp_path)
+    for number in range(300):
+        modules = tuple(f"m{number * digit % 977}.x{digit}" for digit in range(3, 11))
+        small.add(1, f"p{number:03}", "1.0", f"p{number:03}-1.0.tar.gz", modules=modules)
+    small.add(1, "zz", "1.0", "zz-1.0.tar.gz", modules=("zz.last",))
+    small.complete(100)
+    yield small
+    small.catalog.close()
+
+
+def test_damage_that_no_build_reads_stays_known_as_damage(large: SmallCatalog, tmp_path: Path) -> None:
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(large.catalog, storage, 1)
+    build(large, storage)
+    first = read_published(storage, "modules", 1)
+    table = max(first.manifest.files, key=lambda file: file.size)
+    path = tmp_path / "storage" / first.path_of(table)
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"zz.last")] ^= 1
+    path.unlink()
+    path.write_bytes(content)
+    add_range(large, storage, 100)
+    second = build(large, storage)
+    assert second.base_version == 1
+    assert table in read_published(storage, "modules", 2).manifest.files  # by the hash that it had
+    for version in (1, 2):
+        assert "sha256 differs" in verify("modules", version, storage=storage).problems[0]
+    with pytest.raises(NoVersionError):
+        open_latest("modules", storage)
+    assert_verified(storage, build(large, storage, from_scratch=True))
+
+
+def test_a_damaged_cache_is_mended_and_built_on(large: SmallCatalog, tmp_path: Path) -> None:
+    storage, cache = open_storage("memory:///"), tmp_path / "work" / "modules" / "files"
+    full_dump(large.catalog, storage, 1)
+    build(large, storage, work_dir=tmp_path / "work")
+    table = max(read_published(storage, "modules", 1).manifest.files, key=lambda file: file.size)
+    content = (cache / table.sha256).read_bytes()
+    (cache / table.sha256).write_bytes(bytes(byte ^ 1 for byte in content))
+    add_range(large, storage, 100)
+    second = build(large, storage, work_dir=tmp_path / "work")
+    assert second.base_version == 1
+    assert (cache / table.sha256).read_bytes() == content
+    assert_verified(storage, second)
+
+
+def test_a_build_fetches_nothing_that_it_has_put(
+    large: SmallCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, work_dir = open_storage("memory:///"), tmp_path / "work"
+    full_dump(large.catalog, storage, 1)
+    build(large, storage, work_dir=work_dir)
+    fetched: list[str] = []
+    get_range = Storage.get_range
+
+    def counted(self: Storage, path: str, offset: int, size: int) -> bytes:
+        if path.startswith("modules/"):
+            fetched.append(path)
+        return get_range(self, path, offset, size)
+
+    monkeypatch.setattr(Storage, "get_range", counted)
+    for start in range(100, 400, 50):
+        add_range(large, storage, start)
+        build(large, storage, work_dir=work_dir)
+    assert fetched == []
+    with open_latest("modules", storage, work_dir) as reader:
+        assert reader.version == 7
+    assert verify("modules", 7, storage=storage, work_dir=work_dir, cached=True).ok
+    assert fetched == []
+    put = read_published(storage, "modules", 7)
+    content = storage.get(path := put.path_of(put.manifest.files[0]))
+    storage.put(path, content[:-1])
+    assert "bytes, not" in verify("modules", 7, storage=storage, work_dir=work_dir, cached=True).problems[0]
+    storage.put(path, content)
+    shutil.rmtree(work_dir)
+    add_range(large, storage, 400)
+    last = build(large, storage, work_dir=work_dir)
+    base = read_published(storage, "modules", 7)
+    assert set(fetched) == set(map(base.path_of, base.manifest.files))
+    assert_verified(storage, last)
+
+
+def test_nothing_is_left_to_merge_for_those_who_open_a_version(large: SmallCatalog, tmp_path: Path) -> None:
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(large.catalog, storage, 1)
+    for start in range(100, 600, 50):
+        result = build(large, storage)
+        copy_published(storage, read_published(storage, "modules", result.version), tmp_path / f"copy {start}")
+        with open_leveldb(tmp_path / f"copy {start}", "a copy") as db:
+            assert int(db.get_property(b"leveldb.num-files-at-level0") or 0) < 4
+        assert not any(path.stat().st_size for path in (tmp_path / f"copy {start}").glob("*.log"))
+        add_range(large, storage, start)
+
+
+def test_a_damaged_dump_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
+    build(small, storage)
+    directory = add_range(small, storage, 100)
+    path = file_path(directory, "python_distribution_data0000.json.gz")
+    storage.put(path, storage.get(path)[:-4])
+    with pytest.raises(DumpDamagedError, match="100-150"):
+        build(small, storage)
+    assert published_versions(storage, "modules") == [1]
+    assert [path.name for path in (storage.root or Path()).glob(".private/*")] == []
+
+
+def test_verify_tells_what_is_wrong(small: SmallCatalog, storage: Storage) -> None:
+    build(small, storage)
+    inputs = read_input_list(storage, "modules", 1)
+    assert verify("modules", 5, storage=storage).problems[0].startswith("there is no version 5 of modules")
+    with pytest.raises(LeveldbError, match="no dataset"):
+        verify("other", 1, storage=storage)
+    write_input_list(storage, InputList("modules", 1, inputs.directory, inputs.manifest_sha256, 99, inputs.inputs))
+    assert "serial differ: 100 inside, 100 promised, 99 found" in verify("modules", 1, storage=storage).problems[0]
+    write_input_list(storage, InputList("modules", 1, inputs.directory, "00" * 32, 100, inputs.inputs))
+    assert "not the manifest that the input list names" in verify("modules", 1, storage=storage).problems[0]
+    storage.put(input_list_path("modules", 1), b"nothing of the kind\n")
+    with pytest.raises(LeveldbDamagedError, match="not an input list"):
+        read_input_list(storage, "modules", 1)
+
+
+def test_deep_verification_finds_a_version_that_its_inputs_do_not_lead_to(
+    small: SmallCatalog, storage: Storage
+) -> None:
+    build(small, storage)
+    add_range(small, storage, 100)
+    build(small, storage)
+    old, new = read_input_list(storage, "modules", 1), read_input_list(storage, "modules", 2)
+    write_input_list(storage, InputList("modules", 1, old.directory, old.manifest_sha256, old.serial, new.inputs))
+    assert verify("modules", 1, storage=storage).ok
+    assert "differs from its rebuild" in verify("modules", 1, storage=storage, deep=True).problems[0]
+    storage.delete(file_path("0-100", "python_distribution_data0000.json.gz"))
+    assert "is missing, though" in verify("modules", 2, storage=storage, deep=True).problems[0]
+
+
+def test_a_storage_that_fails_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
+    (storage.root or Path()).joinpath("modules").write_text("in the way")
+    with pytest.raises(StorageError):
+        build(small, storage)
+    assert len(committed_dumps(small.catalog)) == 1

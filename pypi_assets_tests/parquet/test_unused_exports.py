@@ -1,0 +1,99 @@
+"""What later exports have superseded is deleted after some time, and what stopped ones have left; nothing else is."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.dumps.unused_dumps import Reason
+from pypi_assets.parquet.export import export_parquet
+from pypi_assets.parquet.export_manifest import committed_exports
+from pypi_assets.parquet.export_paths import EXPORTS, file_path
+from pypi_assets.parquet.unused_exports import clean_exports
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.small_catalog import small_catalog
+
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    small = small_catalog(tmp_path)
+    small.add(1, "demo", "1.0", "demo-1.0.tar.gz")
+    small.complete(100)
+    yield small.catalog
+    small.catalog.close()
+
+
+@pytest.fixture
+def storage(catalog: Catalog, tmp_path: Path) -> Storage:
+    """A folder with four exports."""
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(catalog, storage, 1)
+    for _ in range(4):
+        export_parquet(catalog, storage, force=True)
+    return storage
+
+
+def in_hours(catalog: Catalog, hours: float) -> Catalog:
+    """The catalog when so many hours have gone by."""
+    return replace(catalog, clock=lambda: time.time() + hours * HOUR_S)
+
+
+def cleaned(catalog: Catalog, storage: Storage, kept: int, hours: float, *, dry_run: bool = False) -> dict[str, Reason]:
+    removed = clean_exports(in_hours(catalog, hours), storage, grace_s=24 * HOUR_S, kept=kept, dry_run=dry_run)
+    return {one.path.removeprefix(f"{EXPORTS}/"): one.reason for one in removed}
+
+
+def test_exports_go_a_day_after_they_were_superseded(catalog: Catalog, storage: Storage) -> None:
+    assert cleaned(catalog, storage, 2, 23) == {}
+    expected = {"0-100": Reason.SUPERSEDED, "0-100.2": Reason.SUPERSEDED}
+    assert cleaned(catalog, storage, 2, 25, dry_run=True) == expected
+    assert len(committed_exports(storage)) == 4
+    assert cleaned(catalog, storage, 2, 25) == expected
+    assert committed_exports(storage) == ["0-100.3", "0-100.4"]
+    assert {stored.path.split("/")[2] for stored in storage.list(EXPORTS)} == {"0-100.3", "0-100.4"}
+    assert cleaned(catalog, storage, 2, 25) == cleaned(catalog, storage, 9, 25) == {}
+    assert cleaned(catalog, storage, 1, 25) == {"0-100.3": Reason.SUPERSEDED}
+    assert export_parquet(catalog, storage).published is False
+
+
+def test_what_stopped_exports_have_left_goes_after_a_day(catalog: Catalog, storage: Storage) -> None:
+    storage.put(file_path("0-100.5", "python_distribution_data0000.parquet"), b"left")
+    storage.put(file_path("not an export", "notes.txt"), b"mine")
+    assert cleaned(catalog, storage, 4, 23) == {}
+    assert cleaned(catalog, storage, 4, 25) == {"0-100.5": Reason.ABANDONED}
+    assert storage.exists(file_path("not an export", "notes.txt"))
+
+
+def test_what_an_export_under_way_writes_stays(catalog: Catalog, storage: Storage) -> None:
+    with lease(in_hours(catalog, -1), "publish parquet", ttl_s=48 * HOUR_S) as held:
+        storage.put(file_path("0-100.5", "python_distribution_data0000.parquet"), b"begun")
+        assert cleaned(catalog, storage, 4, 25) == {}
+        assert cleaned(catalog, storage, 4, 73) == {"0-100.5": Reason.ABANDONED}
+        with pytest.raises(LeaseTakenError):  # who wakes up then publishes nothing
+            held.renew()
+
+
+def test_a_clean_up_that_is_stopped_leaves_no_half_export(
+    catalog: Catalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(self: Storage, path: str) -> None:
+        deleted.append(path)
+        if len(deleted) == 2:
+            raise KeyboardInterrupt
+        delete(self, path)
+
+    delete, deleted = Storage.delete, list[str]()
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "delete", killed)
+        with pytest.raises(KeyboardInterrupt):
+            cleaned(catalog, storage, 3, 25)
+    assert deleted[0] == file_path("0-100", "_MANIFEST.json")
+    assert committed_exports(storage) == ["0-100.2", "0-100.3", "0-100.4"]
+    assert cleaned(catalog, storage, 3, 25) == {"0-100": Reason.ABANDONED}
