@@ -36,7 +36,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import project_shard
 from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
 from pypi_assets.crawl.full_crawl import list_index
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.defs.partitions import project_shards
 from pypi_assets.defs.parts import Parts
 from pypi_assets.settings import Settings, load_settings
@@ -179,7 +179,7 @@ class Bench:
         """Uploads so many projects, and has each be a range of the ledger and a partition; returns the keys."""
         for number in range(count):
             self.index.wheel(f"{name}-{number}", "1.0")
-        keys = [serials.key for serials in ask_next_ranges(self.parts.crawler())]
+        keys = [serials.key for serials in allocate_next_ranges(self.parts.crawler())]
         assert len(keys) == count
         self.instance.add_dynamic_partitions("serial_ranges", keys)
         return keys

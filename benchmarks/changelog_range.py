@@ -28,7 +28,7 @@ from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.tables import changes, events, live_intervals
 from pypi_assets.catalog.work.full_crawls import complete_crawl, list_projects, open_crawl
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges, open_ranges, visit_range
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, open_ranges, visit_range
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.changelog import read_answer, read_events
@@ -162,7 +162,7 @@ def main() -> None:
         with ReaderPool(Limits(), size=1) as readers:
             crawler = Crawler(cast("IndexClient", index), catalog, storage, readers, range_events=options.projects * 10)
             before = timed(index.parse)
-            stored = timed(lambda: ask_next_ranges(crawler))
+            stored = timed(lambda: allocate_next_ranges(crawler))
             [serials] = open_ranges(crawler)
             profile = cProfile.Profile()
             if options.profile:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Table, insert, text
 
 from pypi_assets.catalog.database import Catalog, insert_missing
-from pypi_assets.catalog.ledger.range_ledger import ask_range, complete_range
+from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_range
 from pypi_assets.catalog.observed.projects import project_bucket, project_shard
 from pypi_assets.catalog.reads.name_lists import to_json
 from pypi_assets.catalog.tables import (
@@ -67,7 +67,7 @@ def fill_catalog(catalog: Catalog, rows: Iterable[Row]) -> int:
                 next_dump_sequence=1,
             )
         )
-        serials = ask_range(connection, serial, 0.0)
+        serials = allocate_range(connection, serial, 0.0)
         if serials is not None:
             complete_range(connection, serials, 0.0)
     with catalog.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

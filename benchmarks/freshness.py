@@ -23,7 +23,7 @@ from pypi_assets.assembly import catalog_from, storage_from
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import recent_ranges
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
-from pypi_assets.catalog.publications.leveldb_versions import asked_versions
+from pypi_assets.catalog.publications.leveldb_versions import allocated_versions
 from pypi_assets.defs.partitions import PARTITION_TAG
 from pypi_assets.devindex.history import History
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -109,7 +109,7 @@ def steps(one: Upload, catalog: Catalog, storage: Storage, instance: dg.DagsterI
     with catalog.read() as connection:
         entry = next(entry for entry in recent_ranges(connection, beyond=one.serial - 1))
     dump = next(dump for dump in committed_dumps(catalog) if dump.serials == entry.serials)
-    version = next(asked for asked in asked_versions(catalog) if asked.serial >= one.serial)
+    version = next(asked for asked in allocated_versions(catalog) if asked.serial >= one.serial)
     moments = [
         one.uploaded_at,
         entry.asked_at,

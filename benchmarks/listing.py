@@ -157,7 +157,7 @@ def parse(folder: Path) -> float:
     return time.monotonic() - started
 
 
-def work_off(catalog: Catalog, scope: str) -> tuple[float, float]:
+def drain(catalog: Catalog, scope: str) -> tuple[float, float]:
     """Claims and finishes all visits; the seconds that a batch takes, the medians of the first and the last tenth."""
     seconds = []
     while True:
@@ -189,7 +189,7 @@ def list_once(folder: Path, address: str, database_url: str, projects: int) -> L
         sizes = shards_with_projects(connection, crawl.scope).values()
     assert listing.projects == sum(sizes) == projects, listing
     parse_s = (before + parse(folder)) / 2
-    batch_s = work_off(catalog, crawl.scope)
+    batch_s = drain(catalog, crawl.scope)
     catalog.close()
     return Listed(projects, start, peak, process_s, clock_s, parse_s, (min(sizes), max(sizes)), batch_s)
 

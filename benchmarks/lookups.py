@@ -81,7 +81,7 @@ def time_answers(storage: Storage, asked: int) -> None:
     print("|---|---|---|---|---|---|---|---|---|---|")
     with open_latest("modules", storage) as reader, bare_leveldb("modules", storage) as db:
         counts = counted(one["module"] for one in reader.modules())
-        tell("`module`", reader.module, partial(module_records, db), drawn(counts, asked))
+        notify("`module`", reader.module, partial(module_records, db), drawn(counts, asked))
     with open_latest("depgraph", storage) as reader, bare_leveldb("depgraph", storage) as db:
         bare = partial(depgraph.project_records, db)
         versions = {one["normalized"]: one["version"] for one in reader.projects()}
@@ -89,12 +89,12 @@ def time_answers(storage: Storage, asked: int) -> None:
         few = [one for one in counts if one[1] <= FEW_RESULTS]
         most = most_results(counts)
         for what, known in (("any", counts), (f"of at most {FEW_RESULTS} files", few), ("with the most files", most)):
-            tell(f"`project`, {what}", reader.project, bare, drawn(known, asked))
-        tell("`project`, its newest version", partial(ask_newest, reader, versions), bare, drawn(counts, asked))
+            notify(f"`project`, {what}", reader.project, bare, drawn(known, asked))
+        notify("`project`, its newest version", partial(ask_newest, reader, versions), bare, drawn(counts, asked))
         counts = counted(one["required"] for one in reader.all_dependents())
         bare = partial(records_below, db, depgraph.dependents_prefix)
         for what, known in (("any", counts), ("with the most", most_results(counts))):
-            tell(f"`dependents`, {what}", reader.dependents, bare, drawn(known, asked))
+            notify(f"`dependents`, {what}", reader.dependents, bare, drawn(known, asked))
 
 
 def module_records(db: plyvel.DB, name: str) -> list[tuple[bytes, bytes]]:
@@ -125,7 +125,7 @@ def drawn(counts: Sequence[tuple[str, int]], asked: int) -> list[str]:
     return [name for name, _ in Random(0).choices(counts, k=asked)]
 
 
-def tell(
+def notify(
     what: str,
     ask: Callable[[str], Answer[Any]],
     bare: Callable[[str], list[tuple[bytes, bytes]]],

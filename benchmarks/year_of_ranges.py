@@ -30,9 +30,9 @@ from dagster._core.storage.runs.schema import RunsTable, RunTagsTable
 
 from pypi_assets.catalog import tables
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger.range_ledger import last_asked_serial, read_state
+from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.leveldb_versions import ask_version
+from pypi_assets.catalog.publications.leveldb_versions import allocate_version
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.parts import Parts
@@ -124,7 +124,7 @@ def opened_year(folder: Path, ranges: int) -> Iterator[Year]:
         raise SystemExit(f"{folder} has {done.read_text()} ranges: name another folder, or --ranges {done.read_text()}")
     catalog = open_catalog(load_settings(home=folder / "home").resolved_database_url)
     with catalog.read() as connection:
-        url, end = read_state(connection)["index_url"], last_asked_serial(connection)
+        url, end = read_state(connection)["index_url"], last_allocated_serial(connection)
         moment = float(connection.scalar(sa.select(sa.func.max(tables.serial_ranges.c.completed_at))) or 0)
     catalog.close()
     with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:
@@ -186,7 +186,7 @@ def _enter_ranges(year: Year, ranges: int) -> list[SerialRange]:
             list(compact(year.catalog, year.storage, held=[serials.end]))
     _enter_versions(year, entered[:-1], born)
     year.moment = now
-    version = ask_version(year.catalog, entered[-1].end)
+    version = allocate_version(year.catalog, entered[-1].end)
     for dataset in DATASETS:
         build_version(dataset, storage=year.storage, catalog=year.catalog, version=version)
     list(clean_dumps(year.catalog, year.storage, (), now - 24 * 3600))

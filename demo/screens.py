@@ -22,7 +22,7 @@ from typing import Any
 from folders import DEMO, INDEX, ROOT, environment, free_port, remembered_port
 from ui import answers, new_wheel, started
 
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.defs.parts import Parts
 from pypi_assets.devindex.history import History
 from pypi_assets.settings import load_settings
@@ -99,7 +99,7 @@ def upload_ranges(settings: dict[str, str]) -> list[str]:
     for uploads in UPLOADS:
         for _ in range(uploads):
             history.add(new_wheel(DEMO / "uploads"))
-        keys += [serials.key for serials in ask_next_ranges(parts.crawler())]
+        keys += [serials.key for serials in allocate_next_ranges(parts.crawler())]
     parts.close()
     return keys
 

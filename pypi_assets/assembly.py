@@ -113,7 +113,7 @@ def crawler_from(
     storage: Storage,
     readers: ReaderPool,
     report: Callable[[Progress], None] | None = None,
-    tell: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Crawler:
     """What a crawl works with; `report` hears of its progress, `tell` what people should know."""
     crawler = Crawler(
@@ -133,4 +133,4 @@ def crawler_from(
         claim_lease_s=settings.claim_lease_s,
     )
     crawler = crawler if report is None else replace(crawler, report=report)
-    return crawler if tell is None else replace(crawler, tell=tell)
+    return crawler if notify is None else replace(crawler, notify=notify)

@@ -90,8 +90,8 @@ class Status:
         counts = self.catalog.outcomes
         return {
             "read": counts[Outcome.DATA],
-            "failed": counts[Outcome.ERROR] + counts[Outcome.GAVE_UP],
-            "gave_up": counts[Outcome.GAVE_UP],
+            "failed": counts[Outcome.ERROR] + counts[Outcome.EXHAUSTED],
+            "gave_up": counts[Outcome.EXHAUSTED],
             "unsupported": counts[Outcome.UNSUPPORTED],
             "vanished": counts[Outcome.VANISHED],
             "pending": counts[Outcome.PENDING],
@@ -160,7 +160,7 @@ def read_status(settings: Settings) -> Status:
 def status_of(catalog: Catalog, settings: Settings) -> Status:
     """The same of an open catalog."""
     status, dumps = catalog_status(catalog), committed_dumps(catalog)
-    lag = ask_lag(settings, status.followed, catalog.clock())
+    lag = measure_lag(settings, status.followed, catalog.clock())
     leveldbs, storage_error = _newest_versions(settings)
     cover = cover_of(dumps)
     reached = {cover.serial, *(one.serial for one in leveldbs.values())}
@@ -169,12 +169,12 @@ def status_of(catalog: Catalog, settings: Settings) -> Status:
     return Status(settings, status, lag, tuple(dumps), cover, leveldbs, storage_error, lacks_since)
 
 
-def ask_lag(settings: Settings, followed: Followed, now: float) -> Lag:
+def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
     """How far the catalog is behind. The index is asked for its serial, and where the first event beyond the complete
     serial is not stored, for that."""
     tells_events = settings.lister != SIMPLE and not followed.is_changelog_off
     if tells_events:
-        index_serial, index_error = ask_last_serial(settings, followed.index_url)
+        index_serial, index_error = query_last_serial(settings, followed.index_url)
     else:
         index_serial, index_error = followed.listed_serial, None
     complete, since = followed.complete_serial, followed.next_event_at
@@ -186,7 +186,7 @@ def ask_lag(settings: Settings, followed: Followed, now: float) -> Lag:
     return Lag(complete, index_serial, index_error, since, now)
 
 
-def ask_last_serial(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
+def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
     """The index's last serial, or why it is not known. It is asked once, and not for long; not at all where only the
     list of projects is followed."""
     if settings.lister == SIMPLE:

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Table, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger.range_ledger import ask_range, complete_range
+from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reads.name_lists import store_lists
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads
@@ -46,7 +46,7 @@ class SmallCatalog:
     def complete(self, end: int) -> SerialRange:
         """The next range of the ledger, complete up to `end`."""
         with self.catalog.write() as connection:
-            serials = ask_range(connection, end, 0.0)
+            serials = allocate_range(connection, end, 0.0)
             assert serials is not None
             complete_range(connection, serials, 0.0)
         return serials

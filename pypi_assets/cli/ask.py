@@ -21,7 +21,7 @@ from pypi_assets.index.actions import Action
 from pypi_assets.index.urls import redact
 from pypi_assets.metrics import StatusMetrics
 from pypi_assets.settings import load_settings
-from pypi_assets.status import Status, ask_last_serial, read_status, status_to_json
+from pypi_assets.status import Status, query_last_serial, read_status, status_to_json
 from pypi_assets.terminal import (
     local_time,
     plain,
@@ -191,7 +191,7 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
     with opened_catalog(settings) as catalog:
         with catalog.read() as connection:
             followed = followed_index(connection)
-        index_serial, problem = ask_last_serial(settings, followed)
+        index_serial, problem = query_last_serial(settings, followed)
         with catalog.read() as connection:
             found = range_statuses(
                 connection,

@@ -44,9 +44,9 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
     else:
         click.echo(
             f"full crawl at serial {result.crawl.serial}: {result.listing.projects} projects visited,"
-            f" {told_reads(result.reads)}"
+            f" {describe_reads(result.reads)}"
         )
-    tell_failed(result.reads, result.visits.gave_up)
+    report_failed(result.reads, result.visits.gave_up)
 
 
 @command("incremental", group=crawl_group)
@@ -78,15 +78,14 @@ def crawl_incremental_command(as_json: bool) -> None:
         if not as_json:
             unknown = f" ({result.events.unknown} of unknown kinds)" if result.events.unknown else ""
             told = "no events, but the list" if result.lister == SIMPLE else f"{result.events.events} events{unknown}"
-            click.echo(
-                f"range {result.serials}: {told}, {result.visits.total} projects visited, {told_reads(result.reads)}"
-            )
+            visited = f"{result.visits.total} projects visited"
+            click.echo(f"range {result.serials}: {told}, {visited}, {describe_reads(result.reads)}")
         if result.unexplained_changes:
             say(f"range {result.serials}: changes of files that no event explains: {result.unexplained_changes}")
-        tell_failed(result.reads, result.visits.gave_up)
+        report_failed(result.reads, result.visits.gave_up)
 
 
-def told_reads(reads: ReadCounts) -> str:
+def describe_reads(reads: ReadCounts) -> str:
     told = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
     told |= {"vanished": reads.vanished, "given up": reads.gave_up}
     done = ", ".join(f"{count} {name}" for name, count in told.items() if count)
@@ -97,7 +96,7 @@ def told_reads(reads: ReadCounts) -> str:
     )
 
 
-def tell_failed(reads: ReadCounts, visits: int) -> None:
+def report_failed(reads: ReadCounts, visits: int) -> None:
     if failed := reads.errors + reads.gave_up:
         say(f"distributions that could not be read: {failed}; see `pypi-assets failures list`")
     if visits:

@@ -13,7 +13,7 @@ from pypi_assets import terminal
 from pypi_assets.assembly import limits_from, readers_from, storage_from
 from pypi_assets.catalog.database import migrate_catalog
 from pypi_assets.catalog.reports.failures import Failure, FailureGroup, group_failures, list_failures
-from pypi_assets.cli.crawl import tell_failed, told_reads
+from pypi_assets.cli.crawl import describe_reads, report_failed
 from pypi_assets.cli.opening import opened_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.crawl.index_audit import audit_index
@@ -97,12 +97,11 @@ def failures_retry_command(kind: str | None, project: str | None, as_json: bool)
     if as_json:
         print_json(asdict(result))
     else:
-        click.echo(
-            f"tried {result.retried_reads} reads and {result.retried_visits} visits again: {told_reads(result.reads)}"
-        )
+        retried = f"{result.retried_reads} reads and {result.retried_visits} visits"
+        click.echo(f"tried {retried} again: {describe_reads(result.reads)}")
     if (kind or project) and not result.retried_reads and not result.retried_visits:
         say("nothing of that has failed; see `pypi-assets failures list`")
-    tell_failed(result.reads, result.visits_given_up)
+    report_failed(result.reads, result.visits_given_up)
 
 
 @command("audit", "--share 10")
@@ -136,7 +135,7 @@ def audit_command(share: float | None, as_json: bool) -> None:
         click.echo(f"audit at serial {audit.serial}: {result.visits.done} projects visited, {found}")
         for cause, projects in findings.examples.items():
             click.echo(f"  {cause}: {plain(projects)}")
-    tell_failed(result.reads, result.visits.gave_up)
+    report_failed(result.reads, result.visits.gave_up)
 
 
 @command("reprocess", "--project requests")

@@ -11,7 +11,7 @@ from pypi_assets.catalog.ledger.range_ledger import XMLRPC
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.errors import PackageIndexError, TransientError, asked_pause_s
+from pypi_assets.index.errors import PackageIndexError, TransientError, requested_pause_s
 from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
 
@@ -48,7 +48,7 @@ class Crawler:
     in_flight: int = 200
     claim_lease_s: float = 300.0
     report: Callable[[Progress], None] = _unheard
-    tell: Callable[[str], None] = _unheard
+    notify: Callable[[str], None] = _unheard
     sleep: Callable[[float], None] = time.sleep
 
     def wait_until(self, due_at: float) -> None:
@@ -82,4 +82,4 @@ class Crawler:
         if now >= deadline or attempts + 1 >= self.max_attempts:
             return None
         pause = min(self.retry_pause_s * 2.0 ** min(attempts, 20), LONGEST_PAUSE_S) * random.uniform(0.75, 1.25)
-        return min(now + max(pause, asked_pause_s(error)), deadline)
+        return min(now + max(pause, requested_pause_s(error)), deadline)

@@ -112,7 +112,7 @@ def claiming(crawler: Crawler, scope: str | None) -> Iterator[str]:
             release_claims(connection, worker)
 
 
-def work_off(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = False) -> None:
+def drain(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = False) -> None:
     """Does all that is left of `work`, or waits for those who do; what is under way when it fails is dropped.
 
     With `only_due` it waits for nothing: it ends once none of what is left is due and free.

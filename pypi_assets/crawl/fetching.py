@@ -208,7 +208,7 @@ def _without_fetching(crawler: Crawler, read: PendingRead) -> FinishedRead | Non
     """What becomes of a distribution that is not to be fetched; None of any other."""
     if read.attempts >= crawler.max_attempts:
         text = f"no attempt is left: of {read.attempts}, the last ones ended with their worker"
-        return FinishedRead(read.distribution_id, Outcome.GAVE_UP, error_kind=WORKER_DIED, error_text=text)
+        return FinishedRead(read.distribution_id, Outcome.EXHAUSTED, error_kind=WORKER_DIED, error_text=text)
     parts = parse_filename(read.filename, read.project)
     if parts.kind not in READABLE_KINDS:
         error = ReadError(ErrorKind.UNSUPPORTED_KIND, f"files of kind {parts.kind} are not read")
@@ -227,7 +227,7 @@ def _failed(crawler: Crawler, read: PendingRead, error: PackageIndexError) -> Fi
         outcome, kind = Outcome.VANISHED, "gone"
     elif isinstance(error, TransientError | GoneError):
         next_try = crawler.next_try(error, read.attempts, read.first_failed_at)
-        outcome = Outcome.GAVE_UP if next_try is None else Outcome.PENDING
+        outcome = Outcome.EXHAUSTED if next_try is None else Outcome.PENDING
         kind, due_at = "gone" if isinstance(error, GoneError) else "transient", next_try or 0.0
     elif isinstance(error, TooLargeError):
         kind = ErrorKind.LIMIT_EXCEEDED

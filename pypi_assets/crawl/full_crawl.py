@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.ledger.range_ledger import last_asked_serial, read_state
+from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
 from pypi_assets.catalog.work.full_crawls import (
@@ -21,7 +21,7 @@ from pypi_assets.catalog.work.full_crawls import (
 from pypi_assets.catalog.work.visit_queue import ScopeProgress, queue_visits, scope_progress
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
-from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.simple_lister import require_serial
 from pypi_assets.crawl.stored_events import catch_up, go_back, index_serial
@@ -51,7 +51,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
         joined = find_open_crawl(connection)
         is_followed = joined is not None or last_completed_crawl(connection) is not None
     index, catalog = crawler.index, crawler.catalog
-    serial = ask_changelog(crawler, partial(index_serial, crawler) if is_followed else index.last_serial, again=True)
+    serial = query_changelog(crawler, partial(index_serial, crawler) if is_followed else index.last_serial, again=True)
     if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
         if with_history and not joined.with_history:
             raise CatalogError(
@@ -90,7 +90,7 @@ def _list_serial(crawler: Crawler, listed_serial: int | None) -> int:
     """The serial of the list, where nothing else tells one. Raises StaleError where the catalog is beyond that."""
     serial = require_serial(crawler, listed_serial)
     with crawler.catalog.read() as connection:
-        asked = last_asked_serial(connection)
+        asked = last_allocated_serial(connection)
     if serial < asked:
         raise StaleError(
             f"the list of projects is of serial {serial}, and the catalog already follows the index up to {asked}:"

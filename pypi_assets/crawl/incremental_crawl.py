@@ -14,14 +14,14 @@ from pypi_assets.catalog.ledger.range_ledger import (
     SIMPLE,
     LedgerRange,
     RangeState,
-    ask_ranges,
+    allocate_ranges,
     begin_range,
     complete_range,
     end_inexact_span,
     fail_range,
     inexact_spans,
-    last_asked_at,
-    last_asked_serial,
+    last_allocated_at,
+    last_allocated_serial,
     leave_range,
     ledger,
     lock_state,
@@ -31,10 +31,10 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import (
     RangeEvents,
-    are_as_many_events,
     changed_projects,
     count_events,
     events_through,
+    has_at_least,
     range_ends,
 )
 from pypi_assets.catalog.observed.visit_policy import revisits_for
@@ -55,9 +55,9 @@ from pypi_assets.catalog.work.visit_queue import (
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
-from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_scope
-from pypi_assets.crawl.simple_lister import ask_listed_ranges
+from pypi_assets.crawl.simple_lister import allocate_listed_ranges
 from pypi_assets.crawl.stored_events import catch_up, index_serial
 from pypi_assets.crawl.visiting import visit_scope
 
@@ -74,7 +74,7 @@ class RangeResult:
     lister: str | None
 
 
-def ask_next_ranges(
+def allocate_next_ranges(
     crawler: Crawler,
     changelog_pages: int | None = None,
     list_pause_s: float = 0.0,
@@ -92,18 +92,18 @@ def ask_next_ranges(
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
         require_followable(connection, index.index_url, crawler.selection)
-    through = ask_changelog(crawler, partial(_store_new_events, crawler, changelog_pages), again=True)
+    through = query_changelog(crawler, partial(_store_new_events, crawler, changelog_pages), again=True)
     if through is None:
-        return ask_listed_ranges(crawler, list_pause_s)
+        return allocate_listed_ranges(crawler, list_pause_s)
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         now = catalog.clock()
-        if through <= (asked := last_asked_serial(connection)):
+        if through <= (asked := last_allocated_serial(connection)):
             return []
         new = SerialRange(asked, through)
-        if now - last_asked_at(connection) < min_age_s and not are_as_many_events(connection, new, min_events):
+        if now - last_allocated_at(connection) < min_age_s and not has_at_least(connection, new, min_events):
             return []
-        return ask_ranges(connection, range_ends(connection, new, crawler.range_events), now)
+        return allocate_ranges(connection, range_ends(connection, new, crawler.range_events), now)
 
 
 def _store_new_events(crawler: Crawler, changelog_pages: int | None) -> int:
@@ -193,7 +193,7 @@ def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
 
     Others can work on the same ranges meanwhile; what they complete is not done again.
     """
-    ask_next_ranges(crawler)
+    allocate_next_ranges(crawler)
     explain_ranges(crawler)
     return [crawl_range(crawler, serials, again=False) for serials in open_ranges(crawler)]
 

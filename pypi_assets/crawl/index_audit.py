@@ -11,7 +11,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.ledger.range_ledger import complete_serial, last_asked_serial
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.work.audits import (
@@ -26,7 +26,7 @@ from pypi_assets.catalog.work.full_crawls import require_followable
 from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed
 from pypi_assets.catalog.work.visit_queue import ScopeProgress, longest_unvisited, queue_visits
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.simple_lister import ComparedList, require_serial
 from pypi_assets.crawl.stored_events import catch_up
@@ -64,7 +64,7 @@ def _compare(crawler: Crawler, audit: Audit) -> Audit:
     """
     with crawler.index.iter_listing() as (told_serial, listed):
         serial = require_serial(crawler, told_serial)
-        is_followed = ask_changelog(crawler, partial(catch_up, crawler, serial), again=True) is not None
+        is_followed = query_changelog(crawler, partial(catch_up, crawler, serial), again=True) is not None
         comparing = _Comparing(crawler, audit, ComparedList(crawler, serial, listed), is_followed)
         for page in comparing.list.pages():
             with crawler.catalog.write() as connection:
@@ -85,7 +85,7 @@ class _Comparing:
         self._is_followed = is_followed
         with crawler.catalog.read() as connection:
             self._complete = complete_serial(connection)
-            self._followed_to = max(events_through(connection), last_asked_serial(connection))
+            self._followed_to = max(events_through(connection), last_allocated_serial(connection))
 
     def compare(self, connection: Connection, page: Sequence[ListedProject]) -> None:
         compared = self.list.compare(connection, page)
@@ -106,7 +106,7 @@ class _Comparing:
             return Drift.UNKNOWN_PROJECT
         if listed == project.known_serial:
             return None
-        return Drift.SERIAL_AHEAD if listed > project.known_serial else Drift.SERIAL_BEHIND
+        return Drift.SERIAL_AHEAD if listed > project.known_serial else Drift.SERIAL_LAGS
 
     def end(self, connection: Connection) -> None:
         """Queues what is not listed any more, but for what an open range is to visit, and the share."""

@@ -15,7 +15,7 @@ from pypi_assets.catalog.derived.visits import SUCCESSFUL, Verdict, VisitStatus,
 from pypi_assets.catalog.observed.events import explained_absences
 from pypi_assets.catalog.work.visit_queue import TaskState, VisitTask, finish_visits, postpone_visits, still_claimed
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.lister_choice import ask_changelog
+from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.stored_events import catch_up, index_serial
 from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
@@ -73,7 +73,7 @@ def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, Packa
     gone = [one.visit_id for one in fetched if isinstance(one.answer, GoneError)]
     if gone:
         try:
-            last = ask_changelog(crawler, partial(index_serial, crawler))
+            last = query_changelog(crawler, partial(index_serial, crawler))
         except PackageIndexError as error:
             failed = dict.fromkeys(gone, error)
         else:
@@ -83,7 +83,7 @@ def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, Packa
     for serial, visit_id in sorted(needed):
         if serial > through and missing is None:
             try:
-                reached = ask_changelog(crawler, partial(catch_up, crawler, serial))
+                reached = query_changelog(crawler, partial(catch_up, crawler, serial))
             except PackageIndexError as error:
                 missing = error
             else:
@@ -151,8 +151,8 @@ def _put_off_or_give_up(
 ) -> _Judged:
     """Puts the visit off if it may work later and the deadline has not passed; else gives it up, counted and shown."""
     task, project = fetched.task, fetched.task.project
-    may_pass = isinstance(error, TransientError | GoneError)
-    due_at = crawler.next_try(error, task.attempts, task.first_failed_at) if may_pass else None
+    is_transient = isinstance(error, TransientError | GoneError)
+    due_at = crawler.next_try(error, task.attempts, task.first_failed_at) if is_transient else None
     if due_at is not None:
         return _Judged(
             task,
@@ -202,4 +202,4 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> in
 
 
 def _state(verdict: Verdict) -> TaskState:
-    return TaskState.DONE if verdict.status in SUCCESSFUL else TaskState.GAVE_UP
+    return TaskState.DONE if verdict.status in SUCCESSFUL else TaskState.EXHAUSTED

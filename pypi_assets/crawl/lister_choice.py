@@ -15,7 +15,7 @@ AUTO = "auto"
 _T = TypeVar("_T")
 
 
-def ask_changelog(crawler: Crawler, ask: Callable[[], _T], *, again: bool = False) -> _T | None:
+def query_changelog(crawler: Crawler, ask: Callable[[], _T], *, again: bool = False) -> _T | None:
     """What `ask` gets from the changelog; None where it is off, and the list of projects is to be followed.
 
     With `auto` it is off once it was refused, or has failed for as long as a crawl has patience; it is asked no more
@@ -40,7 +40,7 @@ def ask_changelog(crawler: Crawler, ask: Callable[[], _T], *, again: bool = Fals
     if "failing_since" in known:
         _note(crawler, lambda content: {"serial": content["serial"]} if "serial" in content else {})
         if "off_since" in known:
-            crawler.tell("the changelog answers again, and is followed")
+            crawler.notify("the changelog answers again, and is followed")
     return answer
 
 
@@ -56,7 +56,7 @@ def _note_failure(crawler: Crawler, error: PackageIndexError) -> bool:
 
     before, after = _note(crawler, failing)
     if "off_since" in after and "off_since" not in before:
-        crawler.tell(f"the changelog is off, so the list of projects is followed, which tells no events: {error}")
+        crawler.notify(f"the changelog is off, so the list of projects is followed, which tells no events: {error}")
     return "off_since" in after
 
 

@@ -16,7 +16,7 @@ from pypi_assets.catalog.work.read_queue import (
     reads_ready_at,
 )
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.draining import Pace, claiming, work_off
+from pypi_assets.crawl.draining import Pace, claiming, drain
 from pypi_assets.crawl.fetching import fetch_and_read, in_bundles
 from pypi_assets.extracts.packs import PackedExtract, make_pack, pack_path
 from pypi_assets.progress import Progress
@@ -60,7 +60,7 @@ def read_scope(
     with claiming(crawler, scope) as worker:
         reading = _Reading(crawler, worker, scope, shards)
         while reading.find_groups():
-            work_off(crawler, reading, only_due=only_due)
+            drain(crawler, reading, only_due=only_due)
             if only_due:
                 break
     counts = reading.counts
@@ -69,7 +69,7 @@ def read_scope(
         errors=counts[Outcome.ERROR],
         unsupported=counts[Outcome.UNSUPPORTED],
         vanished=counts[Outcome.VANISHED],
-        gave_up=counts[Outcome.GAVE_UP],
+        gave_up=counts[Outcome.EXHAUSTED],
         lost=reading.lost,
         bytes_fetched=reading.bytes_fetched,
         requests=reading.requests,
@@ -161,7 +161,7 @@ class _Reading:
             with self._counting.timed(), self._catalog.read() as connection:
                 self._pending = count_pending_reads(connection, self._scope, self._shards)
         done = sum(count for outcome, count in self.counts.items() if outcome != Outcome.PENDING)
-        failed = self.counts[Outcome.ERROR] + self.counts[Outcome.GAVE_UP]
+        failed = self.counts[Outcome.ERROR] + self.counts[Outcome.EXHAUSTED]
         self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed, wait_s))
 
     def ready_at(self) -> float | None:

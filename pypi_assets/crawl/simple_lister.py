@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.ledger.range_ledger import SIMPLE, last_asked_serial
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, last_allocated_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.lister_states import Content, OvertakenError, read_lister_state
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.work.listed_projects import (
     ComparedProject,
-    ask_listed_range,
+    allocate_listed_range,
     compare_listed,
     queue_listed,
     unlisted_projects,
@@ -89,7 +89,7 @@ class SimpleLister:
 
     def pages(self) -> Iterator[list[ListedProject]]:
         with self._crawler.catalog.read() as connection:
-            self._is_new = self._list.serial > last_asked_serial(connection)
+            self._is_new = self._list.serial > last_allocated_serial(connection)
         if self._is_new:
             yield from self._list.pages()
 
@@ -104,7 +104,7 @@ class SimpleLister:
         now = self._crawler.catalog.clock()
         if self._is_new:
             queue_listed(connection, self._list.unlisted(connection), self._list.serial)
-        self.serials = ask_listed_range(connection, self._list.serial, now)
+        self.serials = allocate_listed_range(connection, self._list.serial, now)
         return {"serial": self._list.serial, "projects": self._list.projects, "ended_at": now}
 
     def reconcile(self, stored: Content, own: Content) -> Content:
@@ -114,7 +114,7 @@ class SimpleLister:
         )
 
 
-def ask_listed_ranges(crawler: Crawler, pause_s: float = 0.0) -> list[SerialRange]:
+def allocate_listed_ranges(crawler: Crawler, pause_s: float = 0.0) -> list[SerialRange]:
     """Brings the range up to the serial of the index's list of projects into the ledger, with its visits queued.
 
     None where the list is no newer than that, or was looked at less than `pause_s` seconds ago.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.ledger.range_ledger import XMLRPC, last_asked_serial
+from pypi_assets.catalog.ledger.range_ledger import XMLRPC, last_allocated_serial
 from pypi_assets.catalog.observed.events import (
     events_since,
     events_through,
@@ -32,7 +32,7 @@ def index_serial(crawler: Crawler) -> int:
     Raises CatalogError where it is before what the catalog knows: the index has gone backwards.
     """
     with crawler.catalog.read() as connection:  # first, since others may store what comes in meanwhile
-        known = max(events_through(connection), last_asked_serial(connection))
+        known = max(events_through(connection), last_allocated_serial(connection))
     last = crawler.index.last_serial()
     if last < known:
         raise _gone_backwards(f"the index is at serial {last}, and the catalog already follows it up to {known}")

@@ -16,7 +16,7 @@ from pypi_assets.catalog.work.visit_queue import (
     visits_ready_at,
 )
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.draining import Pace, claiming, work_off
+from pypi_assets.crawl.draining import Pace, claiming, drain
 from pypi_assets.crawl.judging import Fetched, judge
 from pypi_assets.index.errors import PackageIndexError, RefusedError
 from pypi_assets.index.models import NotModified, ProjectPage
@@ -34,7 +34,7 @@ def visit_scope(
     """
     with claiming(crawler, scope) as worker:
         visiting = _Visiting(crawler, worker, scope, shards)
-        work_off(crawler, visiting, only_due=only_due)
+        drain(crawler, visiting, only_due=only_due)
     return visiting.report()
 
 

@@ -10,7 +10,7 @@ from pypi_assets.defs.assets.changes import changelog
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.assets.parquet import parquet_export
-from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.parts import Parts
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_audit import audit_dump
@@ -26,7 +26,7 @@ AUDITED_RANGES = 50  # more than one run takes, and few enough for a check after
 @dg.asset_check(asset=changelog)
 def ranges_without_gap_or_overlap(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     """The ledger's serial ranges follow each other from 0 without a gap or an overlap."""
-    with told_plainly(), parts.catalog.read() as connection:
+    with expected_errors_as_failures(), parts.catalog.read() as connection:
         faults = ledger_faults(connection)
     return dg.AssetCheckResult(
         passed=not faults,
@@ -38,7 +38,7 @@ def ranges_without_gap_or_overlap(parts: ResourceParam[Parts]) -> dg.AssetCheckR
 @dg.asset_check(asset=full_dump)
 def full_dump_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     """The newest full dump has as many rows as the catalog has live distributions at its serial."""
-    with told_plainly():
+    with expected_errors_as_failures():
         newest = newest_dump(parts.catalog, DumpKind.FULL)
         return _audit(parts, [newest] if newest else [])
 
@@ -46,7 +46,7 @@ def full_dump_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckRe
 @dg.asset_check(asset=incremental_dump)
 def incremental_dump_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     """The last incremental dumps that readers use have as many rows as distributions changed in their ranges."""
-    with told_plainly():
+    with expected_errors_as_failures():
         dumps = cover(parts.catalog).dumps[-AUDITED_RANGES:]
         return _audit(parts, [dump for dump in dumps if dump.kind == DumpKind.INCREMENTAL])
 
@@ -77,7 +77,7 @@ def _matches_input_list(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChe
         blocking=True,
     )
     def check(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
-        with told_plainly():
+        with expected_errors_as_failures():
             versions = published_versions(parts.storage, dataset)
             if not versions:
                 return dg.AssetCheckResult(passed=False, description=f"no version of {dataset} is published")
@@ -96,7 +96,7 @@ def _matches_input_list(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChe
 @dg.asset_check(asset=parquet_export)
 def parquet_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     """The newest Parquet export has as many rows as the catalog has live distributions at its serial."""
-    with told_plainly():
+    with expected_errors_as_failures():
         export = newest_export(parts.storage)
         if export is None:
             return dg.AssetCheckResult(passed=False, description="there is no whole export")

@@ -33,15 +33,15 @@ _EXPECTED = (
 
 
 @contextmanager
-def told_plainly() -> Iterator[None]:
+def expected_errors_as_failures() -> Iterator[None]:
     """Raises dagster.Failure with the text of an expected error; only what may pass by itself is tried again."""
     try:
         yield
     except (*_DATABASE, *_EXPECTED) as error:
-        raise dg.Failure(told(error), allow_retries=may_pass(error)) from error
+        raise dg.Failure(told(error), allow_retries=is_transient(error)) from error
 
 
-def may_pass(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether an error may pass by itself. Whatever else needs the index, the database or the storage meets it too."""
     return isinstance(error, (*_MAY_PASS, *_DATABASE)) or isinstance(error.__cause__, (*_MAY_PASS, *_DATABASE))
 

@@ -7,16 +7,16 @@ import dagster as dg
 from dagster import ResourceParam
 
 from pypi_assets.catalog.observed.events import first_event_time
-from pypi_assets.catalog.reports.catalog_status import count_unexplained, read_followed, read_given_up
+from pypi_assets.catalog.reports.catalog_status import count_unexplained, read_exhausted, read_followed
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.defs.assets.changes import changed_distribution_data, changed_distributions
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
-from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.parts import Parts
 from pypi_assets.leveldbs.versions.input_lists import newest_serials
 from pypi_assets.settings import Settings
-from pypi_assets.status import ask_lag, is_late
+from pypi_assets.status import is_late, measure_lag
 
 
 @dg.asset_check(asset=changed_distribution_data)
@@ -25,12 +25,12 @@ def catalog_is_fresh(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     `PYPI_ASSETS_LAG_FAIL_S` on. Where the index does not answer, what is stored counts, and it warns; it fails once the
     changelog has failed for so long.
     """
-    with told_plainly():
+    with expected_errors_as_failures():
         settings = parts.settings
         with parts.catalog.read() as connection:
             followed = read_followed(connection)
         now = parts.catalog.clock()
-        lag = ask_lag(settings, followed, now)
+        lag = measure_lag(settings, followed, now)
     numbers = {"serial": lag.complete_serial, "index_serial": lag.index_serial, "lag_serials": lag.serials}
     if lag.complete_serial is None:
         return _warning("no full crawl is complete yet: run the job full_crawl", numbers)
@@ -49,7 +49,7 @@ def _is_fresh(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinit
         " `PYPI_ASSETS_LAG_WARN_S` on, fails from `PYPI_ASSETS_LAG_FAIL_S` on.",
     )
     def check(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
-        with told_plainly():
+        with expected_errors_as_failures():
             newest = newest_serials(parts.storage, [dataset])
             if not newest:
                 return _warning(f"no version of {dataset} is published: run the job update_leveldbs", {})
@@ -81,10 +81,10 @@ def few_are_given_up(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     """Few of all known distributions and projects were given up after errors that may pass: warns and fails from the
     per cent of `PYPI_ASSETS_GIVEN_UP_WARN_PERCENT` and `PYPI_ASSETS_GIVEN_UP_FAIL_PERCENT` on.
     """
-    with told_plainly():
+    with expected_errors_as_failures():
         settings = parts.settings
         with parts.catalog.read() as connection:
-            given_up = read_given_up(connection)
+            given_up = read_exhausted(connection)
     kinds, percent = given_up.kinds, given_up.percent
     told = ", ".join(f"{count} {'visits' if kind == VISIT else kind}" for kind, count in sorted(kinds.items()) if count)
     return dg.AssetCheckResult(
@@ -102,7 +102,7 @@ def nothing_drifted(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
     """The last audit found the catalog as the index is; warns where it did not. Changes of files that no event explains
     are counted beside.
     """
-    with told_plainly(), parts.catalog.read() as connection:
+    with expected_errors_as_failures(), parts.catalog.read() as connection:
         audit = last_completed_audit(connection)
         unexplained = count_unexplained(connection)
     numbers: dict[str, int | None] = {"unexplained_changes": unexplained}

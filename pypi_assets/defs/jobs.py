@@ -18,10 +18,10 @@ from pypi_assets.defs.assets.changes import (
     changelog,
 )
 from pypi_assets.defs.assets.crawl import INDEX_POOL, crawled_distribution_data, crawled_projects, project_listing
-from pypi_assets.defs.assets.dumps import ANEW_TAG, compacted_dump, full_dump, incremental_dump
+from pypi_assets.defs.assets.dumps import FROM_SCRATCH_TAG, compacted_dump, full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.assets.parquet import parquet_export
-from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.health import HEALTH_CHECKS
 from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, progress_log
@@ -62,7 +62,7 @@ full_dump_job = dg.define_asset_job(
 redump_job = dg.define_asset_job(
     "redump",
     selection=[full_dump],
-    tags=all_of(dump_shards) | _ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump", ANEW_TAG: "true"},
+    tags=all_of(dump_shards) | _ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump", FROM_SCRATCH_TAG: "true"},
     description="Dumps anew what is live at the complete serial, for what a reprocess has changed.",
 )
 _OF_SHARDS = (full_crawl_job, full_dump_job, redump_job)
@@ -106,7 +106,7 @@ health_job = dg.define_asset_job(
 def verify_newest_versions(context: dg.OpExecutionContext, parts: ResourceParam[Parts]) -> None:
     """Builds the newest version of each dataset anew from its input list, and compares them record by record."""
     problems: list[str] = []
-    with told_plainly():
+    with expected_errors_as_failures():
         for dataset in DATASETS:
             for version in published_versions(parts.storage, dataset)[-1:]:
                 verified = verify(
@@ -136,7 +136,7 @@ def clean_up_storage(context: dg.OpExecutionContext, parts: ResourceParam[Parts]
     """Deletes what was superseded and what stopped attempts have left, once nobody reads it; prunes old partitions and
     runs.
     """
-    with told_plainly():
+    with expected_errors_as_failures():
         catalog, storage, settings = parts.catalog, parts.storage, parts.settings
         grace_s = settings.superseded_kept_hours * 3600
         progress = count_log(context, "deletions")
@@ -179,7 +179,7 @@ class Retries(dg.Config):
 @dg.op(pool=INDEX_POOL)
 def retry_given_up(context: dg.OpExecutionContext, config: Retries, parts: ResourceParam[Parts]) -> None:
     """Visits and reads again what failed, and reads whatever is pending."""
-    with told_plainly():
+    with expected_errors_as_failures():
         crawler = parts.crawler(progress_log(context), context.log.warning)
         for kind in config.kinds or (None,):
             result = retry(crawler, kind)
@@ -211,7 +211,7 @@ class Auditing(dg.Config):
 def audit_catalog(context: dg.OpExecutionContext, config: Auditing, parts: ResourceParam[Parts]) -> None:
     """Compares every project's serial with the index's list, and visits those that differ and some others."""
     share = parts.settings.audit_share_percent if config.share_percent is None else config.share_percent
-    with told_plainly():
+    with expected_errors_as_failures():
         result = audit_index(parts.crawler(progress_log(context), context.log.warning), share)
     findings = result.audit.findings
     context.add_output_metadata(
@@ -249,7 +249,7 @@ class Reprocessing(dg.Config):
 @dg.op
 def reprocess_extracts(context: dg.OpExecutionContext, config: Reprocessing, parts: ResourceParam[Parts]) -> None:
     """Makes records anew from what was kept of the distributions, without a request to the index."""
-    with told_plainly():
+    with expected_errors_as_failures():
         result = reprocess(
             parts.catalog,
             parts.storage,

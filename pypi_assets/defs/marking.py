@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.defs.expected_errors import may_pass, told, told_plainly
+from pypi_assets.defs.expected_errors import expected_errors_as_failures, is_transient, told
 from pypi_assets.progress import Progress
 
 PROGRESS_EVERY_S = 30.0
@@ -26,7 +26,7 @@ def marking(context: dg.AssetExecutionContext) -> Iterator[Mark]:
     """
     done: dict[str, Mapping[str, Any]] = {}
     try:
-        with told_plainly():
+        with expected_errors_as_failures():
             yield done.__setitem__
     except BaseException:  # also a run that is cancelled keeps what it has done
         for key, metadata in done.items():
@@ -50,7 +50,7 @@ def mark_each_range(context: dg.AssetExecutionContext, work: Callable[[SerialRan
                 numbers = work(SerialRange.parse(key))
                 mark(key, {**numbers, "seconds": round(time.monotonic() - started, 3)})
             except Exception as error:
-                if may_pass(error) or len(keys) == 1:
+                if is_transient(error) or len(keys) == 1:
                     raise
                 failed[key] = error
         if failed:

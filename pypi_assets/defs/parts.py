@@ -65,15 +65,15 @@ class Parts:
             return self._readers
 
     def crawler(
-        self, report: Callable[[Progress], None] | None = None, tell: Callable[[str], None] | None = None
+        self, report: Callable[[Progress], None] | None = None, notify: Callable[[str], None] | None = None
     ) -> Crawler:
-        return crawler_from(self.settings, self.index, self.catalog, self.storage, self.readers, report, tell)
+        return crawler_from(self.settings, self.index, self.catalog, self.storage, self.readers, report, notify)
 
-    def crawler_of_tick(self, tell: Callable[[str], None]) -> Crawler:
+    def crawler_of_tick(self, notify: Callable[[str], None]) -> Crawler:
         """One that asks the index once, and not for long: the next tick asks again."""
         with self._opening:
             index = self._index_of_ticks
-        return crawler_from(self.settings, index, self.catalog, self.storage, self.readers, tell=tell)
+        return crawler_from(self.settings, index, self.catalog, self.storage, self.readers, notify=notify)
 
     def close(self) -> None:
         """Closes what was opened, and not what was given."""

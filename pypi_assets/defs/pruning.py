@@ -13,7 +13,7 @@ import dagster as dg
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import LedgerRange, RangeState, ledger, recent_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.leveldb_versions import asked_versions, last_asked_version
+from pypi_assets.catalog.publications.leveldb_versions import allocated_versions, last_allocated_version
 from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
 from pypi_assets.dumps.cover import cover
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
@@ -44,8 +44,8 @@ def _is_shown(entry: LedgerRange, in_use: int, since: float) -> bool:
 def shown_versions(catalog: Catalog, days: float, after: int = 0) -> list[int]:
     """The LevelDB versions beyond `after` that were asked for since so many days ago, and the newest one, in order."""
     since = catalog.clock() - days * DAY_S
-    newest = last_asked_version(catalog)
-    asked = asked_versions(catalog, min(after, newest.version - 1)) if newest else []
+    newest = last_allocated_version(catalog)
+    asked = allocated_versions(catalog, min(after, newest.version - 1)) if newest else []
     return [one.version for one in asked if one.asked_at > since or one == newest]
 
 
@@ -54,7 +54,7 @@ def prune_partitions(instance: dg.DagsterInstance, catalog: Catalog, days: float
     with catalog.read() as connection:
         ranges = [entry.serials for entry in ledger(connection)]
     old_ranges = {serials.key for serials in {*ranges} - {*shown_ranges(catalog, days)}}
-    versions = [one.version for one in asked_versions(catalog)]
+    versions = [one.version for one in allocated_versions(catalog)]
     old_versions = {version_name(version) for version in {*versions} - {*shown_versions(catalog, days)}}
     return _prune(instance, serial_ranges, old_ranges) + _prune(instance, leveldb_versions, old_versions)
 

@@ -10,12 +10,12 @@ from dagster import ResourceParam
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
-from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_START_TAG
 from pypi_assets.defs.parts import Parts
 from pypi_assets.notices import send_notice
 
-TOLD_TAG = "pypi-assets/told"
+REPORTED_TAG = "pypi-assets/told"
 """Of a failed run of which a notice was sent."""
 ONE_NOTICE_IN = timedelta(hours=1)
 _GOES_ON = "launch it again: it goes on where it stopped"
@@ -57,7 +57,7 @@ def build_failed_run_sensor(*, on: bool) -> dg.SensorDefinition:
         what = describe_run(run)
         text = f"{reason_of(context)}\n\nWhat comes next: {what_comes_next(run)}."
         context.log.error(f"{what} failed: {text}")
-        with told_plainly():
+        with expected_errors_as_failures():
             urls = parts.settings.notify_urls
         if not urls:
             return
@@ -68,7 +68,7 @@ def build_failed_run_sensor(*, on: bool) -> dg.SensorDefinition:
         for problem in problems:
             context.log.error(problem)
         if len(problems) < len(urls):
-            context.instance.add_run_tags(run.run_id, {TOLD_TAG: "true"})
+            context.instance.add_run_tags(run.run_id, {REPORTED_TAG: "true"})
 
     return failed_run
 
@@ -84,7 +84,7 @@ def build_failed_check_sensor(checks: Sequence[dg.AssetChecksDefinition], *, on:
         description="Tells in its log, and to PYPI_ASSETS_NOTIFY_URLS, which check fails, and why; not of warnings.",
     )
     def failed_check(context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]) -> dg.SensorResult:
-        with told_plainly():
+        with expected_errors_as_failures():
             urls = parts.settings.notify_urls
         records = context.instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
         found = {key.name: evaluation for key, record in records.items() if (evaluation := _evaluated(record))}
@@ -157,5 +157,5 @@ def _last_told(context: dg.RunFailureSensorContext) -> list[str]:
 def told_lately(instance: dg.DagsterInstance, job: str) -> bool:
     """Whether a notice of a run of `job` that ended within the last hour was sent."""
     since = datetime.now(UTC) - ONE_NOTICE_IN
-    told = dg.RunsFilter(job_name=job, tags={TOLD_TAG: "true"}, updated_after=since)
+    told = dg.RunsFilter(job_name=job, tags={REPORTED_TAG: "true"}, updated_after=since)
     return bool(instance.get_runs(told, limit=1))

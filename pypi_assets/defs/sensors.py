@@ -15,15 +15,15 @@ import dagster as dg
 from dagster import ResourceParam
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.ledger.range_ledger import last_asked_serial, unfinished_ranges
+from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.publications.dump_registry import require_exact
-from pypi_assets.catalog.publications.leveldb_versions import ask_version, last_asked_version
+from pypi_assets.catalog.publications.leveldb_versions import allocate_version, last_allocated_version
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
-from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
 from pypi_assets.defs.parts import Parts
@@ -55,12 +55,12 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
     def new_serial_range(
         context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
     ) -> dg.SensorResult | dg.SkipReason:
-        with told_plainly():
+        with expected_errors_as_failures():
             if reason := _not_followable(parts.catalog):
                 return dg.SkipReason(reason)
             crawler = parts.crawler_of_tick(context.log.warning)
             least = parts.settings.range_min_age_s, parts.settings.range_min_events
-            ask_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
+            allocate_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
             unfinished = _unfinished(parts.catalog)
             entered = _entered(context.cursor)
             shown = shown_ranges(parts.catalog, parts.settings.partitions_kept_days, entered)
@@ -95,7 +95,7 @@ def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) ->
     def failed_full_crawl(
         context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
     ) -> dg.RunRequest | dg.SkipReason:
-        with told_plainly():
+        with expected_errors_as_failures():
             catalog = parts.catalog
             made = failures_in_a_row(context.instance, full_crawl_job.name)
             if not made.ended:
@@ -122,7 +122,7 @@ def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> d
     def first_full_dump(
         context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
     ) -> dg.RunRequest | dg.SkipReason:
-        with told_plainly():
+        with expected_errors_as_failures():
             catalog = parts.catalog
             if reason := _not_followable(catalog):
                 return dg.SkipReason(reason)
@@ -152,7 +152,7 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
     def new_leveldb_version(
         context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
     ) -> dg.SensorResult | dg.SkipReason:
-        with told_plainly():
+        with expected_errors_as_failures():
             catalog = parts.catalog
             reached = cover(catalog)
             if not reached.dumps:
@@ -160,12 +160,12 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
             published = [_newest_version(parts.storage, dataset) for dataset in DATASETS]
             if all(newest is not None and _holds(newest, reached) for newest in published):
                 return dg.SkipReason(f"the newest versions hold all dumps, up to serial {reached.serial}")
-            asked = last_asked_version(catalog)
+            asked = last_allocated_version(catalog)
             if asked and attempts(context.instance, update_leveldbs_job.name, version_name(asked.version)).running:
                 return dg.SkipReason(f"version {version_name(asked.version)} is being built")
             done = min(newest.version if newest else 0 for newest in published)
             if not asked or asked.serial < reached.serial or asked.version <= done:
-                ask_version(catalog, reached.serial)
+                allocate_version(catalog, reached.serial)
             entered = _entered(context.cursor)
             known = {
                 version_name(version): version
@@ -198,7 +198,7 @@ def _not_followable(catalog: Catalog) -> str | None:
 def _nothing_due(catalog: Catalog) -> str:
     """Why no range is asked for, where all that were are done."""
     with catalog.read() as connection:
-        reached, through = last_asked_serial(connection), events_through(connection)
+        reached, through = last_allocated_serial(connection), events_through(connection)
     if through > reached:
         return (
             f"what is new beyond serial {reached} waits for more of it, or until PYPI_ASSETS_RANGE_MIN_AGE_S are over"

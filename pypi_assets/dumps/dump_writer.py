@@ -19,11 +19,11 @@ from pypi_assets.catalog.publications.dump_registry import (
     DumpDroppedError,
     DumpError,
     DumpState,
+    allocate_file_name,
     begin_commit,
     committed_dumps,
     committing_dumps,
     full_dump_rows,
-    hand_out_file_name,
     mark_committed,
     open_range_dump,
     range_dump_rows,
@@ -58,7 +58,7 @@ def write_file(
     progress: Progress | None = None,
 ) -> DumpFile:
     """Writes `rows` as one shard of an open dump, under a new name, and records it."""
-    name = hand_out_file_name(catalog, dump, shard)
+    name = allocate_file_name(catalog, dump, shard)
     file = put_file(storage, file_path(dump.directory, name), shard, lambda target: write_rows(target, rows, progress))
     record_file(catalog, dump, file)
     return file

@@ -52,7 +52,7 @@ class AddressRule:
             for address in _addresses(host):
                 self.check(host, address)
 
-    def check_behind_proxy(self, host: str) -> None:
+    def check_proxied(self, host: str) -> None:
         """The same for a host that a proxy connects to: only the proxy knows the address, unless it is the host."""
         if host == "localhost" or host.endswith(".localhost"):
             self.check(host, "127.0.0.1")

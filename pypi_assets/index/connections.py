@@ -87,7 +87,7 @@ class Connections:
             manager = PoolManager(maxsize=self._kept, ssl_context=context)
             manager.pool_classes_by_scheme = _checked_pools(self._addresses)
             return Route(manager.connection_from_url(key), is_forwarded=False)
-        self._addresses.check_behind_proxy((urlsplit(url).hostname or "").rstrip("."))
+        self._addresses.check_proxied((urlsplit(url).hostname or "").rstrip("."))
         proxy = proxy if "://" in proxy else f"http://{proxy}"
         parts = urlsplit(proxy)
         if parts.scheme not in {"http", "https"} or not parts.hostname:

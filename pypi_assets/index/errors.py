@@ -24,7 +24,7 @@ class TransientError(PackageIndexError):
         self.retry_after_s = retry_after_s
 
 
-def asked_pause_s(error: BaseException | None) -> float:
+def requested_pause_s(error: BaseException | None) -> float:
     """The pause in seconds that the index asks for with `error`; 0 where it asks for none."""
     return (error.retry_after_s or 0.0) if isinstance(error, TransientError) else 0.0
 

@@ -30,7 +30,7 @@ from pypi_assets.index.errors import (
     RefusedError,
     TooLargeError,
     TransientError,
-    asked_pause_s,
+    requested_pause_s,
 )
 from pypi_assets.index.rate import Rate
 from pypi_assets.index.urls import HostRule, redact, split_credentials
@@ -255,7 +255,7 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
 
 
 def _asked_pause_s(state: RetryCallState) -> float:
-    return asked_pause_s(state.outcome.exception() if state.outcome else None)
+    return requested_pause_s(state.outcome.exception() if state.outcome else None)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.datasets.modules import records as modules
-from pypi_assets.leveldbs.format.records import LeveldbError, damage_told, key, records_of, scan
+from pypi_assets.leveldbs.format.records import LeveldbError, key, plyvel_errors_as_damage, records_of, scan
 from pypi_assets.lookup.answers import (
     Answer,
     Dependent,
@@ -161,20 +161,20 @@ class Reader:
             return opened, ask(opened.db)
         except plyvel.Error:
             if opened.checked:
-                with damage_told(opened.name):
+                with plyvel_errors_as_damage(opened.name):
                     raise
         with self._opening:
             if self._opened is opened:  # its files were not compared with their hashes: find out who is damaged
                 self._move(beyond=0, check_hashes=True)
         opened = self._current()
-        with damage_told(opened.name):
+        with plyvel_errors_as_damage(opened.name):
             return opened, ask(opened.db)
 
     def _stream(self, kind: type[Result], ask: Callable[[plyvel.DB], Iterator[Result]]) -> Stream[Result]:
         opened = self._current()
 
         def results() -> Iterator[Result]:
-            with damage_told(opened.name):
+            with plyvel_errors_as_damage(opened.name):
                 yield from ask(opened.db)
 
         return Stream(opened.version, opened.serial, results(), kind)

@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol
 from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_files import DumpFile
-from pypi_assets.catalog.publications.parquet_exports import hand_out_export
+from pypi_assets.catalog.publications.parquet_exports import allocate_export
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
@@ -69,7 +69,7 @@ def export_parquet(
 
 def _new_directory(catalog: Catalog, storage: Storage, serial: int) -> str:
     """One that nobody was given before, also not by a catalog that was lost."""
-    while any(storage.list(export_path(directory := hand_out_export(catalog, serial)))):
+    while any(storage.list(export_path(directory := allocate_export(catalog, serial)))):
         pass
     return directory
 

@@ -12,17 +12,17 @@ from starlette.responses import PlainTextResponse
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import (
     complete_serial,
-    last_asked_at,
-    last_asked_serial,
+    last_allocated_at,
+    last_allocated_serial,
     recent_ranges,
     unfinished_ranges,
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.events import are_as_many_events
+from pypi_assets.catalog.observed.events import has_at_least
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.publications.dump_registry import open_full_dump, open_range_dump, range_dump_rows
 from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
-from pypi_assets.catalog.publications.leveldb_versions import asked_versions, last_asked_version
+from pypi_assets.catalog.publications.leveldb_versions import allocated_versions, last_allocated_version
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
 from pypi_assets.catalog.reports.catalog_status import about_known, live_files, read_followed, work_done
 from pypi_assets.catalog.reports.past_visits import compare_visits
@@ -129,12 +129,12 @@ def test_what_every_tick_of_a_sensor_asks_uses_an_index(catalog: Catalog):
         with catalog.read() as connection:
             unfinished_ranges(connection)
             recent_ranges(connection, beyond=5)
-            last_asked_serial(connection)
-            last_asked_at(connection)
-            are_as_many_events(connection, SerialRange(1, 5), 3)
+            last_allocated_serial(connection)
+            last_allocated_at(connection)
+            has_at_least(connection, SerialRange(1, 5), 3)
             complete_serial(connection)
-        asked_versions(catalog, after=5)
-        last_asked_version(catalog)
+        allocated_versions(catalog, after=5)
+        last_allocated_version(catalog)
     assert len(found) == 8
     assert [one for one, parameters in found.items() if scanned_tables(catalog, one, parameters)] == []
 

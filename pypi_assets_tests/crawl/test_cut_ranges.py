@@ -17,7 +17,7 @@ from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
 from pypi_assets.catalog.work.visit_queue import range_scope
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_range, store_changelog
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_range, store_changelog
 from pypi_assets.devindex.server import running
 from pypi_assets.index.errors import TransientError
 from pypi_assets_tests.served_index import ServedIndex, live
@@ -43,7 +43,7 @@ def test_a_backlog_is_cut_by_its_events_and_done_in_any_order(index: ServedIndex
     index.history.remove_release("one", "2.0")
     shown[index.serial] = index.shown()
 
-    ranges = ask_next_ranges(crawler)
+    ranges = allocate_next_ranges(crawler)
     assert ranges[0].start == baseline
     assert ranges[-1].end == index.serial
     assert all(before.end == after.start for before, after in pairwise(ranges))
@@ -51,7 +51,7 @@ def test_a_backlog_is_cut_by_its_events_and_done_in_any_order(index: ServedIndex
         counts = [count_events(connection, serials).events for serials in ranges]
     assert counts[:-1] == [7] * (len(ranges) - 1)
     assert 0 < counts[-1] <= 7
-    assert ask_next_ranges(crawler) == []
+    assert allocate_next_ranges(crawler) == []
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda serials: crawl_range(crawler, serials), reversed(ranges)))
@@ -70,8 +70,8 @@ def test_a_backlog_can_be_taken_up_a_few_pages_at_a_time(index: ServedIndex, cat
     with running(index.folder / "index", page_rows=5) as url:
         client = index.client(changelog_url=url.replace("/simple/", "/pypi"))
         crawler = replace(index.crawler(catalog), index=client)
-        assert ask_next_ranges(crawler, changelog_pages=1) == [SerialRange(baseline, baseline + 5)]
-        assert ask_next_ranges(crawler, changelog_pages=5) == [SerialRange(baseline + 5, index.serial)]
+        assert allocate_next_ranges(crawler, changelog_pages=1) == [SerialRange(baseline, baseline + 5)]
+        assert allocate_next_ranges(crawler, changelog_pages=5) == [SerialRange(baseline + 5, index.serial)]
 
 
 def test_a_range_that_failed_is_shown_with_its_error_and_can_be_run_again(index: ServedIndex, catalog: Catalog):
@@ -79,7 +79,7 @@ def test_a_range_that_failed_is_shown_with_its_error_and_can_be_run_again(index:
     crawler = index.crawler(catalog)
     crawl_full(crawler)
     index.wheel("one", "2.0")
-    [serials] = ask_next_ranges(crawler)
+    [serials] = allocate_next_ranges(crawler)
     assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.WAITING]
 
     def fail(*_: object) -> None:
@@ -127,7 +127,7 @@ def test_a_range_is_running_from_its_first_moment_to_its_last(index: ServedIndex
     index.faults = None
     index.wheel("one", "2.0")
     index.wheel("two", "1.0")
-    [serials] = ask_next_ranges(crawler)
+    [serials] = allocate_next_ranges(crawler)
     assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.WAITING]
     seen.clear()
     failing += ["/simple/one/", ".whl"]
@@ -145,7 +145,7 @@ def test_a_range_that_people_stop_is_interrupted(index: ServedIndex, catalog: Ca
     crawler = index.crawler(catalog)
     crawl_full(crawler)
     index.wheel("one", "2.0")
-    [serials] = ask_next_ranges(crawler)
+    [serials] = allocate_next_ranges(crawler)
 
     def stop(_: object) -> None:
         raise KeyboardInterrupt
@@ -171,5 +171,5 @@ def test_an_index_that_went_backwards_brings_no_range_into_being(index: ServedIn
     )
     index.faults = lambda request: Response(behind, media_type="text/xml") if request.url.path == "/pypi" else None
     with pytest.raises(Exception, match="gone backwards"):
-        ask_next_ranges(crawler)
+        allocate_next_ranges(crawler)
     assert shown_states(catalog) == [ShownState.COMPLETE]

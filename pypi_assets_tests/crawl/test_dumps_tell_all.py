@@ -16,7 +16,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_registry import open_range_dump, range_dump_rows
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_range, open_ranges
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_range, open_ranges
 from pypi_assets.crawl.retry import retry
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.dump_reader import iter_dump
@@ -59,7 +59,7 @@ class Following:
         if kind == "change":
             do(self.index, *choice)  # type: ignore[misc]
         elif kind == "ask":
-            ask_next_ranges(self.crawler)
+            allocate_next_ranges(self.crawler)
         elif kind == "crawl" and (ranges := open_ranges(self.crawler)):
             crawl_range(self.crawler, ranges[int(str(choice)) % len(ranges)])
         elif kind == "dump" and (ranges := self.undumped()):
@@ -96,7 +96,7 @@ class Following:
         """All is well again: whatever is left is crawled and dumped."""
         self.index.faults = None
         self.index.wheel("last", f"1.{self.index.serial}")
-        ask_next_ranges(self.crawler)
+        allocate_next_ranges(self.crawler)
         for serials in open_ranges(self.crawler):
             crawl_range(self.crawler, serials)
         for _ in self.undumped():

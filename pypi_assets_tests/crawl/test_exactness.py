@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger.range_ledger import ask_range, complete_serial, ledger
+from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_serial, ledger
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, yanked_intervals
 from pypi_assets.crawl.full_crawl import crawl_full, list_index, read_shards, visit_shards
@@ -96,7 +96,7 @@ def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batch
             shown[index.serial] = index.shown()
             crawl_incremental(index.crawler(followed))
             with later.write() as connection:
-                ask_range(connection, index.serial, 0.0)
+                allocate_range(connection, index.serial, 0.0)
             assert live(followed) == index.shown()
         for serial, expected in shown.items():
             assert live(followed, serial) == expected
@@ -213,7 +213,7 @@ def test_ranges_of_the_same_projects_in_parallel(index: ServedIndex, catalog: Ca
         shown[index.serial] = index.shown()
         for each in (catalog, alone):
             with each.write() as connection:
-                ask_range(connection, index.serial, 0.0)
+                allocate_range(connection, index.serial, 0.0)
     ranges = open_ranges(index.crawler(catalog))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda serials: crawl_range(index.crawler(catalog), serials), [*ranges, *reversed(ranges)]))

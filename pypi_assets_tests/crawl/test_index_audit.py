@@ -11,7 +11,7 @@ from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import projects
 from pypi_assets.catalog.work.audits import Drift, last_completed_audit
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_incremental
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.index.errors import RefusedError
 from pypi_assets_tests.crawl.test_listers import Follower, SilentIndex, add, wheel
@@ -52,7 +52,7 @@ def test_nothing_differs_where_nothing_changed_and_what_a_range_is_to_bring_is_n
     index.do("remove-project", "two")
     add(index, "four")
     assert found(auto) == {}
-    ask_next_ranges(auto.crawler)
+    allocate_next_ranges(auto.crawler)
     assert found(auto) == {}
     crawl_incremental(auto.crawler)
     assert found(auto, 100.0) == {}
@@ -132,7 +132,7 @@ def test_serials_that_differ_and_no_event_says_why(auto: Follower) -> None:
     serial = index._pages["one"][-1].serial
     index._pages["one"].append(replace(index._pages["one"][-1], serial=serial + 1))
     index._pages["two"].append(replace(index._pages["two"][-1], serial=serial + 2))
-    assert found(auto) == {Drift.SERIAL_AHEAD: ["one"], Drift.SERIAL_BEHIND: ["two"]}
+    assert found(auto) == {Drift.SERIAL_AHEAD: ["one"], Drift.SERIAL_LAGS: ["two"]}
 
 
 def test_an_audit_can_be_stopped_and_goes_on(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,10 +26,10 @@ from pypi_assets.catalog.reports.catalog_status import answerable_serial, catalo
 from pypi_assets.catalog.tables import changes
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_incremental, crawl_range
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range
 from pypi_assets.crawl.lister_choice import AUTO
 from pypi_assets.crawl.listers import run_lister
-from pypi_assets.crawl.simple_lister import ComparedList, SimpleLister, ask_listed_ranges
+from pypi_assets.crawl.simple_lister import ComparedList, SimpleLister, allocate_listed_ranges
 from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ChangelogEvent, ListedProject
 from pypi_assets.storage.store import open_storage
@@ -68,7 +68,7 @@ class SilentIndex(ModelIndex):
 
     def happen(self, kind: str, project: str, version: str | None = None, filename: str | None = None) -> None:
         if kind.startswith("tell:"):
-            self.tell(project, version, kind.removeprefix("tell:"))
+            self.notify(project, version, kind.removeprefix("tell:"))
         else:
             self.do(kind, project, version, filename)
 
@@ -95,7 +95,7 @@ class Follower:
             readers=ModelReaders(),  # type: ignore[arg-type]
             connections=1,
             lister=self.lister,
-            tell=self.told.append,
+            notify=self.told.append,
             retry_deadline_s=3_600.0,
             sleep=sleep,
         )
@@ -281,7 +281,7 @@ def test_the_end_of_such_a_range_cannot_be_told_of_where_a_page_was_newer(auto: 
     crawl_full(auto.crawler)
     index.trouble = REFUSED
     add(index, "demo", "2.0")
-    [serials] = ask_next_ranges(auto.crawler)
+    [serials] = allocate_next_ranges(auto.crawler)
     add(index, "demo", "3.0")
     crawl_range(auto.crawler, serials)
     assert auto.complete == serials.end
@@ -303,7 +303,7 @@ def test_what_is_gone_from_the_list_is_believed_at_once_and_a_404_of_what_is_on_
     index.do("remove-project", "gone")
     index.do("quarantine", "hidden")
     late = add(index, "late", "2.0")
-    [serials] = ask_next_ranges(auto.crawler)
+    [serials] = allocate_next_ranges(auto.crawler)
     index.do("remove-project", "late")
     before = auto.now
     result = crawl_range(auto.crawler, serials)
@@ -371,7 +371,7 @@ def test_a_changelog_that_goes_away_while_projects_are_visited(auto: Follower) -
     add(index, "demo")
     crawl_full(auto.crawler)
     add(index, "demo", "2.0")
-    [serials] = ask_next_ranges(auto.crawler)
+    [serials] = allocate_next_ranges(auto.crawler)
     add(index, "demo", "3.0")
     index.trouble = REFUSED
     result = crawl_range(auto.crawler, serials)
@@ -399,13 +399,13 @@ def test_a_list_is_asked_for_no_more_often_than_told(auto: Follower) -> None:
     crawl_full(auto.crawler)
     index.trouble = REFUSED
     add(index, "demo", "2.0")
-    assert len(ask_listed_ranges(auto.crawler, 1_800.0)) == 1
+    assert len(allocate_listed_ranges(auto.crawler, 1_800.0)) == 1
     add(index, "demo", "3.0")
-    assert ask_listed_ranges(auto.crawler, 1_800.0) == []
+    assert allocate_listed_ranges(auto.crawler, 1_800.0) == []
     auto.now += 1_800
-    assert len(ask_listed_ranges(auto.crawler, 1_800.0)) == 1
+    assert len(allocate_listed_ranges(auto.crawler, 1_800.0)) == 1
     auto.now += 1_800
-    assert ask_listed_ranges(auto.crawler) == []  # nothing is new
+    assert allocate_listed_ranges(auto.crawler) == []  # nothing is new
 
 
 def test_a_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -507,7 +507,7 @@ def test_an_index_whose_changelog_is_refused(index: ServedIndex, catalog: Catalo
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     index.faults = lambda request: refusal if request.url.path == "/pypi" else None
-    crawler = index.crawler(catalog, lister=AUTO, tell=told.append)
+    crawler = index.crawler(catalog, lister=AUTO, notify=told.append)
     crawl_full(crawler)
     index.wheel("one", "2.0")
     index.history.yank("one", "1.0")

@@ -26,7 +26,7 @@ from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed
 from pypi_assets.crawl import draining
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_incremental, crawl_range
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range
 from pypi_assets.crawl.retry import retry
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.errors import TransientError
@@ -186,7 +186,7 @@ class Following(RuleBasedStateMachine):
     @rule(range_events=st.integers(1, 6))
     def ask(self, range_events: int) -> None:
         failing, self.index.failing = self.index.failing, 0.0
-        ask_next_ranges(replace(self._crawler(self.catalog), range_events=range_events))
+        allocate_next_ranges(replace(self._crawler(self.catalog), range_events=range_events))
         self.index.failing = failing
 
     @precondition(lambda self: self.has_baseline)

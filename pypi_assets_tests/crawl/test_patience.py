@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError, ask_range, complete_serial
+from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError, allocate_range, complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.projects import Selection
@@ -386,7 +386,7 @@ def test_a_crawl_that_has_begun_waits_for_the_list_and_for_the_changelog(index: 
     before = index.serial
     index.wheel("one", "2.0")
     with catalog.write() as connection:
-        serials = ask_range(connection, index.serial, 0.0)
+        serials = allocate_range(connection, index.serial, 0.0)
     assert serials == SerialRange(before, index.serial)
     index.faults = fail("/pypi", times=4)
     crawl_range(crawler, serials)

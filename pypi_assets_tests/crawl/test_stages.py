@@ -15,7 +15,7 @@ from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.crawl.full_crawl import crawl_full, list_index, visit_shards
 from pypi_assets.crawl.incremental_crawl import (
-    ask_next_ranges,
+    allocate_next_ranges,
     crawl_incremental,
     read_range,
     store_changelog,
@@ -32,7 +32,7 @@ def test_a_range_is_not_complete_before_its_projects_are_visited(index: ServedIn
     crawl_full(crawler)
     before = index.serial
     index.wheel("one", "2.0")
-    [serials] = ask_next_ranges(crawler)
+    [serials] = allocate_next_ranges(crawler)
     with pytest.raises(CatalogError, match="not been visited"):
         read_range(crawler, serials)
     store_changelog(crawler, serials)
@@ -52,7 +52,7 @@ def test_a_range_can_be_visited_by_itself(index: ServedIndex, catalog: Catalog):
     crawler = index.crawler(catalog)
     crawl_full(crawler)
     index.wheel("one", "2.0")
-    [serials] = ask_next_ranges(crawler)
+    [serials] = allocate_next_ranges(crawler)
     assert visit_range(crawler, serials).done == 1
 
 

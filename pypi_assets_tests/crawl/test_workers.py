@@ -28,7 +28,7 @@ from pypi_assets.catalog.tables import (
     visits,
 )
 from pypi_assets.catalog.work.read_queue import ABANDONED
-from pypi_assets.crawl.draining import claiming, work_off
+from pypi_assets.crawl.draining import claiming, drain
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.served_index import ServedIndex, live
@@ -224,7 +224,7 @@ def test_what_kills_its_workers_is_given_up(index: ServedIndex, catalog: Catalog
     assert (result.reads.gave_up, catalog_status(catalog).complete_serial) == (1, index.serial)
     assert attempts_of(catalog)[wheel][ABANDONED] == 2
     with catalog.read() as connection:
-        given_up = select(distribution_data.c.error_kind).where(distribution_data.c.outcome == Outcome.GAVE_UP)
+        given_up = select(distribution_data.c.error_kind).where(distribution_data.c.outcome == Outcome.EXHAUSTED)
         assert connection.scalars(given_up).all() == ["worker died"]
 
 
@@ -294,5 +294,5 @@ class Bundled:
 def test_nobody_waits_for_the_rest_of_a_bundle_once_the_work_has_ended(index: ServedIndex, catalog: Catalog):
     work = Bundled(10_000)
     with pytest.raises(IndexError):
-        work_off(index.crawler(catalog, in_flight=10**6), work)
+        drain(index.crawler(catalog, in_flight=10**6), work)
     assert 0 < len(work.done) < 10_000

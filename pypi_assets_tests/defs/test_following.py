@@ -12,10 +12,10 @@ from pypi_assets.catalog.ledger.range_ledger import SIMPLE, ledger
 from pypi_assets.catalog.observed.lister_states import changelog_trouble
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
-from pypi_assets.catalog.publications.leveldb_versions import asked_versions
+from pypi_assets.catalog.publications.leveldb_versions import allocated_versions
 from pypi_assets.catalog.tables import rates
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_incremental
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.defs import parts, sensors
 from pypi_assets.defs.assets.changes import changed_distributions, changelog
 from pypi_assets.defs.assets.leveldbs import modules_leveldb
@@ -369,7 +369,7 @@ def test_ranges_that_are_refused_stop_none_of_the_others_in_their_run(index: Ser
     keys = []
     for number in range(2):
         index.wheel(f"newcomer{number}", "1.0")
-        keys += [serials.key for serials in ask_next_ranges(pipeline.crawler)]
+        keys += [serials.key for serials in allocate_next_ranges(pipeline.crawler)]
     unknown = f"{index.serial}-{index.serial + 5}"
     pipeline.instance.add_dynamic_partitions("serial_ranges", [keys[0], unknown, "nonsense", keys[1]])
     result = pipeline.materialize(changed_distributions, keys[0], keys[1])
@@ -386,7 +386,7 @@ def test_no_second_version_is_asked_for_while_one_is_being_built(index: ServedIn
     job = pipeline.defs.resolve_job_def("update_leveldbs")
     pipeline.instance.create_run_for_job(job, tags={PARTITION_TAG: "00001"}, status=dg.DagsterRunStatus.STARTED)
     assert "version 00001 is being built" in pipeline.skipped("new_leveldb_version")
-    assert len(asked_versions(pipeline.parts.catalog)) == 1
+    assert len(allocated_versions(pipeline.parts.catalog)) == 1
 
 
 def test_the_check_of_the_ledger_fails_on_a_gap(pipeline: Pipeline) -> None:

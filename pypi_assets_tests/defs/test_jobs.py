@@ -38,10 +38,10 @@ def test_what_was_given_up_is_tried_again_and_broken_archives_only_if_asked_to(
 
     index.faults = fail_beta
     pipeline.crawled()
-    assert _outcomes(pipeline, Outcome.GAVE_UP, Outcome.ERROR) == [1, 1]
+    assert _outcomes(pipeline, Outcome.EXHAUSTED, Outcome.ERROR) == [1, 1]
     index.faults = listen
     assert pipeline.run("retry_failures").success
-    assert _outcomes(pipeline, Outcome.GAVE_UP, Outcome.ERROR) == [0, 1]
+    assert _outcomes(pipeline, Outcome.EXHAUSTED, Outcome.ERROR) == [0, 1]
     assert [name for name in asked if name.endswith((".whl", ".gz"))] == ["beta-1.0-py3-none-any.whl"]
     config = {"ops": {"retry_given_up": {"config": {"kinds": []}}}}
     assert pipeline.run("retry_failures", run_config=config).success

@@ -10,7 +10,7 @@ from pypi_assets_tests.notice_receiver import receiving
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def tell(pipeline: Pipeline, run: dg.ExecuteInProcessResult) -> None:
+def notify(pipeline: Pipeline, run: dg.ExecuteInProcessResult) -> None:
     """What the daemon does once a run has failed."""
     (failure,) = [event for event in run.all_events if event.is_run_failure]
     kept = pipeline.instance.get_run_by_id(run.run_id)
@@ -34,7 +34,7 @@ def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pi
     with receiving() as (url, received):
         pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
         first = fail()
-        tell(pipeline, first)
+        notify(pipeline, first)
         (notice,) = received
         assert notice["title"] == f"pypi-assets: incremental_crawl of {key} failed"
         assert notice["message"].startswith(f"changelog: {key} is not a range of the ledger")
@@ -43,7 +43,7 @@ def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pi
         assert first.run_id in notice["message"]
         assert told_lately(pipeline.instance, "incremental_crawl")
         assert not told_lately(pipeline.instance, "update_leveldbs")
-        tell(pipeline, fail())
+        notify(pipeline, fail())
         assert len(received) == 1
 
 
@@ -89,7 +89,7 @@ def test_a_run_that_is_run_again_by_itself_asks_nothing_of_a_person(pipeline: Pi
     pipeline.instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "true"})  # as Dagster does where its process was lost
     with receiving() as (url, received):
         pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
-        tell(pipeline, run)
+        notify(pipeline, run)
     (notice,) = received
     assert "it is run again by itself" in notice["message"]
     assert "new_leveldb_version" not in notice["message"]
@@ -100,7 +100,7 @@ def test_a_run_that_lacks_its_partition_is_told_without_a_traceback(pipeline: Pi
     run = pipeline.run("update_leveldbs", raise_on_error=False)
     with receiving() as (url, received):
         pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
-        tell(pipeline, run)
+        notify(pipeline, run)
     (notice,) = received
     assert "Stack Trace" not in notice["message"]
     assert "non-partitioned run" in notice["message"]

@@ -16,7 +16,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     find_open_full_dump,
     open_full_dump,
 )
-from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, ask_version, require_version
+from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, allocate_version, require_version
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.dumps.cover import cover
@@ -132,7 +132,7 @@ def test_the_audit_of_a_range_counts_what_changed(index: ServedIndex, catalog: C
 
 
 def test_versions_are_known_by_the_name_that_they_were_handed_out_under(catalog: Catalog) -> None:
-    assert require_version(catalog, f"{ask_version(catalog, 5):05d}").serial == 5
+    assert require_version(catalog, f"{allocate_version(catalog, 5):05d}").serial == 5
     for name in ("1", "00002", "nonsense", ""):
         with pytest.raises(UnknownVersionError, match="was never handed out"):
             require_version(catalog, name)

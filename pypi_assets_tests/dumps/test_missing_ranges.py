@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.ledger.range_ledger import ask_range
+from pypi_assets.catalog.ledger.range_ledger import allocate_range
 from pypi_assets.catalog.publications.dump_registry import DumpError
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_writer import missing_ranges, write_missing_ranges, write_range
@@ -40,7 +40,7 @@ def test_each_complete_range_beyond_the_full_dump_gets_its_dump(small: SmallCata
     assert missing_ranges(small.catalog) == []
     ranges = [small.complete(30), small.complete(40), small.complete(50)]
     with small.catalog.write() as connection:
-        ask_range(connection, 60, 0.0)
+        allocate_range(connection, 60, 0.0)
     assert missing_ranges(small.catalog) == ranges
     write_range(small.catalog, storage, ranges[1])
     assert missing_ranges(small.catalog) == [ranges[0], ranges[2]]

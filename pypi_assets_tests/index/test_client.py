@@ -233,16 +233,16 @@ def test_the_changelog_is_asked_with_pauses() -> None:
     ],
     ids=["429", "503", "500", "502", "html", "broken json", "cut short", "cut chunk", "no gzip"],
 )
-def test_what_may_pass_is_tried_again(trouble: Answer, asked_pause_s: float) -> None:
+def test_what_may_pass_is_tried_again(trouble: Answer, requested_pause_s: float) -> None:
     clock = Clock()
     with answering(trouble, trouble, PAGE) as loopback, client_of(loopback, clock) as client:
         assert isinstance(client.project_page("demo"), ProjectPage)
         assert len(loopback.asked) == 3
     first, second = clock.slept
-    assert first >= max(1, asked_pause_s)
-    assert second >= max(2, asked_pause_s)
-    assert first <= max(2, asked_pause_s)
-    assert second <= max(3, asked_pause_s)
+    assert first >= max(1, requested_pause_s)
+    assert second >= max(2, requested_pause_s)
+    assert first <= max(2, requested_pause_s)
+    assert second <= max(3, requested_pause_s)
 
 
 def test_what_does_not_pass_is_reported_with_its_pause() -> None:

@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger.range_ledger import last_asked_serial
+from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
 from pypi_assets.catalog.publications.dump_registry import DumpDroppedError
 from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
 from pypi_assets.catalog.reports.catalog_status import live_files
@@ -119,7 +119,7 @@ def change_files(process: Process) -> None:
     """Files come, go, come back and are yanked, and ranges are completed."""
     small, catalog, chance = continued(process.catalog), process.catalog, process.chance
     with catalog.read() as connection:
-        serial = max(last_asked_serial(connection), connection.scalar(select(func.max(changes.c.serial))) or 0)
+        serial = max(last_allocated_serial(connection), connection.scalar(select(func.max(changes.c.serial))) or 0)
     shown = {file.filename: file.yanked for file in live_files(catalog, sys.maxsize)}
     gone = [filename for filename in small.filenames if filename not in shown]
     while process.goes_on():

@@ -34,7 +34,7 @@ from pypi_assets.distributions.record import FilenameParts
 from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 
 CORRECTED = "corrected"
-_UNREAD = frozenset({Outcome.PENDING, Outcome.GAVE_UP})
+_UNREAD = frozenset({Outcome.PENDING, Outcome.EXHAUSTED})
 _PAGE_COLUMNS = tuple(
     distributions.c[name]
     for name in (

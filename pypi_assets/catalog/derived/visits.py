@@ -196,7 +196,7 @@ def _give_up_unseen(connection: Connection, verdicts: Sequence[Verdict]) -> None
     connection.execute(
         update(distribution_data)
         .where(distribution_data.c.outcome == Outcome.PENDING, distribution_data.c.distribution_id.in_(unseen))
-        .values(outcome=Outcome.GAVE_UP, error_kind="no page", error_text=bindparam("why")),
+        .values(outcome=Outcome.EXHAUSTED, error_kind="no page", error_text=bindparam("why")),
         [
             {"of_project": verdict.project.id, "why": storable(verdict.text or "")}
             for verdict in sorted(verdicts, key=lambda verdict: verdict.project.id)

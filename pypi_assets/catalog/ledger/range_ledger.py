@@ -20,7 +20,7 @@ SIMPLE = "simple"
 
 
 class RangeState(StrEnum):
-    ASKED = "asked"
+    REQUESTED = "asked"
     COMPLETE = "complete"
 
 
@@ -76,33 +76,33 @@ def _state(connection: Connection, query: Select[Any]) -> RowMapping:
 def complete_serial(connection: Connection) -> int:
     """The serial up to which every range is complete, without a gap from 0."""
     open_start = connection.scalar(
-        select(func.min(serial_ranges.c.start)).where(serial_ranges.c.state == RangeState.ASKED)
+        select(func.min(serial_ranges.c.start)).where(serial_ranges.c.state == RangeState.REQUESTED)
     )
-    return last_asked_serial(connection) if open_start is None else int(open_start)
+    return last_allocated_serial(connection) if open_start is None else int(open_start)
 
 
-def last_asked_serial(connection: Connection) -> int:
+def last_allocated_serial(connection: Connection) -> int:
     """The end of the greatest range that was ever asked for; the next one starts there."""
     return int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
 
 
-def last_asked_at(connection: Connection) -> float:
+def last_allocated_at(connection: Connection) -> float:
     """When the greatest range was asked for, in unix seconds; 0 where there is none."""
     greatest = select(func.max(serial_ranges.c.end)).scalar_subquery()
     return float(connection.scalar(select(serial_ranges.c.asked_at).where(serial_ranges.c.end == greatest)) or 0)
 
 
-def ask_range(connection: Connection, end: int, now: float, lister: str | None = None) -> SerialRange | None:
+def allocate_range(connection: Connection, end: int, now: float, lister: str | None = None) -> SerialRange | None:
     """Brings the next range into being, from the end of the last one to `end`; None where `end` is not beyond it."""
-    return next(iter(ask_ranges(connection, [end], now, lister)), None)
+    return next(iter(allocate_ranges(connection, [end], now, lister)), None)
 
 
-def ask_ranges(
+def allocate_ranges(
     connection: Connection, ends: Iterable[int], now: float, lister: str | None = XMLRPC
 ) -> list[SerialRange]:
     """Brings the next ranges into being, from the end of the last one to each of `ends`, which ascend."""
     lock_state(connection, exclusive=True)
-    start = last_asked_serial(connection)
+    start = last_allocated_serial(connection)
     asked = []
     for end in ends:
         if end > start:
@@ -110,7 +110,7 @@ def ask_ranges(
             start = end
     if asked:
         rows = [{"start": serials.start, "end": serials.end} for serials in asked]
-        born = insert(serial_ranges).values(state=RangeState.ASKED, sealed=False, asked_at=now, lister=lister)
+        born = insert(serial_ranges).values(state=RangeState.REQUESTED, sealed=False, asked_at=now, lister=lister)
         connection.execute(born, rows)
     return asked
 
@@ -135,12 +135,12 @@ def ledger(connection: Connection) -> list[LedgerRange]:
 
 def unfinished_ranges(connection: Connection) -> list[LedgerRange]:
     """The ranges that are not complete, in order of their start."""
-    return _selected(connection, select(serial_ranges).where(serial_ranges.c.state == RangeState.ASKED))
+    return _selected(connection, select(serial_ranges).where(serial_ranges.c.state == RangeState.REQUESTED))
 
 
 def recent_ranges(connection: Connection, *, beyond: int) -> list[LedgerRange]:
     """The ranges that end beyond the serial `beyond`, and those that are not complete, in order of their start."""
-    recent = or_(serial_ranges.c.end > beyond, serial_ranges.c.state == RangeState.ASKED)
+    recent = or_(serial_ranges.c.end > beyond, serial_ranges.c.state == RangeState.REQUESTED)
     return _selected(connection, select(serial_ranges).where(recent))
 
 

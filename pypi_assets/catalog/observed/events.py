@@ -162,7 +162,7 @@ def range_ends(connection: Connection, serials: SerialRange, events_each: int) -
     return ends
 
 
-def are_as_many_events(connection: Connection, serials: SerialRange, count: int) -> bool:
+def has_at_least(connection: Connection, serials: SerialRange, count: int) -> bool:
     """Whether a range holds so many events (1 or more), or more of them."""
     held = select(events.c.serial).where(events.c.serial > serials.start, events.c.serial <= serials.end)
     return connection.scalar(held.order_by(events.c.serial).offset(count - 1).limit(1)) is not None

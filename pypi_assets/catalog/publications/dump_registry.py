@@ -187,7 +187,7 @@ def _next_sequence(connection: Connection) -> int:
     return int(following.scalar_one()) - 1
 
 
-def hand_out_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
+def allocate_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
     """A file name within the dump that nobody else has been given, nor ever will be."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)

@@ -20,7 +20,7 @@ class UnknownVersionError(CatalogError):
 
 
 @dataclass(frozen=True, slots=True)
-class AskedVersion:
+class AllocatedVersion:
     """A version number that was handed out; `serial` is that of the cover it was asked for."""
 
     version: int
@@ -46,7 +46,7 @@ class Attempt:
     is_published: bool
 
 
-def ask_version(catalog: Catalog, serial: int) -> int:
+def allocate_version(catalog: Catalog, serial: int) -> int:
     """Hands out the next version number, for both datasets."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
@@ -54,19 +54,19 @@ def ask_version(catalog: Catalog, serial: int) -> int:
         return int(connection.scalar(row.returning(leveldb_versions.c.version)) or 0)
 
 
-def asked_versions(catalog: Catalog, after: int = 0) -> list[AskedVersion]:
+def allocated_versions(catalog: Catalog, after: int = 0) -> list[AllocatedVersion]:
     """The version numbers handed out that are greater than `after`, in order."""
     return _asked(catalog, leveldb_versions.c.version > after)
 
 
-def last_asked_version(catalog: Catalog) -> AskedVersion | None:
+def last_allocated_version(catalog: Catalog) -> AllocatedVersion | None:
     """The greatest version number handed out."""
     greatest = select(func.max(leveldb_versions.c.version)).scalar_subquery()
     found = _asked(catalog, leveldb_versions.c.version == greatest)
     return found[0] if found else None
 
 
-def require_version(catalog: Catalog, name: str) -> AskedVersion:
+def require_version(catalog: Catalog, name: str) -> AllocatedVersion:
     """The version that `name` names, like `00042`. Raises UnknownVersionError where it was never handed out."""
     number = int(name) if _NUMBER.fullmatch(name) else 0
     for asked in _asked(catalog, leveldb_versions.c.version == number):
@@ -77,10 +77,10 @@ def require_version(catalog: Catalog, name: str) -> AskedVersion:
     )
 
 
-def _asked(catalog: Catalog, condition: ColumnElement[bool]) -> list[AskedVersion]:
+def _asked(catalog: Catalog, condition: ColumnElement[bool]) -> list[AllocatedVersion]:
     query = select(leveldb_versions).where(condition).order_by(leveldb_versions.c.version)
     with catalog.read() as connection:
-        return [AskedVersion(row.version, row.serial, row.asked_at) for row in connection.execute(query)]
+        return [AllocatedVersion(row.version, row.serial, row.asked_at) for row in connection.execute(query)]
 
 
 def attempts(catalog: Catalog, dataset: str) -> dict[str, Attempt]:

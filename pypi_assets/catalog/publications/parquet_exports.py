@@ -7,7 +7,7 @@ from pypi_assets.catalog.ledger.range_ledger import lock_state
 from pypi_assets.catalog.tables import parquet_exports
 
 
-def hand_out_export(catalog: Catalog, serial: int) -> str:
+def allocate_export(catalog: Catalog, serial: int) -> str:
     """A directory for one attempt to export what is live at `serial`: `0-1350`, then `0-1350.2` and so on."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)

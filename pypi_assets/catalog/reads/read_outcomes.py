@@ -34,18 +34,18 @@ READ_LATE = "read late"
 
 
 class Outcome(StrEnum):
-    """What became of a distribution. All but PENDING are final, and only GAVE_UP is tried again by itself."""
+    """What became of a distribution. All but PENDING are final, and only EXHAUSTED is tried again by itself."""
 
     PENDING = "pending"
     DATA = "data"
     ERROR = "error"
     VANISHED = "vanished"
     UNSUPPORTED = "unsupported"
-    GAVE_UP = "gave up"
+    EXHAUSTED = "gave up"
 
 
-FAILED = (Outcome.ERROR, Outcome.GAVE_UP)
-_WAITING = frozenset({Outcome.PENDING, Outcome.GAVE_UP})
+FAILED = (Outcome.ERROR, Outcome.EXHAUSTED)
+_WAITING = frozenset({Outcome.PENDING, Outcome.EXHAUSTED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pypi_assets.catalog.tables import distribution_data, distributions, extract
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
 from pypi_assets.distributions.record_building import record_digest
 
-_NOT_MADE_OF_BYTES = (Outcome.PENDING, Outcome.VANISHED, Outcome.GAVE_UP)
+_NOT_MADE_OF_BYTES = (Outcome.PENDING, Outcome.VANISHED, Outcome.EXHAUSTED)
 """A distribution in such an outcome waits to be read, maybe because its bytes are others than its extract's.
 
 Named, rather than the others, since a database would look for those by their index, and sort nearly all that there is.

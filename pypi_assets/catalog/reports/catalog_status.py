@@ -168,7 +168,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             events_through=None if state is None else state.events_through,
             live_distributions=sum(outcomes.values()),
             outcomes=outcomes,
-            given_up=read_given_up(connection),
+            given_up=read_exhausted(connection),
             unexplained_changes=count_unexplained(connection),
             visited=visited_projects(connection),
             open_ranges=len(unfinished),
@@ -186,7 +186,7 @@ def work_done(connection: Connection) -> tuple[int, int]:
     return visited or 0, read or 0
 
 
-def read_given_up(connection: Connection) -> GivenUp:
+def read_exhausted(connection: Connection) -> GivenUp:
     """What stands as given up; quick on any catalog."""
     return GivenUp(count_failures(connection, given_up=True), about_known(connection))
 

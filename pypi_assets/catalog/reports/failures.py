@@ -18,7 +18,7 @@ from pypi_assets.catalog.tables import (
     visit_queue,
 )
 from pypi_assets.catalog.work.read_queue import queue_reads
-from pypi_assets.catalog.work.visit_queue import AFRESH, TaskState
+from pypi_assets.catalog.work.visit_queue import RESET, TaskState
 
 VISIT = "visit"
 """The kind of failure of a visit; those of reads are kinds of errors."""
@@ -87,14 +87,14 @@ def count_failures(connection: Connection, *, given_up: bool = False) -> dict[st
     """How many there are of each kind, without those that wait for the next attempt; or only what was `given_up`."""
     data = distribution_data.c
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
-    outcomes = (Outcome.GAVE_UP,) if given_up else FAILED
+    outcomes = (Outcome.EXHAUSTED,) if given_up else FAILED
     counted = select(error_kind, func.count()).where(data.outcome.in_(outcomes)).group_by(error_kind)
     return {kind: count for kind, count in connection.execute(counted)} | {VISIT: count_failed_visits(connection)}
 
 
 def count_failed_visits(connection: Connection) -> int:
     """How many visits stand as given up."""
-    query = select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.GAVE_UP)
+    query = select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.EXHAUSTED)
     return connection.scalar(query) or 0
 
 
@@ -114,12 +114,12 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
 
 def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
     """Makes visits that were given up due again; returns the scopes that they belong to."""
-    given_up = visit_queue.c.state == TaskState.GAVE_UP
+    given_up = visit_queue.c.state == TaskState.EXHAUSTED
     if normalized is not None:
         named = select(projects.c.id).where(projects.c.normalized == normalized)
         given_up = and_(given_up, visit_queue.c.project_id.in_(named))
     scopes = list(connection.scalars(select(visit_queue.c.scope).where(given_up).distinct().order_by("scope")))
-    connection.execute(update(visit_queue).where(given_up).values(AFRESH))
+    connection.execute(update(visit_queue).where(given_up).values(RESET))
     return scopes
 
 

@@ -24,7 +24,7 @@ class Drift(StrEnum):
     UNKNOWN_PROJECT = "unknown project"
     NOT_LISTED = "project not listed"
     SERIAL_AHEAD = "serial ahead"
-    SERIAL_BEHIND = "serial behind"
+    SERIAL_LAGS = "serial behind"
     FILES_DIFFER = "files differ without an event"
     STATUS_CHANGED = "status changed"
 

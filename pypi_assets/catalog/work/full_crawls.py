@@ -8,10 +8,10 @@ from sqlalchemy import Connection, exists, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import (
-    ask_range,
+    allocate_range,
     begin_range,
     complete_range,
-    last_asked_serial,
+    last_allocated_serial,
     lock_state,
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -87,15 +87,15 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             _require_same_selection(joined.selection, selection, "the open full crawl")
             return joined
         if is_first:
-            if serials := ask_range(connection, serial, now):
+            if serials := allocate_range(connection, serial, now):
                 begin_range(connection, serials, now)
         else:
             _require_none_dropped(connection, selection)
             _forget_history_of_fewer(connection, selection)
-            if serial < last_asked_serial(connection):
+            if serial < last_allocated_serial(connection):
                 raise CatalogError(
                     f"the index is at serial {serial}, but the catalog already follows it up to"
-                    f" {last_asked_serial(connection)}: it has gone backwards (restored from a backup?);"
+                    f" {last_allocated_serial(connection)}: it has gone backwards (restored from a backup?);"
                     " start a new catalog"
                 )
         row = insert(full_crawls).values(

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, or_, select, update
 
 from pypi_assets.catalog.database import at_a_time, upsert
-from pypi_assets.catalog.ledger.range_ledger import SIMPLE, ask_range, lock_state
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, allocate_range, lock_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects, events_through
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
@@ -129,13 +129,13 @@ def queue_listed(
     upsert(connection, visit_queue, rows, key=("scope", "project_id"), update=told)
 
 
-def ask_listed_range(connection: Connection, list_serial: int, now: float) -> SerialRange | None:
+def allocate_listed_range(connection: Connection, list_serial: int, now: float) -> SerialRange | None:
     """Brings the range up to `list_serial` into being, which visits what was queued; None where it is not beyond all.
 
     Events that are stored already say more than the list: what they change is visited too.
     """
     lock_state(connection, exclusive=True)
-    serials = ask_range(connection, list_serial, now, SIMPLE)
+    serials = allocate_range(connection, list_serial, now, SIMPLE)
     if serials is None:
         return None
     scope = range_scope(serials)

@@ -29,10 +29,10 @@ LISTING = "listing"
 class TaskState(StrEnum):
     TODO = "todo"
     DONE = "done"
-    GAVE_UP = "gave up"
+    EXHAUSTED = "gave up"
 
 
-AFRESH: dict[str, Any] = {
+RESET: dict[str, Any] = {
     "state": TaskState.TODO,
     "attempts": 0,
     "first_failed_at": None,
@@ -180,7 +180,7 @@ def requeue_visits(connection: Connection, scope: str, shards: Sequence[int] | N
     connection.execute(
         update(visit_queue)
         .where(_in_scope(scope, shards), visit_queue.c.state != TaskState.TODO)
-        .values(error_text=None, **AFRESH)
+        .values(error_text=None, **RESET)
     )
 
 
@@ -307,7 +307,7 @@ def _progress(counts: Mapping[str, int]) -> ScopeProgress:
     return ScopeProgress(
         todo=counts.get(TaskState.TODO, 0),
         done=counts.get(TaskState.DONE, 0),
-        gave_up=counts.get(TaskState.GAVE_UP, 0),
+        gave_up=counts.get(TaskState.EXHAUSTED, 0),
     )
 
 

@@ -8,8 +8,8 @@ from dagster import ResourceParam
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, visit_range
-from pypi_assets.defs.assets.crawl import INDEX_POOL, OWNERS, RETRIES, told_failures
-from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.assets.crawl import INDEX_POOL, OWNERS, RETRIES, failure_counts
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import mark_each_range, progress_log
 from pypi_assets.defs.partitions import serial_ranges
 from pypi_assets.defs.parts import Parts
@@ -106,7 +106,7 @@ def changed_distribution_data(
         reads = read_range(crawler, serials)
         return {
             "read": reads.data,
-            **told_failures(reads.failures),
+            **failure_counts(reads.failures),
             "unsupported": reads.unsupported,
             "vanished": reads.vanished,
             "bytes_fetched": reads.bytes_fetched,
@@ -118,5 +118,5 @@ def changed_distribution_data(
 
 
 def _crawler(context: dg.AssetExecutionContext, parts: Parts) -> Crawler:
-    with told_plainly():
+    with expected_errors_as_failures():
         return parts.crawler(progress_log(context), context.log.warning)

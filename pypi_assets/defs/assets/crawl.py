@@ -8,7 +8,7 @@ from dagster import ResourceParam
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.crawl.shards import FinishedShard, read_each_shard, visit_each_shard
-from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import marking, progress_log
 from pypi_assets.defs.partitions import parse_shards, project_shards
 from pypi_assets.defs.parts import Parts
@@ -31,7 +31,7 @@ RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL
 )
 def project_listing(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
     """All projects of the index, listed at a pinned serial. Joins the full crawl that is open, or opens one."""
-    with told_plainly():
+    with expected_errors_as_failures():
         crawl, listing = list_index(parts.crawler(progress_log(context), context.log.warning))
     return dg.MaterializeResult(
         metadata={
@@ -107,7 +107,7 @@ def _read_metadata(finished: FinishedShard) -> dict[str, float]:
     return {
         "dagster/partition_row_count": sum(outcomes.values()),
         "read": outcomes.get(Outcome.DATA, 0),
-        **told_failures(finished.reads.failures),
+        **failure_counts(finished.reads.failures),
         "unsupported": outcomes.get(Outcome.UNSUPPORTED, 0),
         "vanished": outcomes.get(Outcome.VANISHED, 0),
         "bytes_fetched": finished.reads.bytes_fetched,
@@ -116,6 +116,6 @@ def _read_metadata(finished: FinishedShard) -> dict[str, float]:
     }
 
 
-def told_failures(failures: Mapping[str, int]) -> dict[str, int]:
+def failure_counts(failures: Mapping[str, int]) -> dict[str, int]:
     """How many distributions failed or were given up: in all, and of each kind that there is."""
     return {"failed": sum(failures.values())} | {f"failed: {kind}": failures[kind] for kind in sorted(failures)}

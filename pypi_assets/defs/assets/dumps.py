@@ -11,7 +11,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.range_changes import count_causes, first_changes
 from pypi_assets.defs.assets.changes import RANGES_IN_ONE_RUN, changed_distribution_data
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES, crawled_distribution_data
-from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, mark_each_range, marking
 from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_shards, serial_ranges
@@ -28,7 +28,7 @@ from pypi_assets.leveldbs.versions.input_lists import newest_serials
 GROUP = "data_dumps"
 DATABASE_POOL = "database"
 _SHOWN_CHANGES = 30
-ANEW_TAG = "pypi-assets/anew"
+FROM_SCRATCH_TAG = "pypi-assets/anew"
 """Of a run that is not to go on with a full dump from before it. A job's config does not reach runs of all shards."""
 _FULL_DUMP = """Every distribution live at the complete serial, one row each.
 
@@ -67,7 +67,7 @@ def full_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
         progress = count_log(context, "rows")
-        since = _started_at(context) if ANEW_TAG in context.run.tags else None
+        since = _started_at(context) if FROM_SCRATCH_TAG in context.run.tags else None
         started = time.monotonic()
         for finished in dump_each_shard(
             parts.catalog,
@@ -161,7 +161,7 @@ def compacted_dump(context: dg.AssetExecutionContext, parts: ResourceParam[Parts
     It has no partitions: which ranges are joined follows from those that are in use.
     """
     started = time.monotonic()
-    with told_plainly():
+    with expected_errors_as_failures():
         manifests = list(
             compact(
                 parts.catalog,

@@ -7,7 +7,7 @@ from dagster import ResourceParam
 
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
-from pypi_assets.defs.expected_errors import told_plainly
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import count_log
 from pypi_assets.defs.parts import Parts
 from pypi_assets.dumps.dump_format import COLUMNS_VERSION
@@ -46,7 +46,7 @@ def parquet_export(context: dg.AssetExecutionContext, parts: ResourceParam[Parts
     Each export has a folder of its own. Where nothing is new in the dumps, nothing is written.
     """
     started = time.monotonic()
-    with told_plainly():
+    with expected_errors_as_failures():
         result = export_parquet(parts.catalog, parts.storage, progress=count_log(context, "rows written"))
     export = result.export
     return dg.MaterializeResult(

@@ -123,7 +123,7 @@ def open_leveldb(
 
     Raises LeveldbDamagedError where LevelDB finds damage, on opening and later.
     """
-    with damage_told(name):
+    with plyvel_errors_as_damage(name):
         db = plyvel.DB(
             str(path),
             create_if_missing=create,
@@ -173,7 +173,7 @@ def is_merge_due(db: plyvel.DB) -> bool:
 
 
 @contextmanager
-def damage_told(name: str) -> Iterator[None]:
+def plyvel_errors_as_damage(name: str) -> Iterator[None]:
     """Turns LevelDB's own errors into LeveldbDamagedError, or LeveldbError where the disk is full."""
     try:
         yield

@@ -15,7 +15,7 @@ from pypi_assets.catalog.coordination.leases import Lease, lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
-from pypi_assets.catalog.publications.leveldb_versions import Build, ask_version, begin_build, mark_published
+from pypi_assets.catalog.publications.leveldb_versions import Build, allocate_version, begin_build, mark_published
 from pypi_assets.dumps.cover import Cover, cover_of, inputs_of
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_paths import file_path
@@ -171,7 +171,7 @@ def build_version(
             plan = plan.anew("it was asked for")
         elif version is not None and plan.base is not None and version < plan.base.manifest.version:
             plan = plan.anew(f"{plan.base.name} is newer")
-        number = ask_version(catalog, cover.serial) if version is None else version
+        number = allocate_version(catalog, cover.serial) if version is None else version
         build = begin_build(catalog, dataset.name, number)
         with private_folder(private_parent(storage, work_dir)) as folder:
             attempt = _Attempt(

@@ -12,7 +12,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import (
     RangeState,
     UnknownRangeError,
-    ask_range,
+    allocate_range,
     complete_range,
     complete_serial,
     ledger,
@@ -70,7 +70,7 @@ def opened(catalog: Catalog) -> Catalog:
 def test_ranges_asked_for_at_once_leave_no_gap_and_do_not_overlap(opened: Catalog):
     def ask(end: int) -> SerialRange | None:
         with opened.write() as connection:
-            return ask_range(connection, end, 0.0)
+            return allocate_range(connection, end, 0.0)
 
     with ThreadPoolExecutor(4) as pool:
         born = [serials for serials in pool.map(ask, [20, 30, 20, 25, 40, 30, 35, 40]) if serials]
@@ -81,7 +81,7 @@ def test_ranges_asked_for_at_once_leave_no_gap_and_do_not_overlap(opened: Catalo
 
 
 def test_the_database_itself_refuses_a_second_range_with_the_same_start(opened: Catalog):
-    row = {"start": 0, "end": 99, "state": RangeState.ASKED, "asked_at": 0.0}
+    row = {"start": 0, "end": 99, "state": RangeState.REQUESTED, "asked_at": 0.0}
     with pytest.raises(IntegrityError), opened.write() as connection:
         connection.execute(insert(serial_ranges).values(row))
     with pytest.raises(IntegrityError), opened.write() as connection:
@@ -90,7 +90,7 @@ def test_the_database_itself_refuses_a_second_range_with_the_same_start(opened: 
 
 def test_the_complete_serial_stops_at_the_first_range_that_is_not_complete(opened: Catalog):
     with opened.write() as connection:
-        ranges = [SerialRange(0, 10)] + [ask_range(connection, end, 0.0) for end in (20, 30, 40)]
+        ranges = [SerialRange(0, 10)] + [allocate_range(connection, end, 0.0) for end in (20, 30, 40)]
         seen = []
         for number in (0, 2, 3, 1):
             complete_range(connection, ranges[number], 0.0)
@@ -100,7 +100,7 @@ def test_the_complete_serial_stops_at_the_first_range_that_is_not_complete(opene
 
 def test_recent_ranges_are_those_beyond_a_serial_and_the_unfinished_ones_in_order(opened: Catalog):
     with opened.write() as connection:
-        ranges = [SerialRange(0, 10)] + [ask_range(connection, end, 0.0) for end in (20, 30, 40, 50)]
+        ranges = [SerialRange(0, 10)] + [allocate_range(connection, end, 0.0) for end in (20, 30, 40, 50)]
         for number in (4, 0, 2, 3):
             complete_range(connection, ranges[number], 0.0)
         assert [entry.serials for entry in unfinished_ranges(connection)] == [ranges[1]]
@@ -111,12 +111,12 @@ def test_recent_ranges_are_those_beyond_a_serial_and_the_unfinished_ones_in_orde
 
 def test_gaps_and_overlaps_are_found(opened: Catalog):
     with opened.write() as connection:
-        ask_range(connection, 20, 0.0)
-        ask_range(connection, 30, 0.0)
+        allocate_range(connection, 20, 0.0)
+        allocate_range(connection, 30, 0.0)
         connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 10))
         assert ledger_faults(connection) == ["gap: no range holds the serials 11 to 20"]
         connection.execute(
-            insert(serial_ranges).values(start=5, end=25, state=RangeState.ASKED, sealed=False, asked_at=0.0)
+            insert(serial_ranges).values(start=5, end=25, state=RangeState.REQUESTED, sealed=False, asked_at=0.0)
         )
         assert any("overlap" in fault for fault in ledger_faults(connection))
 
@@ -131,12 +131,12 @@ def test_a_key_that_is_not_in_the_ledger_is_refused(opened: Catalog):
 
 def test_nothing_is_asked_of_an_empty_catalog(catalog: Catalog):
     with pytest.raises(CatalogError, match="full crawl"), catalog.write() as connection:
-        ask_range(connection, 5, 0.0)
+        allocate_range(connection, 5, 0.0)
 
 
 def test_changes_are_logged_where_a_dump_still_to_come_tells_of_them(opened: Catalog):
     with opened.write() as connection:
-        ranges = [SerialRange(0, 10)] + [ask_range(connection, end, 0.0) for end in (20, 30, 40)]
+        ranges = [SerialRange(0, 10)] + [allocate_range(connection, end, 0.0) for end in (20, 30, 40)]
         assert seals(connection).logged_serials(15) == [15]
         seal(connection, ranges[0])
         assert seals(connection).logged_serials(7) == [11]

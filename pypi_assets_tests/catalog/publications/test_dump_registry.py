@@ -13,10 +13,10 @@ from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
     DumpError,
     DumpState,
+    allocate_file_name,
     begin_commit,
     committed_dumps,
     full_dump_rows,
-    hand_out_file_name,
     mark_committed,
     open_full_dump,
     open_range_dump,
@@ -27,7 +27,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.catalog.reports.failures import retry_failed_reads
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import ask_next_ranges, crawl_incremental
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.reading import read_scope
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets_tests.served_index import ServedIndex, served_index
@@ -135,7 +135,7 @@ def test_dumps_are_refused_where_nothing_is_complete(index: ServedIndex, catalog
     crawler = index.crawler(catalog)
     crawl_full(crawler)
     index.wheel("one", "2.0")
-    [serials] = ask_next_ranges(crawler)
+    [serials] = allocate_next_ranges(crawler)
     with pytest.raises(DumpError, match="not complete"):
         open_range_dump(catalog, serials)
     with pytest.raises(UnknownRangeError):
@@ -168,7 +168,7 @@ def test_names_are_handed_out_once_and_the_last_file_of_a_shard_counts(index: Se
     dump = open_full_dump(catalog, 1)
     assert dump.directory == f"0-{index.serial}"
     assert open_full_dump(catalog, 1) == dump  # joined while it is open
-    names = [hand_out_file_name(catalog, dump, 0) for _ in range(2)]
+    names = [allocate_file_name(catalog, dump, 0) for _ in range(2)]
     assert names == ["python_distribution_data0000.json.gz", "python_distribution_data0000.2.json.gz"]
     with pytest.raises(DumpError, match="1 shards missing"):
         begin_commit(catalog, dump)

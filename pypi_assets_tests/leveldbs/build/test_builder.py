@@ -23,10 +23,10 @@ from pypi_assets.leveldbs.format.records import (
     Meta,
     UnknownFormatError,
     as_part,
-    damage_told,
     flush,
     key,
     open_leveldb,
+    plyvel_errors_as_damage,
     read_meta,
     settle,
     write_meta,
@@ -545,6 +545,6 @@ def test_merging_tables_hides_no_damage(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_no_damage() -> None:
-    with pytest.raises(LeveldbError, match="make room on the disk") as raised, damage_told("x"):
+    with pytest.raises(LeveldbError, match="make room on the disk") as raised, plyvel_errors_as_damage("x"):
         raise plyvel.IOError(b"IO error: /x/000003.log: No space left on device")
     assert not isinstance(raised.value, LeveldbDamagedError)

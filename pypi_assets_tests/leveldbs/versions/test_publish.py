@@ -10,7 +10,7 @@ import pytest
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
-from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, ask_version
+from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, allocate_version
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.full_dump import full_dump
@@ -174,7 +174,7 @@ def test_a_compaction_beyond_what_is_held_means_building_anew(small: SmallCatalo
 def test_numbers_come_from_the_catalog(small: SmallCatalog, storage: Storage) -> None:
     with pytest.raises(UnknownVersionError):
         build(small, storage, version=7)
-    early, late = ask_version(small.catalog, 100), ask_version(small.catalog, 100)
+    early, late = allocate_version(small.catalog, 100), allocate_version(small.catalog, 100)
     assert build(small, storage, version=late).version == late == 2
     assert "has been published before" in build(small, storage, version=late, force=True).reason
     assert build(small, storage, version=early).reason == "version 2 has overtaken version 1"
@@ -195,7 +195,7 @@ def test_a_build_that_ended_before_its_input_list_is_done_again_elsewhere(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    number = ask_version(small.catalog, 100)
+    number = allocate_version(small.catalog, 100)
     with monkeypatch.context() as patch:
         patch.setattr("pypi_assets.leveldbs.versions.publish.write_input_list", killed)
         with pytest.raises(KeyboardInterrupt):

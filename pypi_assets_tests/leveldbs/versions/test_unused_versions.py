@@ -26,7 +26,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     open_full_dump,
     open_range_dump,
 )
-from pypi_assets.catalog.publications.leveldb_versions import ask_version, begin_build
+from pypi_assets.catalog.publications.leveldb_versions import allocate_version, begin_build
 from pypi_assets.dumps.compaction import compact, joined_rows
 from pypi_assets.dumps.cover import cover, inputs_of
 from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
@@ -383,7 +383,7 @@ def test_what_stopped_attempts_have_left_goes_after_a_day(upkeep: Upkeep) -> Non
     storage.put(file_path("0-3", "python_distribution_data0000.9.json.gz"), b"of a writer that was too late")
     storage.put(file_path("77-88", "python_distribution_data0000.json.gz"), b"of a catalog that was lost")
     storage.put(manifest_path("88-99"), b"of a catalog that was lost")
-    unfinished = begin_build(catalog, "modules", ask_version(catalog, 3))
+    unfinished = begin_build(catalog, "modules", allocate_version(catalog, 3))
     storage.put(f"{leveldb_path('modules', unfinished.directory)}/000005.ldb", b"table")
     upkeep.wait(23)
     assert upkeep.clean() == []
@@ -495,7 +495,7 @@ def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[st
                 with suppress(DumpDroppedError):  # it would cross an open full dump
                     begin_commit(catalog, dump, None if choose(["frozen", "checked"]) == "frozen" else lambda _: False)
             elif step == "stopped build":
-                build = begin_build(catalog, "modules", ask_version(catalog, upkeep.serial))
+                build = begin_build(catalog, "modules", allocate_version(catalog, upkeep.serial))
                 storage.put(f"{leveldb_path('modules', build.directory)}/000005.ldb", b"table")
             elif step == "killed clean":
                 _kill_clean_up(upkeep, int(choose("0123456789")))
