@@ -613,7 +613,7 @@ def test_a_daemonic_process_can_have_readers(tmp_path: Path) -> None:
 PARENT = """
 import sys
 from pathlib import Path
-from pypi_assets.distributions import workers
+from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.sources import FileSource
 
