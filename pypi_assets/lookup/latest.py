@@ -5,7 +5,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, overload
 
-from pypi_assets.leveldbs.datasets.registry import Dataset, require_dataset
+from pypi_assets.leveldbs.datasets.dataset import Dataset
+from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.records import (
     LeveldbDamagedError,
     LeveldbError,

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import plyvel
 
-from pypi_assets.leveldbs.datasets.registry import Dataset
+from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.records import ContentHash, LeveldbError, Meta, Records, Row, hash_sum, write_meta
 
 _BATCH_BYTES = 4 * 1024**2

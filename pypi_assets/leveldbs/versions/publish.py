@@ -23,7 +23,8 @@ from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, load_dump
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
-from pypi_assets.leveldbs.datasets.registry import Dataset, require_dataset
+from pypi_assets.leveldbs.datasets.dataset import Dataset
+from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.records import (
     WRITE_BUFFER_BYTES,
     LeveldbDamagedError,

@@ -25,13 +25,14 @@ from pypi_assets.leveldbs.build.reduce_process import Setup
 from pypi_assets.leveldbs.build.reducers import REDUCER_PROGRAM, Reducers
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.build.sorted_runs import RunWriter, cut, memory_of, merged
-from pypi_assets.leveldbs.datasets.registry import DATASETS, Dataset
+from pypi_assets.leveldbs.datasets.dataset import Dataset
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.records import LeveldbError, open_leveldb
 from pypi_assets.leveldbs.versions.publish import apply_dumps, build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.dump_rows import dump_row, histories, in_order
-from pypi_assets_tests.leveldbs.test_builder import FILES, Records, build, rows_of
+from pypi_assets_tests.leveldbs.build.test_builder import FILES, Records, build, rows_of
 from pypi_assets_tests.small_catalog import small_catalog
 
 RUN_BYTES = 1024
