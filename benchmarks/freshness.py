@@ -112,11 +112,11 @@ def steps(one: Upload, catalog: Catalog, storage: Storage, instance: dg.DagsterI
     version = next(asked for asked in allocated_versions(catalog) if asked.serial >= one.serial)
     moments = [
         one.uploaded_at,
-        entry.asked_at,
+        entry.requested_at,
         began(instance, "incremental_crawl", entry.serials.key),
         entry.completed_at or 0.0,
         dump.committed_at or 0.0,
-        version.asked_at,
+        version.requested_at,
         began(instance, "update_leveldbs", version_name(version.version)),
         max(published_at(storage, dataset, version.version) for dataset in DATASETS),
         one.answered_at,

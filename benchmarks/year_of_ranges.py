@@ -195,11 +195,11 @@ def _enter_ranges(year: Year, ranges: int) -> list[SerialRange]:
 
 def _enter_ledger(year: Year, real: Row, ranges: Sequence[SerialRange], born: dict[SerialRange, float]) -> None:
     """Each range complete, with one visited project, one changed distribution."""
-    shifted = ("asked_at", "begun_at", "completed_at")
+    shifted = ("requested_at", "begun_at", "completed_at")
     queued = _row(year.catalog, sa.select(tables.visit_queue).where(tables.visit_queue.c.scope.like("range:%")))
     changed = _row(year.catalog, sa.select(tables.changes).order_by(sa.desc(tables.changes.c.id)))
     with year.catalog.write() as connection:
-        at = [born[serials] - real["asked_at"] for serials in ranges]
+        at = [born[serials] - real["requested_at"] for serials in ranges]
         for table, rows in {
             tables.serial_ranges: [
                 real
@@ -252,15 +252,16 @@ def _enter_old_dumps(year: Year, ranges: Sequence[SerialRange], born: dict[Seria
 def _enter_versions(year: Year, ranges: Sequence[SerialRange], born: dict[SerialRange, float]) -> None:
     first = _scalar(year.catalog, sa.func.max(tables.leveldb_versions.c.version)) + 1
     asked = [
-        {"version": first + at, "asked_at": born[serials], "serial": serials.end} for at, serials in enumerate(ranges)
+        {"version": first + at, "requested_at": born[serials], "serial": serials.end}
+        for at, serials in enumerate(ranges)
     ]
     built = [
         {
             "dataset": dataset,
             "version": one["version"],
             "directory": f"{one['version']:05d}",
-            "started_at": one["asked_at"],
-            "published_at": one["asked_at"],
+            "started_at": one["requested_at"],
+            "published_at": one["requested_at"],
             "serial": one["serial"],
         }
         for one in asked

@@ -119,8 +119,8 @@ class Status:
             lines.append("nothing has been crawled: run `pypi-assets crawl full`")
         if complete is not None and self._is_catalog_late(complete):
             lines.append(self._told_lag())
-        if catalog.given_up.percent >= self.settings.given_up_warn_percent:
-            lines.append(f"{catalog.given_up.count} reads and visits were given up: see `pypi-assets failures list`")
+        if catalog.exhausted.percent >= self.settings.given_up_warn_percent:
+            lines.append(f"{catalog.exhausted.count} reads and visits were given up: see `pypi-assets failures list`")
         if self._lacks_late(self.cover.serial, complete or 0):
             kind = "incremental" if self.cover.dumps else "full"
             lines.append(f"the dumps are behind the catalog: run `pypi-assets dump {kind}`")

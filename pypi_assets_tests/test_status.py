@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from starlette.responses import Response
 
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.catalog.reports.catalog_status import GivenUp
+from pypi_assets.catalog.reports.catalog_status import ExhaustedWork
 from pypi_assets.cli import cli
 from pypi_assets.settings import load_settings
 from pypi_assets.status import Status, status_of, status_to_json
@@ -103,6 +103,6 @@ def test_a_lag_that_nobody_tells_is_not_well(index: ServedIndex, status_at: Stat
 )
 def test_few_that_were_given_up_are_no_matter(status_at: StatusAt, kinds: dict[str, int], is_told: bool) -> None:
     status = status_at(0)
-    given_up = GivenUp(kinds, known=1_000)  # 0.5 per cent are 5
+    exhausted = ExhaustedWork(kinds, known=1_000)  # 0.5 per cent are 5
     told = ["5 reads and visits were given up: see `pypi-assets failures list`"] if is_told else []
-    assert replace(status, catalog=replace(status.catalog, given_up=given_up)).to_do() == told
+    assert replace(status, catalog=replace(status.catalog, exhausted=exhausted)).to_do() == told

@@ -318,7 +318,7 @@ serial_ranges = Table(
     Column("end", Serial, nullable=False, unique=True),
     Column("state", Short, nullable=False, comment="asked or complete"),
     Column("sealed", Boolean, nullable=False, server_default=false()),
-    Column("asked_at", Time, nullable=False),
+    Column("asked_at", Time, key="requested_at", nullable=False),
     Column("begun_at", Time, comment="when the work began that completed it, or that was not brought to an end"),
     Column("error_text", Text, comment="what ended the last one's work; null: nothing did, or nobody knows"),
     Column("completed_at", Time),
@@ -460,7 +460,7 @@ leveldb_versions = Table(
     "leveldb_versions",
     metadata,
     Column("version", Key, primary_key=True),
-    Column("asked_at", Time, nullable=False),
+    Column("asked_at", Time, key="requested_at", nullable=False),
     Column("serial", Serial, nullable=False, comment="the cover's serial when it was asked for"),
 )
 

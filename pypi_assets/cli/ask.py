@@ -12,7 +12,7 @@ from sqlalchemy.engine import make_url
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reports.catalog_status import answerable_serial, live_files
 from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
-from pypi_assets.catalog.reports.project_history import VISIT, read_story
+from pypi_assets.catalog.reports.project_history import VISIT, read_history
 from pypi_assets.catalog.reports.range_states import range_statuses
 from pypi_assets.catalog.work.full_crawls import followed_index
 from pypi_assets.cli.opening import opened_catalog
@@ -142,7 +142,7 @@ def history_command(project: str, everything: bool, as_json: bool) -> None:
     """The story of PROJECT: what happened to it at which serial, and the visits of its page."""
     with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
-        story = [] if known is None else read_story(connection, known)
+        story = [] if known is None else read_history(connection, known)
     rows = [asdict(entry) | {"at": utc_time(entry.at)} for entry in story if everything or entry.kind != Action.IGNORED]
     if as_json:
         print_json_rows(rows)
@@ -206,10 +206,10 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
             "state": status.state.value,
             "projects": status.visits.total,
             "visited": status.visits.done,
-            "gave_up": status.visits.gave_up,
+            "gave_up": status.visits.exhausted,
             "to_visit": status.visits.todo,
             "to_read": status.reads_to_do,
-            "asked": local_time(status.asked_at),
+            "asked": local_time(status.requested_at),
             "begun": local_time(status.begun_at),
             "completed": local_time(status.completed_at),
             "error": status.error_text,

@@ -34,7 +34,7 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
         "complete_serial": complete,
         "projects": result.listing.projects,
         "missing_projects": list(result.listing.missing),
-        "visits_given_up": result.visits.gave_up,
+        "visits_given_up": result.visits.exhausted,
         "reads": asdict(result.reads),
     }
     if result.listing.missing:
@@ -46,7 +46,7 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
             f"full crawl at serial {result.crawl.serial}: {result.listing.projects} projects visited,"
             f" {describe_reads(result.reads)}"
         )
-    report_failed(result.reads, result.visits.gave_up)
+    report_failed(result.reads, result.visits.exhausted)
 
 
 @command("incremental", group=crawl_group)
@@ -66,7 +66,7 @@ def crawl_incremental_command(as_json: bool) -> None:
                 "unknown_events": result.events.unknown,
                 "unexplained_changes": result.unexplained_changes,
                 "projects": result.visits.total,
-                "visits_given_up": result.visits.gave_up,
+                "visits_given_up": result.visits.exhausted,
                 "reads": asdict(result.reads),
             }
             for result in results
@@ -82,7 +82,7 @@ def crawl_incremental_command(as_json: bool) -> None:
             click.echo(f"range {result.serials}: {told}, {visited}, {describe_reads(result.reads)}")
         if result.unexplained_changes:
             say(f"range {result.serials}: changes of files that no event explains: {result.unexplained_changes}")
-        report_failed(result.reads, result.visits.gave_up)
+        report_failed(result.reads, result.visits.exhausted)
 
 
 def describe_reads(reads: ReadCounts) -> str:

@@ -124,7 +124,7 @@ def audit_command(share: float | None, as_json: bool) -> None:
                 "serial": audit.serial,
                 "share_percent": audit.share_percent,
                 "visited": result.visits.done,
-                "visits_given_up": result.visits.gave_up,
+                "visits_given_up": result.visits.exhausted,
                 "drift": findings.counts,
                 "examples": findings.examples,
                 "reads": asdict(result.reads),
@@ -135,7 +135,7 @@ def audit_command(share: float | None, as_json: bool) -> None:
         click.echo(f"audit at serial {audit.serial}: {result.visits.done} projects visited, {found}")
         for cause, projects in findings.examples.items():
             click.echo(f"  {cause}: {plain(projects)}")
-    report_failed(result.reads, result.visits.gave_up)
+    report_failed(result.reads, result.visits.exhausted)
 
 
 @command("reprocess", "--project requests")

@@ -142,7 +142,7 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
             crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited by itself
         with crawler.catalog.write() as connection:
             new = queue_visits(connection, scope, changed_projects(connection, serials))
-            queue_revisits(connection, revisits_for(new, crawler.revisit_share, random.random()), besides=scope)
+            queue_revisits(connection, revisits_for(new, crawler.revisit_share, random.random()), excluded_scope=scope)
             if again and entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:
                 requeue_visits(connection, scope)
         progress = visit_scope(crawler, scope)

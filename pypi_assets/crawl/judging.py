@@ -114,7 +114,7 @@ def _judge(
                 return _put_off_or_give_up(crawler, fetched, gone)
             if explained_at is None and task.listed_at is not None:
                 text = f"{gone}: removed since it was listed, nobody knows when; the next list tells"
-                later = Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, text=text, tells=False)
+                later = Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, text=text, is_conclusive=False)
                 return _Judged(task, later)
             return _Judged(task, Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, explained_at=explained_at))
         case PackageIndexError() as error:
@@ -156,7 +156,7 @@ def _put_off_or_give_up(
     if due_at is not None:
         return _Judged(
             task,
-            Verdict(fetched.visit_id, project, VisitStatus.FAILED, text=str(error), tells=False, due_at=due_at),
+            Verdict(fetched.visit_id, project, VisitStatus.FAILED, text=str(error), is_conclusive=False, due_at=due_at),
             isinstance(error, GoneError),
         )
     status = VisitStatus.FAILED if page is None else VisitStatus.PARTIAL
@@ -174,7 +174,7 @@ def _store(crawler: Crawler, judged: Sequence[_Judged]) -> int:
         [one] = judged
         cause = error.orig if isinstance(error, DataError | IntegrityError) else error
         text = f"what is known of the project cannot be stored: {type(cause).__name__}: {cause}"
-        failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, tells=False)
+        failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, is_conclusive=False)
         given_up = replace(one, verdict=failure)
         return crawler.catalog.transact(lambda connection: _record(connection, [given_up], now))
 

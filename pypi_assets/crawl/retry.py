@@ -53,4 +53,4 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
 
 
 def _given_up(scopes: Iterable[ScopeProgress]) -> int:
-    return sum(progress.gave_up for progress in scopes)
+    return sum(progress.exhausted for progress in scopes)

@@ -101,5 +101,5 @@ class _Visiting:
         with self._catalog.read() as connection:
             progress = scope_progress(connection, self._scope, self._shards)
         stage, done = "audit" if self._scope == REVISITS else "visits", progress.total - progress.todo
-        self._crawler.report(Progress(stage, done, progress.total, progress.gave_up, wait_s))
+        self._crawler.report(Progress(stage, done, progress.total, progress.exhausted, wait_s))
         return replace(progress, lost=self._lost)

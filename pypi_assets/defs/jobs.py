@@ -218,7 +218,7 @@ def audit_catalog(context: dg.OpExecutionContext, config: Auditing, parts: Resou
         {
             "serial": result.audit.serial,
             "visited": result.visits.done,
-            "gave_up": result.visits.gave_up,
+            "gave_up": result.visits.exhausted,
             "drift": sum(findings.counts.values()),
             **findings.counts,
             "examples": dg.MetadataValue.md(_told_examples(findings.examples)),

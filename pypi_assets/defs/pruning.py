@@ -46,7 +46,7 @@ def shown_versions(catalog: Catalog, days: float, after: int = 0) -> list[int]:
     since = catalog.clock() - days * DAY_S
     newest = last_allocated_version(catalog)
     asked = allocated_versions(catalog, min(after, newest.version - 1)) if newest else []
-    return [one.version for one in asked if one.asked_at > since or one == newest]
+    return [one.version for one in asked if one.requested_at > since or one == newest]
 
 
 def prune_partitions(instance: dg.DagsterInstance, catalog: Catalog, days: float) -> int:

@@ -26,7 +26,7 @@ from pypi_assets.catalog.publications.leveldb_versions import allocated_versions
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
 from pypi_assets.catalog.reports.catalog_status import about_known, live_files, read_followed, work_done
 from pypi_assets.catalog.reports.past_visits import compare_visits
-from pypi_assets.catalog.reports.project_history import read_story
+from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.reports.range_changes import count_causes, first_changes
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -100,7 +100,7 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
             with catalog.read() as connection:
                 project = find_project(connection, "project1")
                 assert project
-                assert read_story(connection, project)
+                assert read_history(connection, project)
                 assert compare_visits(connection, project, 1, 2)
             with catalog.read() as connection:
                 assert read_followed(connection).complete_serial == index.serial

@@ -307,7 +307,7 @@ def test_what_is_gone_from_the_list_is_believed_at_once_and_a_404_of_what_is_on_
     index.do("remove-project", "late")
     before = auto.now
     result = crawl_range(auto.crawler, serials)
-    assert (result.visits.done, result.visits.gave_up) == (3, 0)
+    assert (result.visits.done, result.visits.exhausted) == (3, 0)
     assert 600 <= auto.now - before < 3_600
     assert auto.live() == {("late-1.0-py3-none-any.whl", False)}  # of what came after it, nobody has seen a page
     assert not auto.answerable(serials.end)
@@ -375,7 +375,7 @@ def test_a_changelog_that_goes_away_while_projects_are_visited(auto: Follower) -
     add(index, "demo", "3.0")
     index.trouble = REFUSED
     result = crawl_range(auto.crawler, serials)
-    assert (result.lister, result.visits.done, result.visits.gave_up) == (XMLRPC, 1, 0)
+    assert (result.lister, result.visits.done, result.visits.exhausted) == (XMLRPC, 1, 0)
     assert auto.live(serials.end) == index.shown[serials.end]
     assert auto.live() == index.shown[serials.end]
 

@@ -48,7 +48,7 @@ def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog
         index.wheel(name, "2.0")
     index.faults = fail("/simple/bad/")
     [result] = crawl_incremental(crawler)
-    assert (result.visits.done, result.visits.gave_up) == (2, 1)
+    assert (result.visits.done, result.visits.exhausted) == (2, 1)
     with catalog.read() as connection:
         assert complete_serial(connection) == index.serial
         [failure] = list_failures(connection, 50, "visit")
@@ -195,7 +195,7 @@ def test_a_page_still_stale_at_the_deadline_is_judged_by_events_alone(index: Ser
     index.wheel("one", "2.0")
     index.serve_page("one", stale)
     [result] = crawl_incremental(crawler)
-    assert result.visits.gave_up == 1
+    assert result.visits.exhausted == 1
     assert live(catalog) == index.shown()
     status = catalog_status(catalog)
     assert (status.complete_serial, status.outcomes["gave up"]) == (index.serial, 1)
@@ -228,7 +228,7 @@ def test_a_404_after_other_failures_is_not_believed_at_the_deadline(index: Serve
 
     later = replace(catalog, clock=lambda: sum(passed))  # by these steps alone
     [result] = crawl_incremental(index.crawler(later, sleep=pass_time, retry_deadline_s=1800))
-    assert result.visits.gave_up == 1
+    assert result.visits.exhausted == 1
     assert live(catalog) == index.shown()  # the events told
     index.faults = None
     retry(crawler)

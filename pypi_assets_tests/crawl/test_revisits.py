@@ -121,7 +121,7 @@ def test_an_audit_that_is_given_up_is_counted_and_retried(index: ServedIndex, ca
     crawler = index.crawler(catalog, revisit_share=100.0)
     index.wheel("moving", "1.0")
     [result] = crawl_incremental(crawler)
-    assert (result.visits.gave_up, catalog_status(catalog).failed_visits) == (0, 1)
+    assert (result.visits.exhausted, catalog_status(catalog).failed_visits) == (0, 1)
     index.faults = None
     assert retry(crawler).retried_visits == 1
     assert catalog_status(catalog).failed_visits == 0

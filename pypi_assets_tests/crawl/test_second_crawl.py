@@ -68,7 +68,7 @@ def test_a_page_older_than_one_that_was_seen_tells_nothing_of_the_present(index:
     before = live(catalog)
     index.serve_page("one", old)
     result = crawl_full(index.crawler(catalog))
-    assert result.visits.gave_up == 1
+    assert result.visits.exhausted == 1
     assert live(catalog) == before == index.shown()
     with catalog.read() as connection:
         assert count_unexplained(connection) == 0
@@ -83,7 +83,7 @@ def test_of_what_came_before_the_events_only_the_newest_page_tells(index: Served
     index.history.remove_release("one", "2.0")
     crawl_full(index.crawler(catalog))
     index.serve_page("one", old)
-    assert crawl_full(index.crawler(catalog)).visits.gave_up == 1
+    assert crawl_full(index.crawler(catalog)).visits.exhausted == 1
     index.faults = None
     index.sdist("one", "2.0")
     crawl_incremental(index.crawler(catalog))

@@ -129,7 +129,7 @@ def test_a_304_that_nobody_asked_for_is_retried_and_given_up(index: ServedIndex,
     index.wheel("two", "1.0")
     index.faults = lambda request: Response(status_code=304) if "/simple/one/" in request.url.path else None
     result = crawl_full(index.crawler(catalog))
-    assert (result.visits.done, result.visits.gave_up) == (1, 1)
+    assert (result.visits.done, result.visits.exhausted) == (1, 1)
     index.faults = None
     crawl_full(index.crawler(catalog))
     assert live(catalog) == index.shown()

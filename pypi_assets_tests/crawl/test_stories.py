@@ -7,7 +7,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.file_history import BASELINE
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
-from pypi_assets.catalog.reports.project_history import VISIT, Entry, read_story
+from pypi_assets.catalog.reports.project_history import VISIT, Entry, read_history
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.index.actions import Action
@@ -18,7 +18,7 @@ def story_of(catalog: Catalog, name: str) -> list[Entry]:
     with catalog.read() as connection:
         project = find_project(connection, name)
         assert project is not None
-        return read_story(connection, project)
+        return read_history(connection, project)
 
 
 def test_a_story_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):

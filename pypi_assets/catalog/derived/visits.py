@@ -94,9 +94,11 @@ class Verdict:
     """What one visit came to.
 
     `page` is the one that was seen: new enough if the status is FULL, older than its events if PARTIAL. `explained_at`
-    is the serial that explains why there is none. Up to `true_through` it is known, if anything tells it, that no event
-    of the project is stored or to come that the visit does not show. Unless `tells`, the visit tells nothing of the
-    project, whose state stays as it is: it failed, and is tried again, at `due_at` (unix seconds) if that is not None.
+    is the serial that explains why there is none. No event of the project up to `true_through` is stored or still to
+    come that the visit does not show; it is None where this is not known.
+
+    A visit that is not `is_conclusive` failed and leaves the project's state as it is. It is tried again, at `due_at`
+    (unix seconds) where that is not None.
     """
 
     visit_id: int
@@ -106,7 +108,7 @@ class Verdict:
     explained_at: int | None = None
     true_through: int | None = None
     text: str | None = None
-    tells: bool = True
+    is_conclusive: bool = True
     due_at: float | None = None
 
 
@@ -116,14 +118,14 @@ def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: fl
     The events up to the serials of the pages are stored already, unless the changelog is off. Where no page new enough
     came, the project is judged by its events, and what only they tell of cannot be read until a page does.
     """
-    telling = [verdict for verdict in verdicts if verdict.tells]
+    conclusive = [verdict for verdict in verdicts if verdict.is_conclusive]
     _lock_projects(connection, [verdict.project.id for verdict in verdicts])
     _append_statuses(connection, verdicts, now)
-    pages = {verdict.project.id: verdict.page for verdict in telling if verdict.page is not None}
+    pages = {verdict.project.id: verdict.page for verdict in conclusive if verdict.page is not None}
     _note_pages(connection, pages)
-    if telling:
-        recompute(connection, [verdict.project for verdict in telling], pages)
-    _give_up_unseen(connection, [verdict for verdict in telling if verdict.status in _WITHOUT_PAGE])
+    if conclusive:
+        recompute(connection, [verdict.project for verdict in conclusive], pages)
+    _give_up_unseen(connection, [verdict for verdict in conclusive if verdict.status in _WITHOUT_PAGE])
     ended = (
         EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
         for verdict in verdicts
@@ -146,7 +148,7 @@ def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: f
     failed: list[dict[str, Any]] = []
     contents: list[bytes] = []
     for verdict in verdicts:
-        if verdict.page is not None or (verdict.status == VisitStatus.NOT_FOUND and verdict.tells):
+        if verdict.page is not None or (verdict.status == VisitStatus.NOT_FOUND and verdict.is_conclusive):
             page = verdict.page
             page_serial = verdict.explained_at if page is None else page.last_serial
             contents.append(snapshot_content(() if page is None else page.files))
@@ -160,7 +162,7 @@ def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: f
                     "page_status": None if page is None else storable(page.status),
                 }
             )
-        if verdict.status in _WITHOUT_PAGE or not verdict.tells:
+        if verdict.status in _WITHOUT_PAGE or not verdict.is_conclusive:
             text = None if verdict.text is None else storable(verdict.text)
             failed.append({"visit_id": verdict.visit_id, "at": now, "status": verdict.status, "text": text})
     snapshot_ids = store_snapshots(connection, contents)

@@ -41,7 +41,7 @@ class LedgerRange:
     serials: SerialRange
     state: RangeState
     sealed: bool
-    asked_at: float
+    requested_at: float
     begun_at: float | None
     error_text: str | None
     completed_at: float | None
@@ -89,7 +89,7 @@ def last_allocated_serial(connection: Connection) -> int:
 def last_allocated_at(connection: Connection) -> float:
     """When the greatest range was asked for, in unix seconds; 0 where there is none."""
     greatest = select(func.max(serial_ranges.c.end)).scalar_subquery()
-    return float(connection.scalar(select(serial_ranges.c.asked_at).where(serial_ranges.c.end == greatest)) or 0)
+    return float(connection.scalar(select(serial_ranges.c.requested_at).where(serial_ranges.c.end == greatest)) or 0)
 
 
 def allocate_range(connection: Connection, end: int, now: float, lister: str | None = None) -> SerialRange | None:
@@ -110,7 +110,7 @@ def allocate_ranges(
             start = end
     if asked:
         rows = [{"start": serials.start, "end": serials.end} for serials in asked]
-        born = insert(serial_ranges).values(state=RangeState.REQUESTED, sealed=False, asked_at=now, lister=lister)
+        born = insert(serial_ranges).values(state=RangeState.REQUESTED, sealed=False, requested_at=now, lister=lister)
         connection.execute(born, rows)
     return asked
 
@@ -257,7 +257,7 @@ def _ledger_range(row: RowMapping) -> LedgerRange:
         serials=SerialRange(row["start"], row["end"]),
         state=RangeState(row["state"]),
         sealed=row["sealed"],
-        asked_at=row["asked_at"],
+        requested_at=row["requested_at"],
         begun_at=row["begun_at"],
         error_text=row["error_text"],
         completed_at=row["completed_at"],

@@ -25,7 +25,7 @@ class AllocatedVersion:
 
     version: int
     serial: int
-    asked_at: float
+    requested_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def allocate_version(catalog: Catalog, serial: int) -> int:
     """Hands out the next version number, for both datasets."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
-        row = insert(leveldb_versions).values(asked_at=catalog.clock(), serial=serial)
+        row = insert(leveldb_versions).values(requested_at=catalog.clock(), serial=serial)
         return int(connection.scalar(row.returning(leveldb_versions.c.version)) or 0)
 
 
@@ -80,7 +80,7 @@ def require_version(catalog: Catalog, name: str) -> AllocatedVersion:
 def _asked(catalog: Catalog, condition: ColumnElement[bool]) -> list[AllocatedVersion]:
     query = select(leveldb_versions).where(condition).order_by(leveldb_versions.c.version)
     with catalog.read() as connection:
-        return [AllocatedVersion(row.version, row.serial, row.asked_at) for row in connection.execute(query)]
+        return [AllocatedVersion(row.version, row.serial, row.requested_at) for row in connection.execute(query)]
 
 
 def attempts(catalog: Catalog, dataset: str) -> dict[str, Attempt]:

@@ -88,7 +88,7 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class ExhaustedWork:
     """What stands as given up after errors that may pass: reads by the kind of error, and visits. `known` is about how
     many distributions and projects have ever been known."""
 
@@ -113,7 +113,7 @@ class CatalogStatus:
     events_through: int | None
     live_distributions: int
     outcomes: dict[str, int]
-    given_up: GivenUp
+    exhausted: ExhaustedWork
     unexplained_changes: int
     visited: VisitedProjects
     open_ranges: int
@@ -129,7 +129,7 @@ class CatalogStatus:
 
     @property
     def failed_visits(self) -> int:
-        return self.given_up.kinds.get(VISIT, 0)
+        return self.exhausted.kinds.get(VISIT, 0)
 
 
 def read_followed(connection: Connection) -> Followed:
@@ -168,7 +168,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             events_through=None if state is None else state.events_through,
             live_distributions=sum(outcomes.values()),
             outcomes=outcomes,
-            given_up=read_exhausted(connection),
+            exhausted=read_exhausted(connection),
             unexplained_changes=count_unexplained(connection),
             visited=visited_projects(connection),
             open_ranges=len(unfinished),
@@ -186,9 +186,9 @@ def work_done(connection: Connection) -> tuple[int, int]:
     return visited or 0, read or 0
 
 
-def read_exhausted(connection: Connection) -> GivenUp:
+def read_exhausted(connection: Connection) -> ExhaustedWork:
     """What stands as given up; quick on any catalog."""
-    return GivenUp(count_failures(connection, given_up=True), about_known(connection))
+    return ExhaustedWork(count_failures(connection, only_exhausted=True), about_known(connection))
 
 
 def about_known(connection: Connection) -> int:

@@ -83,11 +83,11 @@ def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
     return sorted(groups.values(), key=lambda group: (-group.count, group.kind))
 
 
-def count_failures(connection: Connection, *, given_up: bool = False) -> dict[str, int]:
-    """How many there are of each kind, without those that wait for the next attempt; or only what was `given_up`."""
+def count_failures(connection: Connection, *, only_exhausted: bool = False) -> dict[str, int]:
+    """How many there are of each kind, without those that wait for the next attempt; or only what was exhausted."""
     data = distribution_data.c
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
-    outcomes = (Outcome.EXHAUSTED,) if given_up else FAILED
+    outcomes = (Outcome.EXHAUSTED,) if only_exhausted else FAILED
     counted = select(error_kind, func.count()).where(data.outcome.in_(outcomes)).group_by(error_kind)
     return {kind: count for kind, count in connection.execute(counted)} | {VISIT: count_failed_visits(connection)}
 
@@ -114,12 +114,12 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
 
 def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
     """Makes visits that were given up due again; returns the scopes that they belong to."""
-    given_up = visit_queue.c.state == TaskState.EXHAUSTED
+    exhausted = visit_queue.c.state == TaskState.EXHAUSTED
     if normalized is not None:
         named = select(projects.c.id).where(projects.c.normalized == normalized)
-        given_up = and_(given_up, visit_queue.c.project_id.in_(named))
-    scopes = list(connection.scalars(select(visit_queue.c.scope).where(given_up).distinct().order_by("scope")))
-    connection.execute(update(visit_queue).where(given_up).values(RESET))
+        exhausted = and_(exhausted, visit_queue.c.project_id.in_(named))
+    scopes = list(connection.scalars(select(visit_queue.c.scope).where(exhausted).distinct().order_by("scope")))
+    connection.execute(update(visit_queue).where(exhausted).values(RESET))
     return scopes
 
 

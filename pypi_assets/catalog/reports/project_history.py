@@ -1,6 +1,6 @@
 """What happened to a project, told in order of serial: its events, what changed without one, and its visits.
 
-`tell` is a pure function of what is stored; `read_story` loads that.
+`build_history` is a pure function of what is stored; `read_history` loads that.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ _CAUSES = {
     READ_LATE: "read after this serial had been dumped",
 }
 _ONCE = frozenset({BASELINE, UNEXPLAINED})
-_BESIDE_AN_EVENT = frozenset({UNEXPLAINED, CORRECTED})
+_NEXT_TO_AN_EVENT = frozenset({UNEXPLAINED, CORRECTED})
 _ACTIONS = frozenset(action.value for action in Action)
 
 
@@ -79,7 +79,7 @@ class Entry:
     unyanked: tuple[str, ...] = ()
 
 
-def tell(
+def build_history(
     events: Sequence[ChangelogEvent],
     logged: Iterable[LoggedChange],
     files: Sequence[FileLife],
@@ -100,15 +100,15 @@ def tell(
         cause = _cause(causes.get((serial, filename), set()), kinds.get(serial))
         touched[serial, cause][what].append(filename)
     entries = [
-        *_told_events(events, {file.filename: file for file in files}, touched),
-        *_told_changes(causes, touched, {event.serial: event.timestamp for event in events}),
+        *_event_entries(events, {file.filename: file for file in files}, touched),
+        *_change_entries(causes, touched, {event.serial: event.timestamp for event in events}),
     ]
-    entries += _told_visits(visits, max((entry.serial for entry in entries), default=0))
+    entries += _visit_entries(visits, max((entry.serial for entry in entries), default=0))
     return sorted(entries, key=lambda entry: entry.serial)
 
 
-def read_story(connection: Connection, project: Project) -> list[Entry]:
-    """All that is stored of `project`, as told by `tell`."""
+def read_history(connection: Connection, project: Project) -> list[Entry]:
+    """All that is stored of `project`, as told by `build_history`."""
     ids = [project.id]
     live = intervals_of_projects(connection, live_intervals, ids)
     yanked = intervals_of_projects(connection, yanked_intervals, ids)
@@ -124,7 +124,7 @@ def read_story(connection: Connection, project: Project) -> list[Entry]:
         .join(distributions, distributions.c.id == changes.c.distribution_id)
         .where(distributions.c.project_id == project.id)
     )
-    return tell(
+    return build_history(
         events_by_project(connection, ids)[project.id],
         [LoggedChange(serial, filename, cause) for serial, filename, cause in logged],
         [
@@ -152,12 +152,14 @@ def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:
 
 def _cause(causes: set[str], event: Action | None) -> str:
     """Why something began or ended for a file, by what the log says of that file there, and by the event there."""
-    if event is not None and event not in NO_FILE_CHANGE and (event.value in causes or not causes & _BESIDE_AN_EVENT):
+    if event is not None and event not in NO_FILE_CHANGE and (event.value in causes or not causes & _NEXT_TO_AN_EVENT):
         return event.value
     return next((cause for cause in (UNEXPLAINED, BASELINE, CORRECTED) if cause in causes), UNEXPLAINED)
 
 
-def _told_events(events: Iterable[ChangelogEvent], files: Mapping[str, FileLife], touched: _Touched) -> Iterator[Entry]:
+def _event_entries(
+    events: Iterable[ChangelogEvent], files: Mapping[str, FileLife], touched: _Touched
+) -> Iterator[Entry]:
     was_removed = False
     for event in events:
         change = file_change(event)
@@ -167,7 +169,7 @@ def _told_events(events: Iterable[ChangelogEvent], files: Mapping[str, FileLife]
             event.serial,
             event.timestamp,
             kind.value,
-            _told_event(event, change, was_removed),
+            _describe_event(event, change, was_removed),
             event.version,
             () if change.filename is None else (change.filename,),
             outcome=None if file is None else file.outcome,
@@ -178,7 +180,7 @@ def _told_events(events: Iterable[ChangelogEvent], files: Mapping[str, FileLife]
             was_removed = kind == Action.REMOVE_PROJECT
 
 
-def _told_event(event: ChangelogEvent, change: FileChange, was_removed: bool) -> str:
+def _describe_event(event: ChangelogEvent, change: FileChange, was_removed: bool) -> str:
     release = f"release {event.version}"
     match change.action:
         case Action.ADD_FILE:
@@ -209,7 +211,7 @@ def _told_event(event: ChangelogEvent, change: FileChange, was_removed: bool) ->
             return f"unknown action: {event.action}"
 
 
-def _told_changes(
+def _change_entries(
     causes: Mapping[tuple[int, str], set[str]],
     touched: _Touched,
     times: Mapping[int, float],
@@ -238,7 +240,7 @@ def _shortened(names: Sequence[str]) -> str:
     return ", ".join([*names[:_NAMED], *more])
 
 
-def _told_visits(visits: Sequence[PastVisit], last: int) -> list[Entry]:
+def _visit_entries(visits: Sequence[PastVisit], last: int) -> list[Entry]:
     told = []
     place = max([last, *(visit.seen_through or 0 for visit in visits)])
     for visit in reversed(visits):
@@ -248,7 +250,7 @@ def _told_visits(visits: Sequence[PastVisit], last: int) -> list[Entry]:
                 place,
                 visit.started_at,
                 VISIT,
-                _told_visit(visit),
+                _describe_visit(visit),
                 visit=visit.visit,
                 outcome=visit.outcome,
                 error=visit.text,
@@ -257,7 +259,7 @@ def _told_visits(visits: Sequence[PastVisit], last: int) -> list[Entry]:
     return told[::-1]
 
 
-def _told_visit(visit: PastVisit) -> str:
+def _describe_visit(visit: PastVisit) -> str:
     again = f", attempt {visit.attempt}" if visit.attempt > 1 else ""
     page = "" if visit.page_serial is None else f", page of serial {visit.page_serial}"
     files = "" if visit.files is None else f", {visit.files} files"

@@ -39,7 +39,7 @@ class RangeStatus:
     state: ShownState
     visits: ScopeProgress
     reads_to_do: int = 0
-    asked_at: float | None = None
+    requested_at: float | None = None
     begun_at: float | None = None
     completed_at: float | None = None
     error_text: str | None = None
@@ -77,7 +77,7 @@ def _status(connection: Connection, entry: LedgerRange, scope: str, *, is_runnin
         _state(entry, is_running=is_running),
         scope_progress(connection, scope),
         0 if entry.state == RangeState.COMPLETE else count_pending_reads(connection, scope),
-        entry.asked_at,
+        entry.requested_at,
         entry.begun_at,
         entry.completed_at,
         entry.error_text,

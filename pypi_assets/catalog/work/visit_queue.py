@@ -71,12 +71,12 @@ class ScopeProgress:
 
     todo: int
     done: int
-    gave_up: int
+    exhausted: int
     lost: int = 0
 
     @property
     def total(self) -> int:
-        return self.todo + self.done + self.gave_up
+        return self.todo + self.done + self.exhausted
 
 
 def crawl_scope(crawl_id: int) -> str:
@@ -131,17 +131,17 @@ def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int
     }
 
 
-def queue_revisits(connection: Connection, count: int, besides: str) -> int:
+def queue_revisits(connection: Connection, count: int, excluded_scope: str) -> int:
     """Has `count` of the projects visited that nobody has visited for longest; returns how many there are.
 
-    Those that `besides`, another scope, visits anyway are left out. What was done earlier is forgotten.
+    Those that `excluded_scope` visits anyway are left out. What was done earlier is forgotten.
     """
     if not count:
         return 0
     is_pending = exists().where(read_queue.c.project_id == visit_queue.c.project_id)
     is_over = and_(visit_queue.c.scope == REVISITS, visit_queue.c.state == TaskState.DONE, ~is_pending)
     connection.execute(delete(visit_queue).where(is_over))
-    chosen = longest_unvisited(connection, count, besides=(REVISITS, besides))
+    chosen = longest_unvisited(connection, count, excluded_scopes=(REVISITS, excluded_scope))
     return queue_visits(connection, REVISITS, [(project_id, shard, 0) for project_id, shard in chosen])
 
 
@@ -149,16 +149,16 @@ def longest_unvisited(
     connection: Connection,
     count: int,
     *,
-    besides: Sequence[str] = (),
+    excluded_scopes: Sequence[str] = (),
     is_wanted: Callable[[int], bool] | None = None,
 ) -> list[tuple[int, int]]:
-    """The `count` projects that nobody has visited for longest, those never visited first: (project id, its shard).
+    """The `count` projects that were not visited for longest, those never visited first: (project id, its shard).
 
-    Those that any of the scopes `besides` has or had to visit are left out, and those that `is_wanted`, asked by id,
-    does not want.
+    Projects that any of `excluded_scopes` visits or has visited are left out. So are those for whose id `is_wanted`
+    returns False.
     """
     known = visit_statistics.c
-    is_queued = exists().where(visit_queue.c.scope.in_(besides), visit_queue.c.project_id == known.project_id)
+    is_queued = exists().where(visit_queue.c.scope.in_(excluded_scopes), visit_queue.c.project_id == known.project_id)
     found: list[tuple[int, int]] = []
     for are_these in (known.last_visited_at.is_(None), known.last_visited_at.is_not(None)):
         left = count - len(found)
@@ -307,7 +307,7 @@ def _progress(counts: Mapping[str, int]) -> ScopeProgress:
     return ScopeProgress(
         todo=counts.get(TaskState.TODO, 0),
         done=counts.get(TaskState.DONE, 0),
-        gave_up=counts.get(TaskState.EXHAUSTED, 0),
+        exhausted=counts.get(TaskState.EXHAUSTED, 0),
     )
 
 

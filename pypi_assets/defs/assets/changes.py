@@ -74,7 +74,7 @@ def changed_distributions(context: dg.AssetExecutionContext, parts: ResourcePara
         return {
             "projects": visits.total,
             "visited": visits.done,
-            "gave_up": visits.gave_up,
+            "gave_up": visits.exhausted,
         }
 
     mark_each_range(context, visit)

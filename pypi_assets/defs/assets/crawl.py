@@ -69,7 +69,7 @@ def crawled_projects(context: dg.AssetExecutionContext, parts: ResourceParam[Par
                 {
                     "projects": visits.total,
                     "visited": visits.done,
-                    "gave_up": visits.gave_up,
+                    "gave_up": visits.exhausted,
                     "seconds_of_group": round(finished.seconds, 3),
                 },
             )

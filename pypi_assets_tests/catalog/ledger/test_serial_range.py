@@ -81,7 +81,7 @@ def test_ranges_asked_for_at_once_leave_no_gap_and_do_not_overlap(opened: Catalo
 
 
 def test_the_database_itself_refuses_a_second_range_with_the_same_start(opened: Catalog):
-    row = {"start": 0, "end": 99, "state": RangeState.REQUESTED, "asked_at": 0.0}
+    row = {"start": 0, "end": 99, "state": RangeState.REQUESTED, "requested_at": 0.0}
     with pytest.raises(IntegrityError), opened.write() as connection:
         connection.execute(insert(serial_ranges).values(row))
     with pytest.raises(IntegrityError), opened.write() as connection:
@@ -116,7 +116,7 @@ def test_gaps_and_overlaps_are_found(opened: Catalog):
         connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 10))
         assert ledger_faults(connection) == ["gap: no range holds the serials 11 to 20"]
         connection.execute(
-            insert(serial_ranges).values(start=5, end=25, state=RangeState.REQUESTED, sealed=False, asked_at=0.0)
+            insert(serial_ranges).values(start=5, end=25, state=RangeState.REQUESTED, sealed=False, requested_at=0.0)
         )
         assert any("overlap" in fault for fault in ledger_faults(connection))
 

@@ -54,7 +54,7 @@ def verdict_of(project: Project, visit_id: int, ending: str, now: float) -> Verd
         case "old page":
             return Verdict(visit_id, project, VisitStatus.PARTIAL, page, text="stale")
         case "put off":
-            return Verdict(visit_id, project, VisitStatus.FAILED, text="503", tells=False, due_at=now + 10)
+            return Verdict(visit_id, project, VisitStatus.FAILED, text="503", is_conclusive=False, due_at=now + 10)
     return Verdict(visit_id, project, VisitStatus.FAILED, text="503")
 
 
@@ -174,13 +174,13 @@ def test_revisits_take_the_longest_unvisited_that_nobody_visits_anyway(catalog: 
         for at, project in enumerate(entered):
             visit(connection, [project], "page", float(at))
         queue_visits(connection, "range:1-2", [(entered[0].id, 0, 0)])
-        assert queue_revisits(connection, 2, besides="range:1-2") == 2
-        assert queue_revisits(connection, 2, besides="range:2-3") == 2  # those before are not done yet
-        assert queue_revisits(connection, 2, besides="range:2-3") == 0
-        assert queue_revisits(connection, 0, besides="range:2-3") == 0
+        assert queue_revisits(connection, 2, excluded_scope="range:1-2") == 2
+        assert queue_revisits(connection, 2, excluded_scope="range:2-3") == 2  # those before are not done yet
+        assert queue_revisits(connection, 2, excluded_scope="range:2-3") == 0
+        assert queue_revisits(connection, 0, excluded_scope="range:2-3") == 0
         assert scope_progress(connection, REVISITS).todo == 4
         connection.execute(update(visit_queue).where(visit_queue.c.scope == REVISITS).values(state="done"))
-        assert queue_revisits(connection, 1, besides="range:2-3") == 1
+        assert queue_revisits(connection, 1, excluded_scope="range:2-3") == 1
         queued = connection.scalars(select(visit_queue.c.project_id).where(visit_queue.c.scope == REVISITS)).all()
         assert queued == [entered[0].id]
 

@@ -9,7 +9,7 @@ from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED, Inte
 from pypi_assets.catalog.derived.recompute import CORRECTED
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
 from pypi_assets.catalog.reports.past_visits import PastVisit
-from pypi_assets.catalog.reports.project_history import VISIT, Entry, FileLife, LoggedChange, tell
+from pypi_assets.catalog.reports.project_history import VISIT, Entry, FileLife, LoggedChange, build_history
 from pypi_assets.index.actions import Action, file_change
 from pypi_assets.index.models import ChangelogEvent
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names, version_of
@@ -66,7 +66,7 @@ def test_every_event_and_visit_is_told_once_and_every_file_where_its_intervals_b
     files = [FileLife(name, "data", None, history.live, history.yanked) for name, history in histories.items()]
     through = data.draw(st.lists(st.none() | st.integers(0, last), max_size=5).map(rising), label="visits")
     visits = [visit(number, serial) for number, serial in enumerate(through, 1)]
-    story = tell(events, data.draw(st.permutations(sorted(logged, key=repr))), files, visits)
+    story = build_history(events, data.draw(st.permutations(sorted(logged, key=repr))), files, visits)
 
     assert [entry.serial for entry in story] == sorted(entry.serial for entry in story)
     told = [(entry.serial, entry.at, entry.kind) for entry in story if entry.kind in set(Action)]
@@ -102,7 +102,7 @@ def test_a_change_without_an_event_says_so():
     history = file_histories([added], pages, known_since=0, events_through=9, version_of=version_of)
     files = [FileLife(name, "data", None, one.live, one.yanked) for name, one in history.items()]
     logged = [LoggedChange(one.serial, name, one.cause) for name in history for one in history[name].changes]
-    upload, change = tell([event(5, f"add source file {SDIST}")], logged, files, [])
+    upload, change = build_history([event(5, f"add source file {SDIST}")], logged, files, [])
     assert (upload.live, upload.away) == ((SDIST,), ())
     assert (change.serial, change.at, change.kind) == (9, None, UNEXPLAINED)
     assert (change.live, change.away) == ((WHEEL,), (SDIST,))
@@ -110,7 +110,7 @@ def test_a_change_without_an_event_says_so():
 
 
 def test_what_was_logged_and_has_turned_out_otherwise_says_so():
-    [upload, change] = tell(
+    [upload, change] = build_history(
         [event(3, f"add source file {SDIST}")],
         [LoggedChange(3, SDIST, "add file"), LoggedChange(7, SDIST, BASELINE)],
         [life(SDIST, (3, None))],
@@ -122,14 +122,14 @@ def test_what_was_logged_and_has_turned_out_otherwise_says_so():
 
 def test_of_many_files_the_text_names_a_few():
     files = [life(f"demo-{number}.0.zip", (4, None)) for number in range(8)]
-    [entry] = tell([], [LoggedChange(4, file.filename, BASELINE) for file in files], files, [])
+    [entry] = build_history([], [LoggedChange(4, file.filename, BASELINE) for file in files], files, [])
     assert entry.text.endswith("demo-4.0.zip, 3 more")
     assert len(entry.live) == len(entry.filenames) == 8
 
 
 def test_a_name_can_be_registered_again():
     actions = ["create", f"add source file {SDIST}", "remove project", "create", f"add source file {SDIST}", "create"]
-    story = tell([event(serial, action, None) for serial, action in enumerate(actions, 1)], [], [], [])
+    story = build_history([event(serial, action, None) for serial, action in enumerate(actions, 1)], [], [], [])
     assert [entry.text for entry in story] == [
         "registered as Demo",
         f"{SDIST} uploaded",
@@ -138,12 +138,12 @@ def test_a_name_can_be_registered_again():
         f"{SDIST} uploaded",
         "registered as Demo",
     ]
-    removed = tell([event(1, "remove", None), event(2, f"add source file {SDIST}")], [], [], [])
+    removed = build_history([event(1, "remove", None), event(2, f"add source file {SDIST}")], [], [], [])
     assert removed[1].text == f"{SDIST} uploaded, to a project that had been removed"
 
 
 def test_actions_that_nobody_knows_are_told_as_they_came():
-    story = tell([event(1, "paint it blue"), event(2, "add Owner someone", None)], [], [], [])
+    story = build_history([event(1, "paint it blue"), event(2, "add Owner someone", None)], [], [], [])
     assert [(entry.kind, entry.text) for entry in story] == [
         (Action.UNKNOWN, "unknown action: paint it blue"),
         (Action.IGNORED, "add Owner someone"),
@@ -152,7 +152,7 @@ def test_actions_that_nobody_knows_are_told_as_they_came():
 
 def test_an_upload_tells_what_came_of_reading_it():
     broken = FileLife(WHEEL, "error", "corrupt archive", (Interval(1, None),), ())
-    [entry] = tell([event(1, f"add py3 file {WHEEL}")], [], [broken], [])
+    [entry] = build_history([event(1, f"add py3 file {WHEEL}")], [], [broken], [])
     assert (entry.outcome, entry.error) == ("error", "corrupt archive")
 
 
@@ -164,7 +164,7 @@ def test_visits_stand_where_events_were_known_when_they_saw_the_page():
         visit(3, None, outcome="failed"),
         visit(4, None, outcome="ongoing"),
     ]
-    story = tell(events, [], [], visits)
+    story = build_history(events, [], [], visits)
     assert [(entry.serial, entry.visit) for entry in story] == [
         (2, None),
         (4, None),
