@@ -82,7 +82,7 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
         click.echo(f"{name:<16}{plain(value)}")
 
 
-def say(message: str) -> None:
+def print_message(message: str) -> None:
     """A message for people, on standard error."""
     click.echo(plain(message), err=True)
 
@@ -147,4 +147,4 @@ class PlainProgress:
             return
         self._told_at, self._told = now, progress
         total = f"of {progress.total}" if progress.total else "so far"
-        say(f"{progress.stage}: {progress.done} {total}{progress.remarks}")
+        print_message(f"{progress.stage}: {progress.done} {total}{progress.remarks}")

@@ -267,7 +267,7 @@ def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands
     assert any("the changelog is off" in line for line in status["to_do"])
     [_, listed] = commands.json("ranges", "--all")
     assert (listed["lister"], listed["exact_from"]) == ("simple", index.serial)
-    assert "of its single events nothing is known" in commands.done("ranges").stderr
+    assert "their single events are not known" in commands.done("ranges").stderr
     assert len(commands.json("files", "--at-serial", index.serial)) == 2
     assert "nothing can be told of serial" in commands.refused("files", "--at-serial", index.serial - 1)
 
@@ -897,6 +897,6 @@ def test_what_is_not_expected_is_not_hidden(commands: Commands, monkeypatch: pyt
     def broken() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("pypi_assets.cli.ask.load_settings", broken)
+    monkeypatch.setattr("pypi_assets.cli.status.load_settings", broken)
     with pytest.raises(ZeroDivisionError):
         commands.run("status")

@@ -1,6 +1,7 @@
-"""The `pypi-assets` command: the whole way from the index to the lookups without a UI.
+"""The `pypi-assets` command: everything from the index to the lookups, without a UI.
 
-A thin skin: it puts the parts together as the settings say, and prints. What is done is decided elsewhere.
+`pypi-assets NAME ...` is in the module of this package that is called NAME; `devindex` is in `pypi_assets/devindex/`.
+A command assembles the parts according to the settings, calls them and prints the result. It decides nothing itself.
 """
 
 import os
@@ -14,7 +15,22 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 from pypi_assets import terminal
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.ledger.serial_range import RangeError
-from pypi_assets.cli import ask, crawl, lookup, publish, repair
+from pypi_assets.cli.audit import audit_command
+from pypi_assets.cli.crawl import crawl_group
+from pypi_assets.cli.dump import dump_group
+from pypi_assets.cli.extracts import extracts_group
+from pypi_assets.cli.failures import failures_group
+from pypi_assets.cli.files import files_command
+from pypi_assets.cli.history import history_command
+from pypi_assets.cli.inspect import inspect_command
+from pypi_assets.cli.leveldb import leveldb_group
+from pypi_assets.cli.lookup import lookup_group
+from pypi_assets.cli.metrics import metrics_command
+from pypi_assets.cli.migrate import migrate_command
+from pypi_assets.cli.ranges import ranges_command
+from pypi_assets.cli.reprocess import reprocess_command
+from pypi_assets.cli.status import status_command
+from pypi_assets.cli.visits import visits_command
 from pypi_assets.devindex.commands import devindex
 from pypi_assets.distributions.extract import ExtractError
 from pypi_assets.distributions.reader_pool import ReaderStartError
@@ -25,7 +41,7 @@ from pypi_assets.leveldbs.format.records import LeveldbError
 from pypi_assets.parquet.export_manifest import ParquetError
 from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import StorageError
-from pypi_assets.terminal import plain, say
+from pypi_assets.terminal import plain, print_message
 
 INTERRUPTED = 130
 _STOPPED = "Stopped. What was done is kept; run the same command again and it goes on from there."
@@ -52,7 +68,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            say(_STOPPED)
+            print_message(_STOPPED)
             raise click.exceptions.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # whoever read the output has had enough; click ends quietly
             raise
@@ -84,7 +100,26 @@ def cli() -> None:
     """
 
 
-for _command in (*ask.COMMANDS, *lookup.COMMANDS, *crawl.COMMANDS, *publish.COMMANDS, *repair.COMMANDS, devindex):
+_COMMANDS = (
+    audit_command,
+    crawl_group,
+    devindex,
+    dump_group,
+    extracts_group,
+    failures_group,
+    files_command,
+    history_command,
+    inspect_command,
+    leveldb_group,
+    lookup_group,
+    metrics_command,
+    migrate_command,
+    ranges_command,
+    reprocess_command,
+    status_command,
+    visits_command,
+)
+for _command in _COMMANDS:
     cli.add_command(_command)
 
 
@@ -97,7 +132,7 @@ def main() -> None:
 
     def stop_at_once(_number: int, _frame: FrameType | None) -> None:
         terminal.show_cursor()
-        say(_STOPPED)
+        print_message(_STOPPED)
         os._exit(INTERRUPTED)  # safe at any moment; an ordinary exit would wait for the threads
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

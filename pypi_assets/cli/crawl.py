@@ -7,10 +7,10 @@ import click
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
+from pypi_assets.cli.read_counts import describe_reads, report_failed
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.crawl.reading import ReadCounts
-from pypi_assets.terminal import print_json, say
+from pypi_assets.terminal import print_json, print_message
 
 
 @click.group("crawl")
@@ -38,7 +38,7 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
         "reads": asdict(result.reads),
     }
     if result.listing.missing:
-        say(f"not on the index: {', '.join(result.listing.missing)}")
+        print_message(f"not on the index: {', '.join(result.listing.missing)}")
     if as_json:
         print_json(answer)
     else:
@@ -81,26 +81,6 @@ def crawl_incremental_command(as_json: bool) -> None:
             visited = f"{result.visits.total} projects visited"
             click.echo(f"range {result.serials}: {told}, {visited}, {describe_reads(result.reads)}")
         if result.unexplained_changes:
-            say(f"range {result.serials}: changes of files that no event explains: {result.unexplained_changes}")
+            unexplained = f"changes of files that no event explains: {result.unexplained_changes}"
+            print_message(f"range {result.serials}: {unexplained}")
         report_failed(result.reads, result.visits.exhausted)
-
-
-def describe_reads(reads: ReadCounts) -> str:
-    told = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
-    told |= {"vanished": reads.vanished, "given up": reads.gave_up}
-    done = ", ".join(f"{count} {name}" for name, count in told.items() if count)
-    if not done:
-        return "distributions: none to read"
-    return (
-        f"distributions: {done} ({reads.bytes_fetched} bytes fetched, {reads.requests} requests, {reads.seconds:.1f} s)"
-    )
-
-
-def report_failed(reads: ReadCounts, visits: int) -> None:
-    if failed := reads.errors + reads.gave_up:
-        say(f"distributions that could not be read: {failed}; see `pypi-assets failures list`")
-    if visits:
-        say(f"projects that could not be visited: {visits}; see `pypi-assets failures list`")
-
-
-COMMANDS = (crawl_group,)

@@ -23,7 +23,7 @@ from pypi_assets.lookup.answers import Answer, Distribution, ModuleResult, Strea
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.readers import Reader
 from pypi_assets.settings import load_settings
-from pypi_assets.terminal import print_json_line, print_rows, say
+from pypi_assets.terminal import print_json_line, print_message, print_rows
 
 _STANDARD_INPUT = "-"
 _LOOK_EVERY_S = 60.0
@@ -54,9 +54,9 @@ class _Wanted:
     def print_rows(self, found: Answer[Any] | Stream[Any], columns: Sequence[str], nothing: str) -> None:
         """Prints what was found, or says that `nothing` is."""
         if not print_rows(columns, islice(found.results, self.limit), self.as_json):
-            say(f"{nothing} as of serial {found.serial}")
+            print_message(f"{nothing} as of serial {found.serial}")
         elif found.version is None:
-            say(f"as of serial {found.serial}, from the catalog")
+            print_message(f"as of serial {found.serial}, from the catalog")
 
     def print_answers(self, ask: _Ask) -> None:
         """Answers each name of standard input in a line; one that cannot be asked about has an `error` instead."""
@@ -177,7 +177,7 @@ def _at_serial(at_serial: int) -> Iterator[tuple[Catalog, int]]:
 
 def _tell_skipped(reader: Reader) -> None:
     for skipped in reader.skipped:
-        say(f"not used: {skipped}")
+        print_message(f"not used: {skipped}")
 
 
 def _read_requirement(requirement: str) -> tuple[str, str | None]:
@@ -185,6 +185,3 @@ def _read_requirement(requirement: str) -> tuple[str, str | None]:
     if match is None:
         raise click.BadParameter(f"{requirement!r} is neither a project's NAME nor NAME==VERSION")
     return match[1], match[2]
-
-
-COMMANDS = (lookup_group,)

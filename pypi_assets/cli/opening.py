@@ -30,7 +30,7 @@ def opened_crawler() -> Iterator[Crawler]:
         readers_from(settings) as readers,
         terminal.progress_shown() as report,
     ):
-        yield crawler_from(settings, index, catalog, storage_from(settings), readers, report, terminal.say)
+        yield crawler_from(settings, index, catalog, storage_from(settings), readers, report, terminal.print_message)
 
 
 def private_folder(settings: Settings) -> Path:

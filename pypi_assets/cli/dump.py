@@ -1,8 +1,7 @@
-"""Commands that publish what the catalog holds: data dumps, and the LevelDB versions and Parquet made of them."""
+"""Commands that write, compact and delete data dumps, and export them as Parquet."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 
 import click
 
@@ -10,7 +9,7 @@ from pypi_assets import terminal
 from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.coordination.leases import lease
 from pypi_assets.catalog.publications.dump_registry import FULL_DUMP_SHARDS
-from pypi_assets.cli.opening import opened_catalog, private_folder
+from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.dumps.compaction import GROWTH, MOST, compact
 from pypi_assets.dumps.dump_manifest import Manifest
@@ -18,21 +17,16 @@ from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError
-from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
-from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
-from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
+from pypi_assets.leveldbs.versions.input_lists import newest_serials
 from pypi_assets.leveldbs.versions.unused_versions import LEASE_NAME, clean_up
-from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_paths import files_glob
 from pypi_assets.parquet.unused_exports import clean_exports
 from pypi_assets.progress import Progress
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
-from pypi_assets.terminal import print_json, print_rows, say
+from pypi_assets.terminal import print_json, print_message
 
-_DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="Only this dataset; default: each.")
 _SHARDS = click.option(
     "--shards",
     type=click.Choice([str(shards) for shards in FULL_DUMP_SHARDS]),
@@ -52,11 +46,6 @@ def dump_group() -> None:
     """Write data dumps from the catalog, and Parquet from the dumps."""
 
 
-@click.group("leveldb")
-def leveldb_group() -> None:
-    """Build, list and verify the LevelDB versions that lookups read."""
-
-
 @command("full", "--shards 16", group=dump_group)
 @_SHARDS
 @_CONCURRENCY
@@ -64,22 +53,6 @@ def leveldb_group() -> None:
 def dump_full_command(shards: str, concurrency: int | None, as_json: bool) -> None:
     """Dump what is live at the complete serial; goes on with an open dump of so many shards."""
     _dump_full(int(shards), concurrency, as_json)
-
-
-def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, anew: bool = False) -> None:
-    settings = load_settings()
-    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
-        storage = storage_from(settings)
-        since = catalog.clock() if anew else None
-        manifest = full_dump(
-            catalog,
-            storage,
-            shards,
-            lambda written: report(Progress("shards", written, shards)),
-            since,
-            concurrency=concurrency or settings.dump_concurrency,
-        )
-    _print_dumps([manifest], storage, as_json)
 
 
 @command("redo", "--shards 16", group=dump_group)
@@ -93,7 +66,23 @@ def dump_redo_command(shards: str, concurrency: int | None, as_json: bool) -> No
     is whole, and the next LevelDB versions are built from scratch on it. Where it was stopped, `pypi-assets dump full`
     goes on with it.
     """
-    _dump_full(int(shards), concurrency, as_json, anew=True)
+    _dump_full(int(shards), concurrency, as_json, from_scratch=True)
+
+
+def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, from_scratch: bool = False) -> None:
+    settings = load_settings()
+    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+        storage = storage_from(settings)
+        since = catalog.clock() if from_scratch else None
+        manifest = full_dump(
+            catalog,
+            storage,
+            shards,
+            lambda written: report(Progress("shards", written, shards)),
+            since,
+            concurrency=concurrency or settings.dump_concurrency,
+        )
+    _print_dumps([manifest], storage, as_json)
 
 
 @command("incremental", group=dump_group)
@@ -109,7 +98,7 @@ def dump_incremental_command(as_json: bool) -> None:
             report(Progress("dumps", len(manifests), 0))
     _print_dumps(manifests, storage, as_json)
     if not manifests:
-        say("every complete range is dumped")
+        print_message("every complete range is dumped")
 
 
 @command("compact", "--growth 1", group=dump_group)
@@ -149,18 +138,23 @@ def dump_compact_command(growth: int, most: int, as_json: bool) -> None:
         )
     _print_dumps(manifests, storage, as_json)
     if not manifests:
-        say("there is nothing to join")
+        print_message("there is nothing to join")
 
 
 @command("parquet", group=dump_group)
 @click.option("--force", is_flag=True, help="Export again even where nothing is new.")
 @JSON
 def dump_parquet_command(force: bool, as_json: bool) -> None:
-    """Export what is live at the end of the dumps as Parquet, and say where it lies."""
+    """Export what is live at the end of the dumps as Parquet, and print where it is stored."""
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
-        result = export_parquet(catalog, storage, force=force, progress=partial(_tell_rows, report, "parquet"))
+        result = export_parquet(
+            catalog,
+            storage,
+            force=force,
+            progress=lambda rows: report(Progress("parquet rows", rows, 0)),
+        )
     export, files = result.export, storage.uri(files_glob(result.export.directory))
     if as_json:
         fields = {"serial": export.serial, "directory": export.directory, "published": result.published}
@@ -170,11 +164,11 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
         f"parquet {export.directory}: {export.rows} rows in {len(export.files)} files, {export.size} bytes, {files}"
     )
     if not result.published:
-        say("nothing is new since that export")
+        print_message("nothing is new since that export")
 
 
 @command("clean", "--dry-run", group=dump_group)
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @JSON
 def dump_clean_command(dry_run: bool, as_json: bool) -> None:
     """Delete superseded dumps, LevelDB versions and Parquet exports, and what stopped attempts have left."""
@@ -194,7 +188,7 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
         click.echo(f"{removal.path}: {removal.reason.value}, {removal.files} files, {removal.size} bytes")
     done = "would be deleted" if dry_run else "were deleted"
     total = sum(removal.size for removal in removed)
-    say(f"{sum(removal.files for removal in removed)} files {done}, {total} bytes")
+    print_message(f"{sum(removal.files for removal in removed)} files {done}, {total} bytes")
 
 
 @command("restore", group=dump_group)
@@ -209,7 +203,7 @@ def dump_restore_command(as_json: bool) -> None:
     else:
         click.echo(f"{len(found.restored)} committed dumps are in the catalog")
     for problem in found.damaged:
-        say(problem)
+        print_message(problem)
     if found.damaged:
         raise click.exceptions.Exit(1)
 
@@ -235,112 +229,3 @@ def _print_dumps(manifests: Sequence[Manifest], storage: Storage, as_json: bool)
             f"{manifest.kind.value} dump {manifest.directory}: {manifest.rows} rows in {len(manifest.files)} files,"
             f" {manifest.size} bytes, below {storage.url}"
         )
-
-
-@command("update", group=leveldb_group)
-@_DATASET
-@click.option("--from-scratch", is_flag=True, help="Build from the dumps alone, not on the version before.")
-@click.option("--force", is_flag=True, help="Build a version even where nothing is new.")
-@JSON
-def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
-    """Build and publish the next version of each dataset from the dumps."""
-    settings = load_settings()
-    results: list[BuildResult] = []
-    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
-        storage = storage_from(settings)
-        version = None  # one number for what is built together
-        for name in [dataset] if dataset else DATASETS:
-            result = build_version(
-                name,
-                storage=storage,
-                catalog=catalog,
-                version=version,
-                force=force,
-                from_scratch=from_scratch,
-                write_buffer_bytes=settings.leveldb_write_buffer_bytes,
-                memory_bytes=settings.leveldb_memory_bytes,
-                work_dir=private_folder(settings),
-                progress=partial(_tell_rows, report, name),
-            )
-            version = result.version if result.published else version
-            results.append(result)
-    if as_json:
-        print_json([asdict(result) for result in results])
-        return
-    for result in results:
-        if not result.published:
-            click.echo(f"{result.dataset}: {result.reason}")
-            continue
-        base = f"built on version {result.base_version}" if result.base_version else "built from scratch"
-        why = f" ({result.rebuilt_because})" if result.rebuilt_because else ""
-        click.echo(
-            f"{result.dataset} version {result.version} at serial {result.serial}: {base}{why}, {result.rows} rows"
-            f" applied, {result.written} records written"
-        )
-
-
-def _tell_rows(report: Callable[[Progress], None], dataset: str, rows: int) -> None:
-    report(Progress(f"{dataset} rows", rows, 0))
-
-
-@command("list", group=leveldb_group)
-@_DATASET
-@JSON
-def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
-    """List the published versions, newest last."""
-    storage = storage_from(load_settings(), read_only=True)
-    rows = [
-        _listed_version(storage, name, version)
-        for name in ([dataset] if dataset else DATASETS)
-        for version in published_versions(storage, name)
-    ]
-    columns = ("dataset", "version", "serial", "records", "bytes", "base_version", "problem")
-    if not print_rows(columns, rows, as_json):
-        say("no version is published: run `pypi-assets leveldb update`")
-
-
-def _listed_version(storage: Storage, dataset: str, version: int) -> dict[str, object]:
-    row: dict[str, object] = dict.fromkeys(("serial", "records", "bytes", "base_version", "dumps", "problem"))
-    row = {"dataset": dataset, "version": version} | row
-    try:
-        manifest = read_published(storage, dataset, version).manifest
-    except LeveldbError as error:
-        return row | {"problem": str(error)}
-    return row | {
-        "serial": manifest.serial,
-        "records": sum(manifest.counts.values()),
-        "bytes": sum(file.size for file in manifest.files),
-        "base_version": manifest.base_version,
-        "dumps": list(manifest.cover),
-    }
-
-
-@command("verify", "--dataset modules --version 3 --deep", group=leveldb_group)
-@_DATASET
-@click.option("--version", type=click.IntRange(1), help="Which version; default: the newest.")
-@click.option("--deep", is_flag=True, help="Also rebuild it from its input list and compare record by record.")
-@JSON
-def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool, as_json: bool) -> None:
-    """Check published versions record by record; exits with 1 where something is wrong."""
-    settings = load_settings()
-    storage = storage_from(settings, read_only=True)
-    found = []
-    for name in [dataset] if dataset else DATASETS:
-        published = published_versions(storage, name)
-        if not published:
-            raise LeveldbDamagedError(f"no version of {name} is published: run `pypi-assets leveldb update`")
-        found.append(
-            verify(name, version or published[-1], storage=storage, deep=deep, work_dir=private_folder(settings))
-        )
-    if as_json:
-        print_json([asdict(one) | {"ok": one.ok} for one in found])
-    for one in found:
-        if one.ok and not as_json:
-            click.echo(f"{one.dataset} version {one.version}: {one.records} records, all as they must be")
-        for problem in one.problems:
-            say(f"{one.dataset} version {one.version}: {problem}")
-    if not all(one.ok for one in found):
-        raise click.exceptions.Exit(1)
-
-
-COMMANDS = (dump_group, leveldb_group)

@@ -1,0 +1,46 @@
+"""The command that compares the catalog with the index."""
+
+from dataclasses import asdict
+
+import click
+
+from pypi_assets.cli.opening import opened_crawler
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.cli.read_counts import report_failed
+from pypi_assets.crawl.index_audit import audit_index
+from pypi_assets.settings import load_settings
+from pypi_assets.terminal import plain, print_json
+
+
+@command("audit", "--share 10")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="Of all projects, those unvisited for longest are visited too; default: PYPI_ASSETS_AUDIT_SHARE_PERCENT.",
+)
+@JSON
+def audit_command(share: float | None, as_json: bool) -> None:
+    """Compare every project's serial with the index's list, visit those that differ, and report the drift."""
+    share = load_settings().audit_share_percent if share is None else share
+    with opened_crawler() as crawler:
+        result = audit_index(crawler, share)
+    audit, findings = result.audit, result.audit.findings
+    if as_json:
+        print_json(
+            {
+                "serial": audit.serial,
+                "share_percent": audit.share_percent,
+                "visited": result.visits.done,
+                "visits_given_up": result.visits.exhausted,
+                "drift": findings.counts,
+                "examples": findings.examples,
+                "reads": asdict(result.reads),
+            }
+        )
+    else:
+        found = ", ".join(f"{count} {cause}" for cause, count in findings.counts.items()) or "no drift"
+        click.echo(f"audit at serial {audit.serial}: {result.visits.done} projects visited, {found}")
+        for cause, projects in findings.examples.items():
+            click.echo(f"  {cause}: {plain(projects)}")
+    report_failed(result.reads, result.visits.exhausted)

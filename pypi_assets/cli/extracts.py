@@ -1,0 +1,32 @@
+"""Commands for the packs of stored extracts."""
+
+from dataclasses import asdict
+
+import click
+
+from pypi_assets.assembly import storage_from
+from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.extracts.packs import clean_packs
+from pypi_assets.settings import load_settings
+from pypi_assets.terminal import print_json
+
+
+@click.group("extracts")
+def extracts_group() -> None:
+    """What was kept of each distribution that was read."""
+
+
+@command("clean", "--dry-run", group=extracts_group)
+@click.option("--dry-run", is_flag=True, help="Only report what would be deleted.")
+@JSON
+def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
+    """Delete the packs that no distribution points to and that are older than a day."""
+    settings = load_settings()
+    with opened_catalog(settings) as catalog:
+        cleaned = clean_packs(catalog, storage_from(settings), dry_run=dry_run)
+    if as_json:
+        print_json(asdict(cleaned))
+        return
+    done = "would be deleted" if dry_run else "deleted"
+    click.echo(f"{len(cleaned.deleted)} of {cleaned.packs} packs {done}, {cleaned.size} bytes")

@@ -1,0 +1,86 @@
+"""Commands that list what could not be read or visited, and try it again."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+from packaging.utils import canonicalize_name
+
+from pypi_assets.catalog.reports.failures import Failure, FailureGroup, group_failures, list_failures
+from pypi_assets.cli.opening import opened_catalog, opened_crawler
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.cli.read_counts import describe_reads, report_failed
+from pypi_assets.crawl.retry import retry
+from pypi_assets.settings import load_settings
+from pypi_assets.terminal import (
+    local_time,
+    print_json,
+    print_message,
+    print_rows,
+    print_table,
+)
+
+_OUTCOMES = ("error", "gave up", "waiting")
+_NO_FAILURES = "nothing has failed"
+_NONE_MATCH = "nothing of that has failed; see `pypi-assets failures list`"
+
+
+@click.group("failures")
+def failures_group() -> None:
+    """What could not be read or visited, and trying it again."""
+
+
+@command("list", '--kind "corrupt archive"', group=failures_group)
+@click.option("--kind", help="List each failure of this kind.")
+@click.option("--project", help="List each failure of this project.")
+@JSON
+def failures_list_command(kind: str | None, project: str | None, as_json: bool) -> None:
+    """Distributions that could not be read, and projects that could not be visited, by the kind of failure."""
+    settings = load_settings()
+    normalized = None if project is None else canonicalize_name(project)
+    with opened_catalog(settings) as catalog, catalog.read() as connection:
+        found = list_failures(connection, settings.max_attempts, kind, normalized)
+        each = None if kind is project is None else list(found)
+        groups = group_failures(found if each is None else each)
+    if as_json:
+        listed = None if each is None else [_told_failure(failure) for failure in each]
+        print_json({"groups": [_told_group(group) for group in groups], "failures": listed})
+    elif each is None:
+        print_table(("kind", "count", *_OUTCOMES, "examples"), (_group_row(group) for group in groups))
+    else:
+        columns = ("project", "filename", "outcome", "kind", "attempts", "attempts_remaining", "next_due", "text")
+        print_rows(columns, (_told_failure(failure) for failure in each), as_json=False)
+    if not groups:
+        print_message(_NO_FAILURES if each is None else _NONE_MATCH)
+
+
+def _told_failure(failure: Failure) -> dict[str, Any]:
+    return asdict(failure) | {"next_due": local_time(failure.next_due)}
+
+
+def _told_group(group: FailureGroup) -> dict[str, Any]:
+    return asdict(group) | {"examples": [_told_failure(failure) for failure in group.examples]}
+
+
+def _group_row(group: FailureGroup) -> list[object]:
+    examples = ", ".join(failure.filename or failure.project for failure in group.examples)
+    counts = [group.outcomes.get(outcome, 0) for outcome in _OUTCOMES]
+    return [group.kind, group.count, *counts, examples]
+
+
+@command("retry", '--kind "corrupt archive" --project requests', group=failures_group)
+@click.option("--kind", help="Only failures of this kind, as `failures list` shows it.")
+@click.option("--project", help="Only failures of this project.")
+@JSON
+def failures_retry_command(kind: str | None, project: str | None, as_json: bool) -> None:
+    """Try again what failed, and what is pending; as patient as a crawl."""
+    with opened_crawler() as crawler:
+        result = retry(crawler, kind, project)
+    if as_json:
+        print_json(asdict(result))
+    else:
+        retried = f"{result.retried_reads} reads and {result.retried_visits} visits"
+        click.echo(f"tried {retried} again: {describe_reads(result.reads)}")
+    if (kind or project) and not result.retried_reads and not result.retried_visits:
+        print_message(_NONE_MATCH)
+    report_failed(result.reads, result.visits_given_up)

@@ -1,0 +1,30 @@
+"""The command that lists the distributions that are live in the catalog."""
+
+from dataclasses import asdict
+
+import click
+
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reports.catalog_status import answerable_serial, live_files
+from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.settings import load_settings
+from pypi_assets.terminal import print_message, print_rows
+
+
+@command("files", "--project requests --at-serial 1200")
+@click.option("--project", help="Only the files of this project.")
+@click.option("--at-serial", type=click.IntRange(0), help="As of this serial; default: the complete serial.")
+@JSON
+def files_command(project: str | None, at_serial: int | None, as_json: bool) -> None:
+    """The distributions that are live in the catalog."""
+    with opened_catalog(load_settings()) as catalog:
+        serial = answerable_serial(catalog, at_serial)
+        with catalog.read() as connection:
+            known = project is None or find_project(connection, project) is not None
+        if not known:
+            print_message(f"the catalog knows no project {project}")
+        columns = ("filename", "project", "version", "kind", "yanked", "outcome", "live_since")
+        count = print_rows(columns, (asdict(file) for file in live_files(catalog, serial, project)), as_json)
+        if known and not count:
+            print_message(f"no distribution {f'of {project} ' if project else ''}is live at serial {serial}")

@@ -1,0 +1,135 @@
+"""Commands that build, list and verify the LevelDB versions that lookups read."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+
+import click
+
+from pypi_assets import terminal
+from pypi_assets.assembly import storage_from
+from pypi_assets.cli.opening import opened_catalog, private_folder
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
+from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets.progress import Progress
+from pypi_assets.settings import load_settings
+from pypi_assets.storage.store import Storage
+from pypi_assets.terminal import print_json, print_message, print_rows
+
+_DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="Only this dataset; default: each.")
+
+
+@click.group("leveldb")
+def leveldb_group() -> None:
+    """Build, list and verify the LevelDB versions that lookups read."""
+
+
+@command("update", group=leveldb_group)
+@_DATASET
+@click.option("--from-scratch", is_flag=True, help="Build from the dumps alone, not on the version before.")
+@click.option("--force", is_flag=True, help="Build a version even where nothing is new.")
+@JSON
+def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
+    """Build and publish the next version of each dataset from the dumps."""
+    settings = load_settings()
+    results: list[BuildResult] = []
+    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+        storage = storage_from(settings)
+        version = None  # one number for what is built together
+        for name in [dataset] if dataset else DATASETS:
+            result = build_version(
+                name,
+                storage=storage,
+                catalog=catalog,
+                version=version,
+                force=force,
+                from_scratch=from_scratch,
+                write_buffer_bytes=settings.leveldb_write_buffer_bytes,
+                memory_bytes=settings.leveldb_memory_bytes,
+                work_dir=private_folder(settings),
+                progress=partial(_report_rows, report, name),
+            )
+            version = result.version if result.published else version
+            results.append(result)
+    if as_json:
+        print_json([asdict(result) for result in results])
+        return
+    for result in results:
+        if not result.published:
+            click.echo(f"{result.dataset}: {result.reason}")
+            continue
+        base = f"built on version {result.base_version}" if result.base_version else "built from scratch"
+        why = f" ({result.rebuilt_because})" if result.rebuilt_because else ""
+        click.echo(
+            f"{result.dataset} version {result.version} at serial {result.serial}: {base}{why}, {result.rows} rows"
+            f" applied, {result.written} records written"
+        )
+
+
+def _report_rows(report: Callable[[Progress], None], dataset: str, rows: int) -> None:
+    report(Progress(f"{dataset} rows", rows, 0))
+
+
+@command("list", group=leveldb_group)
+@_DATASET
+@JSON
+def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
+    """List the published versions, newest last."""
+    storage = storage_from(load_settings(), read_only=True)
+    rows = [
+        _listed_version(storage, name, version)
+        for name in ([dataset] if dataset else DATASETS)
+        for version in published_versions(storage, name)
+    ]
+    columns = ("dataset", "version", "serial", "records", "bytes", "base_version", "problem")
+    if not print_rows(columns, rows, as_json):
+        print_message("no version is published: run `pypi-assets leveldb update`")
+
+
+def _listed_version(storage: Storage, dataset: str, version: int) -> dict[str, object]:
+    row: dict[str, object] = dict.fromkeys(("serial", "records", "bytes", "base_version", "dumps", "problem"))
+    row = {"dataset": dataset, "version": version} | row
+    try:
+        manifest = read_published(storage, dataset, version).manifest
+    except LeveldbError as error:
+        return row | {"problem": str(error)}
+    return row | {
+        "serial": manifest.serial,
+        "records": sum(manifest.counts.values()),
+        "bytes": sum(file.size for file in manifest.files),
+        "base_version": manifest.base_version,
+        "dumps": list(manifest.cover),
+    }
+
+
+@command("verify", "--dataset modules --version 3 --deep", group=leveldb_group)
+@_DATASET
+@click.option("--version", type=click.IntRange(1), help="Which version; default: the newest.")
+@click.option("--deep", is_flag=True, help="Also rebuild it from its input list and compare record by record.")
+@JSON
+def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool, as_json: bool) -> None:
+    """Check published versions record by record; exits with 1 where something is wrong."""
+    settings = load_settings()
+    storage = storage_from(settings, read_only=True)
+    found = []
+    for name in [dataset] if dataset else DATASETS:
+        published = published_versions(storage, name)
+        if not published:
+            raise LeveldbDamagedError(f"no version of {name} is published: run `pypi-assets leveldb update`")
+        found.append(
+            verify(name, version or published[-1], storage=storage, deep=deep, work_dir=private_folder(settings))
+        )
+    if as_json:
+        print_json([asdict(one) | {"ok": one.ok} for one in found])
+    for one in found:
+        if one.ok and not as_json:
+            click.echo(f"{one.dataset} version {one.version}: {one.records} records, all as they must be")
+        for problem in one.problems:
+            print_message(f"{one.dataset} version {one.version}: {problem}")
+    if not all(one.ok for one in found):
+        raise click.exceptions.Exit(1)

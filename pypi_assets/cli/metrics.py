@@ -1,0 +1,46 @@
+"""The command that prints, writes or serves the state of every stage as metrics for Prometheus."""
+
+import time
+from pathlib import Path
+
+import click
+
+from pypi_assets.cli.options import command
+from pypi_assets.metrics import StatusMetrics
+from pypi_assets.settings import load_settings
+from pypi_assets.terminal import print_message
+
+_METRICS_EVERY_S = 60.0
+_GREATEST_PORT = 65_535
+
+
+def _address(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    if value is None:
+        return None
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _GREATEST_PORT:
+        raise click.BadParameter(f"{value} is not HOST:PORT, such as 127.0.0.1:9464")
+    return host.strip("[]"), int(port)
+
+
+@command("metrics", "--listen 127.0.0.1:9464")
+@click.option("--file", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write them whole to this file.")
+@click.option("--listen", metavar="HOST:PORT", callback=_address, help="Answer at this address, until stopped.")
+@click.option(
+    "--every", type=click.FloatRange(1), metavar="SECONDS", help="Take them so often, until stopped; --listen: 60."
+)
+def metrics_command(path: Path | None, listen: tuple[str, int] | None, every: float | None) -> None:
+    """How things stand as metrics for Prometheus: printed, written to a file, or served."""
+    taken = StatusMetrics(load_settings())
+    taken.take()
+    if listen:
+        print_message(f"answers at {taken.listen(*listen)}")
+    while True:
+        if path:
+            taken.write(path)
+        elif not listen:
+            click.echo(taken.text(), nl=False)
+        if not (every or listen):
+            return
+        time.sleep(every or _METRICS_EVERY_S)
+        taken.take()

@@ -1,0 +1,58 @@
+"""The command that shows the serial ranges of the ledger."""
+
+import click
+
+from pypi_assets.catalog.reports.range_states import range_statuses
+from pypi_assets.catalog.work.full_crawls import followed_index
+from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.settings import load_settings
+from pypi_assets.status import query_last_serial
+from pypi_assets.terminal import local_time, print_message, print_rows
+
+_SHOWN_COMPLETE_RANGES = 10
+
+
+@command("ranges", "--all")
+@click.option("--all", "all_ranges", is_flag=True, help="Also those that have long been complete.")
+@JSON
+def ranges_command(all_ranges: bool, as_json: bool) -> None:
+    """The serial ranges of the ledger: complete, running, failed, interrupted, waiting, and missing up to the index."""
+    settings = load_settings()
+    with opened_catalog(settings) as catalog:
+        with catalog.read() as connection:
+            followed = followed_index(connection)
+        index_serial, problem = query_last_serial(settings, followed)
+        with catalog.read() as connection:
+            found = range_statuses(
+                connection,
+                catalog.clock(),
+                index_serial=index_serial,
+                complete=None if all_ranges else _SHOWN_COMPLETE_RANGES,
+            )
+    columns = ("range", "state", "to_visit", "to_read", "gave_up", "completed", "error")
+    rows = [
+        {
+            "range": status.serials.key,
+            "state": status.state.value,
+            "projects": status.visits.total,
+            "visited": status.visits.done,
+            "gave_up": status.visits.exhausted,
+            "to_visit": status.visits.todo,
+            "to_read": status.reads_to_do,
+            "asked": local_time(status.requested_at),
+            "begun": local_time(status.begun_at),
+            "completed": local_time(status.completed_at),
+            "error": status.error_text,
+            "lister": status.lister,
+            "exact_from": status.exact_from,
+        }
+        for status in found
+    ]
+    if problem:
+        print_message(problem)
+    if inexact := [status.serials.key for status in found if status.exact_from is not None]:
+        spans = ", ".join(inexact)
+        print_message(f"changes in {spans} were found from the list of projects; their single events are not known")
+    if not print_rows(columns, rows, as_json):
+        print_message("there are no ranges: run `pypi-assets crawl full` first")

@@ -1,0 +1,22 @@
+"""What the commands that read distributions print about it: a crawl, a retry, an audit."""
+
+from pypi_assets.crawl.reading import ReadCounts
+from pypi_assets.terminal import print_message
+
+
+def describe_reads(reads: ReadCounts) -> str:
+    told = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
+    told |= {"vanished": reads.vanished, "given up": reads.gave_up}
+    done = ", ".join(f"{count} {name}" for name, count in told.items() if count)
+    if not done:
+        return "distributions: none to read"
+    return (
+        f"distributions: {done} ({reads.bytes_fetched} bytes fetched, {reads.requests} requests, {reads.seconds:.1f} s)"
+    )
+
+
+def report_failed(reads: ReadCounts, visits: int) -> None:
+    if failed := reads.errors + reads.gave_up:
+        print_message(f"distributions that could not be read: {failed}; see `pypi-assets failures list`")
+    if visits:
+        print_message(f"projects that could not be visited: {visits}; see `pypi-assets failures list`")

@@ -1,0 +1,70 @@
+"""The command that makes records again from stored extracts."""
+
+from dataclasses import asdict
+
+import click
+
+from pypi_assets import terminal
+from pypi_assets.assembly import readers_from, storage_from
+from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.extracts.reprocess import PROCESSES, reprocess
+from pypi_assets.settings import load_settings
+from pypi_assets.terminal import plain, print_json, print_message
+
+
+@command("reprocess", "--project requests")
+@click.option(
+    "--older-than-version",
+    type=click.IntRange(1),
+    default=EXTRACTOR_VERSION,
+    show_default=True,
+    help="Records that an extractor older than this made; the default is the one of today.",
+)
+@click.option("--project", help="Only the records of this project.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1),
+    default=PROCESSES,
+    help="How many processes read at once, of some 100 MB each; by default one for each core, and 8 at most.",
+)
+@JSON
+def reprocess_command(older_than_version: int, project: str | None, processes: int, as_json: bool) -> None:
+    """Make records anew from what was kept of the distributions, without a request to the index.
+
+    The next full dump tells what changed.
+    """
+    settings = load_settings()
+    with (
+        opened_catalog(settings) as catalog,
+        readers_from(settings) as readers,
+        terminal.progress_shown() as report,
+    ):
+        result = reprocess(
+            catalog,
+            storage_from(settings),
+            readers,
+            older_than=older_than_version,
+            project=project,
+            processes=processes,
+            report=report,
+        )
+    if as_json:
+        print_json(asdict(result))
+    else:
+        click.echo(
+            f"{result.looked_at} records made anew in {result.seconds:.1f} s, {result.changed} of them changed:"
+            f" {result.gained_modules} gained modules, {result.lost_modules} lost modules,"
+            f" {result.changed_requirements} have other requirements, {result.changed_errors} another error or none"
+        )
+        for sort, examples in result.examples.items():
+            for example in examples:
+                click.echo(f"  {sort}: {plain(example)}")
+    if result.overtaken:
+        print_message(f"read anew meanwhile, and left as they are: {result.overtaken}")
+    if result.unread:
+        broken = f"broken packs: {len(result.broken_packs)}"
+        print_message(f"no record could be made of {result.unread}: they keep theirs; {broken}")
+    for problem in result.problems:
+        print_message(problem)

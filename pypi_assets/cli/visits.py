@@ -1,0 +1,38 @@
+"""The command that shows the visits of one project, and how two of them differ."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
+from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.options import JSON, command
+from pypi_assets.settings import load_settings
+from pypi_assets.terminal import print_message, print_rows, utc_time
+
+_VISIT_COLUMNS = ("visit", "scope", "attempt", "started_at", "outcome", "page_serial", "files", "snapshot", "text")
+_DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
+
+
+@command("visits", "requests --compare 1 3")
+@click.argument("project")
+@click.option("--compare", type=click.IntRange(1), nargs=2, help="How the files that two visits saw differ.")
+@JSON
+def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool) -> None:
+    """The visits of PROJECT's page and what came of them, or how the files that two of them saw differ."""
+    rows: list[dict[str, Any]] = []
+    nothing = f"the catalog knows no project {project}"
+    with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
+        known = find_project(connection, project)
+        if known and compare:
+            rows = [asdict(difference) for difference in compare_visits(connection, known, *compare)]
+            nothing = f"visits {compare[0]} and {compare[1]} of {known.name} saw the same files"
+        elif known:
+            rows = [asdict(visit) for visit in past_visits(connection, known)]
+            nothing = f"{known.name} has not been visited yet"
+    for row in rows:
+        row.update({time: utc_time(row[time]) for time in ("started_at", "ended_at") if time in row})
+    if not print_rows(_DIFFERENCE_COLUMNS if compare else _VISIT_COLUMNS, rows, as_json):
+        print_message(nothing)
