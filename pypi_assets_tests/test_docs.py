@@ -1,6 +1,7 @@
-"""What the docs name is there: tests, files, settings and commands."""
+"""What the docs name is there: tests, files, settings, commands, and what links lead to."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -12,6 +13,9 @@ from pypi_assets.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "deploy").glob("*.md"))]
+
+IN_EXAMPLES = {"a/b.py"}
+"""Files of distributions, as pages show them."""
 
 
 def names(pattern: str, text: str) -> set[str]:
@@ -27,16 +31,78 @@ def commands(group: click.Group, prefix: tuple[str, ...] = ()) -> set[tuple[str,
     return found
 
 
-def test_every_test_that_the_rules_name_is_there():
+def sources() -> list[Path]:
+    folders = ("pypi_assets", "pypi_assets_tests", "benchmarks", "demo", "deploy")
+    return [ROOT / "setup.py", *(path for name in folders for path in sorted((ROOT / name).rglob("*.py")))]
+
+
+def files_that_end_in(path: str) -> list[Path]:
+    return [one for one in sources() if f"/{one.relative_to(ROOT).as_posix()}".endswith(f"/{path}")]
+
+
+def defined_in(paths: Iterable[Path]) -> set[str]:
+    """The functions, classes and methods that these files define."""
+    return {name for path in paths for name in names(r"(?:def|class) (\w+)", path.read_text())}
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as they are made of a heading's words."""
+    headings = names(r"(?m)^#+ (.*)$", page.read_text())
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_test_that_the_rules_name_is_in_its_file():
     text = (ROOT / "docs" / "design.md").read_text()
-    defined = set()
-    for path in Path(__file__).parent.rglob("test_*.py"):
-        defined |= names(r"def (test_\w+)\(", path.read_text())
-    named = names(r"`[\w/.]*(test_\w+)`", text) | names(r"::(test_\w+)", text)
-    assert len(named) > 15
-    assert named - defined == set()
-    for path in names(r"`([\w/]+\.py)(?:::|`)", text):
-        assert any(str(one).endswith(f"/{path}") for one in ROOT.glob("pypi_assets*/**/*.py")), path
+    rules = [line for line in text.splitlines() if re.match(r"\| \d+\. ", line)]
+    assert len(rules) >= 8
+    for rule in rules:
+        path, tests = "", 0
+        for file, test in re.findall(r"`([\w/]+\.py)?(?:::)?(test_\w+)?`", rule):
+            path = file or path
+            assert path, f"no file is named before {test}"
+            found = files_that_end_in(f"pypi_assets_tests/{path}")
+            assert len(found) == 1, path
+            assert not test or test in defined_in(found), f"{path}::{test}"
+            tests += bool(test)
+        assert tests, rule
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_and_modules_that_pages_name_are_there(page: Path):
+    text = page.read_text()
+    for path, name in re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text):
+        found = files_that_end_in(path)
+        assert found or path in IN_EXAMPLES, path
+        assert not name or name in defined_in(found), f"{path}::{name}"
+    for module in names(r"(?:-m |import |from |`)((?:pypi_assets|benchmarks)(?:\.\w+)+)", text):
+        path = ROOT / module.removesuffix(".md").replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").is_file(), module
+
+
+def test_packages_that_the_house_names_are_there():
+    named = names(r"(?m)^\| `([\w/]+/)`", (ROOT / "docs" / "design.md").read_text())
+    folders = {f"{path.name}/" for path in (ROOT / "pypi_assets").iterdir() if (path / "__init__.py").exists()}
+    assert {folder for folder in named if folder.count("/") == 1} == folders
+    assert [folder for folder in sorted(named) if not (ROOT / "pypi_assets" / folder).is_dir()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings_that_are_there(page: Path):
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+        assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
+
+
+def test_the_readme_leads_to_every_page():
+    linked = names(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text())
+    assert {page.relative_to(ROOT).as_posix() for page in PAGES} - {"README.md"} - linked == set()
+
+
+def test_the_glossary_explains_each_word_once_and_says_where_it_is():
+    rows = re.findall(r"(?m)^\| (\*\*.*)\| (.*) \| (.*) \|$", (ROOT / "docs" / "glossary.md").read_text())
+    words = [word for terms, _, _ in rows for word in re.findall(r"\*\*([^*]+)\*\*", terms)]
+    assert len(words) >= 30
+    assert len(words) == len(set(words))
+    assert [terms for terms, meaning, place in rows if not meaning or ".py" not in place] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -64,12 +130,12 @@ def test_every_rule_that_a_record_can_name_is_explained():
     assert [name for name in sorted(rules) if f"`{name}`" not in text] == []
 
 
-def test_every_table_is_told_of():
+def test_every_table_is_described():
     [section] = re.findall(r"## The catalog\n(.*?)\n## ", (ROOT / "docs" / "formats.md").read_text(), re.DOTALL)
-    told = [
+    described = [
         name
         for line in section.splitlines()
         if line.startswith("| `")
         for name in re.findall(r"`(\w+)`", line.split("|")[1])
     ]
-    assert sorted(told) == sorted(metadata.tables)
+    assert sorted(described) == sorted(metadata.tables)
