@@ -10,7 +10,8 @@ from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.catalog_status import CatalogStatus, Followed, catalog_status
+from pypi_assets.catalog.reports.catalog_status import CatalogStatus, catalog_status
+from pypi_assets.catalog.reports.followed_index import Followed
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.leveldbs.datasets.registry import DATASETS

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.reports.catalog_status import live_files
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.tables import changes, distributions, projects
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.devindex.history import History

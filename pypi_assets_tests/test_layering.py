@@ -33,6 +33,31 @@ MAY_IMPORT = {
 }
 """What each part may import beside itself. The two skins, `cli` and `defs` (with `definitions`), import all of them."""
 
+CATALOG_ROOMS = {
+    "tables": set(),
+    "database": set(),
+    "migrations": {"tables"},
+    "coordination": {"tables", "database"},
+    "ledger": {"tables", "database"},
+    "observed": {"tables", "database", "ledger"},
+    "reads": {"tables", "database", "coordination", "ledger"},
+    "work": {"tables", "database", "coordination", "ledger", "observed", "reads"},
+    "derived": {"tables", "database", "ledger", "observed", "reads", "work"},
+    "publications": {"tables", "database", "coordination", "ledger", "reads"},
+    "reports": {
+        "tables",
+        "database",
+        "coordination",
+        "ledger",
+        "observed",
+        "reads",
+        "work",
+        "derived",
+        "publications",
+    },
+}
+"""What each room of the catalog may import from the others. Rooms further down may only import those above them."""
+
 SKINS = {"cli": {"defs", "definitions"}, "defs": {"cli", "terminal", "definitions"}, "definitions": {"cli", "terminal"}}
 """What the skins may not import."""
 
@@ -80,6 +105,45 @@ def test_libraries_stay_where_they_belong(path: Path):
     for name in imports(path):
         library = name.split(".")[0]
         assert part(path) in ONLY_IN.get(library, {part(path)}), f"{path} imports {name}"
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE / "catalog").parts[0].removesuffix(".py")
+
+
+def catalog_modules() -> list[Path]:
+    return [path for path in modules() if part(path) == "catalog" and path != PACKAGE / "catalog" / "__init__.py"]
+
+
+def test_rooms_of_the_catalog_have_no_circle():
+    above: set[str] = set()
+    for name, allowed in CATALOG_ROOMS.items():
+        assert allowed <= above, name
+        above.add(name)
+
+
+@pytest.mark.parametrize("path", catalog_modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_rooms_of_the_catalog_import_one_way(path: Path):
+    used = {name.split(".")[2] for name in imports(path) if name.startswith("pypi_assets.catalog.")}
+    assert used - {room(path)} <= CATALOG_ROOMS[room(path)]
+
+
+def test_every_room_of_the_catalog_is_known_and_described():
+    found = {room(path) for path in catalog_modules()}
+    assert found == set(CATALOG_ROOMS)
+    for name in found - {"tables", "database", "migrations"}:
+        text = (PACKAGE / "catalog" / name / "__init__.py").read_text(encoding="utf-8")
+        assert ast.get_docstring(ast.parse(text)), f"catalog/{name}/__init__.py does not say what belongs there"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in catalog_modules() if room(path) == "reports"], ids=lambda path: path.stem
+)
+def test_reports_write_nothing(path: Path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            names = {alias.name for alias in node.names}
+            assert not names & {"insert", "update", "delete", "insert_missing", "upsert"}
 
 
 def test_leveldbs_know_of_the_catalog_only_what_they_need():

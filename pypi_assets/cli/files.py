@@ -5,7 +5,8 @@ from dataclasses import asdict
 import click
 
 from pypi_assets.catalog.observed.projects import find_project
-from pypi_assets.catalog.reports.catalog_status import answerable_serial, live_files
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.settings import load_settings

@@ -15,7 +15,7 @@ import click
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
-from pypi_assets.catalog.reports.catalog_status import answerable_serial
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.dumps.dump_format import as_dumped

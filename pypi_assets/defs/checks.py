@@ -5,7 +5,8 @@ from dagster import ResourceParam
 
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump
-from pypi_assets.catalog.reports.catalog_status import count_live, ledger_faults
+from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.reports.live_files import count_live
 from pypi_assets.defs.assets.changes import changelog
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb

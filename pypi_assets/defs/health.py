@@ -7,8 +7,10 @@ import dagster as dg
 from dagster import ResourceParam
 
 from pypi_assets.catalog.observed.events import first_event_time
-from pypi_assets.catalog.reports.catalog_status import count_unexplained, read_exhausted, read_followed
+from pypi_assets.catalog.reports.exhausted_work import read_exhausted
 from pypi_assets.catalog.reports.failures import VISIT
+from pypi_assets.catalog.reports.followed_index import read_followed
+from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.defs.assets.changes import changed_distribution_data, changed_distributions
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, count_changed
-from pypi_assets.catalog.reports.catalog_status import count_live
+from pypi_assets.catalog.reports.live_files import count_live
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.storage.store import Storage
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert, update
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.reports.catalog_status import answerable_serial
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.catalog.tables import catalog_state, full_crawls
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

@@ -24,7 +24,9 @@ from pypi_assets.catalog.publications.dump_registry import open_full_dump, open_
 from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
 from pypi_assets.catalog.publications.leveldb_versions import allocated_versions, last_allocated_version
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
-from pypi_assets.catalog.reports.catalog_status import about_known, live_files, read_followed, work_done
+from pypi_assets.catalog.reports.catalog_totals import about_known, work_done
+from pypi_assets.catalog.reports.followed_index import read_followed
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.reports.past_visits import compare_visits
 from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.reports.range_changes import count_causes, first_changes

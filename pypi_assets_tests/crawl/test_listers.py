@@ -22,7 +22,9 @@ from pypi_assets.catalog.derived.file_history import LISTED, UNEXPLAINED
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC, complete_serial, inexact_spans, ledger
 from pypi_assets.catalog.observed.lister_states import OvertakenError, changelog_trouble, read_lister_state
 from pypi_assets.catalog.publications.dump_registry import DumpError, open_full_dump
-from pypi_assets.catalog.reports.catalog_status import answerable_serial, catalog_status, live_files
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.tables import changes
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full

@@ -20,7 +20,9 @@ from sqlalchemy import delete, select, text
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger, read_state
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.catalog_status import catalog_status, ledger_faults, live_files
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.tables import distribution_data, distributions, metadata
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.crawl import draining

@@ -13,8 +13,9 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.reports.catalog_status import catalog_status
-from pypi_assets.catalog.reports.failures import list_failures, retry_failed_reads, retry_failed_visits
+from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.work.full_crawls import find_open_crawl
+from pypi_assets.catalog.work.retries import retry_failed_reads, retry_failed_visits
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range
 from pypi_assets.crawl.reading import read_scope

@@ -31,7 +31,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     open_full_dump,
     open_range_dump,
 )
-from pypi_assets.catalog.reports.catalog_status import live_files
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.dumps.compaction import compact, joined_rows
 from pypi_assets.dumps.cover import cover, inputs_of
 from pypi_assets.dumps.dump_writer import (

@@ -20,7 +20,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
 from pypi_assets.catalog.publications.dump_registry import DumpDroppedError
 from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
-from pypi_assets.catalog.reports.catalog_status import live_files
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.tables import changes
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.dump_format import as_dumped

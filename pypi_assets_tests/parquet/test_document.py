@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.catalog.reports.catalog_status import live_files
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.dumps.dump_writer import write_missing_ranges

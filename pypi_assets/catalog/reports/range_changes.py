@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, literal_column, select
 
+from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.tables import changes, distributions, projects, releases
 
@@ -37,6 +38,16 @@ def first_changes(connection: Connection, serials: SerialRange, limit: int) -> l
         .limit(limit)
     )
     return [RangeChange(*row) for row in connection.execute(query)]
+
+
+def count_unexplained(connection: Connection, serials: SerialRange | None = None) -> int:
+    """How many changes of files no event explains, of all that are logged or of those logged in `serials`."""
+    # no parameter, so that the index of these few is used
+    cause: ColumnElement[str] = literal_column(f"'{UNEXPLAINED}'")
+    query = select(func.count()).select_from(changes).where(changes.c.cause == cause)
+    if serials is not None:
+        query = query.where(changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end)
+    return int(connection.scalar(query) or 0)
 
 
 def _within(serials: SerialRange) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

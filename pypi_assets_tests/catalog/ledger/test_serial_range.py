@@ -24,7 +24,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 )
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.reports.catalog_status import ledger_faults
+from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.tables import serial_ranges
 from pypi_assets.catalog.work.full_crawls import open_crawl
 

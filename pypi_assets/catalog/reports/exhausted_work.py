@@ -1,0 +1,30 @@
+"""How much work is exhausted: visits and reads whose attempts all failed with transient errors."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.reports.catalog_totals import about_known
+from pypi_assets.catalog.reports.failures import count_failures
+
+
+@dataclass(frozen=True, slots=True)
+class ExhaustedWork:
+    """What stands as given up after errors that may pass: reads by the kind of error, and visits. `known` is about how
+    many distributions and projects have ever been known."""
+
+    kinds: dict[str, int]
+    known: int
+
+    @property
+    def count(self) -> int:
+        return sum(self.kinds.values())
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.count / max(self.known, 1)
+
+
+def read_exhausted(connection: Connection) -> ExhaustedWork:
+    """What stands as given up; quick on any catalog."""
+    return ExhaustedWork(count_failures(connection, only_exhausted=True), about_known(connection))

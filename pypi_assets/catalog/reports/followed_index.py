@@ -1,0 +1,45 @@
+"""How far the catalog follows its index: the complete serial, and what it knows to lie beyond it."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.observed.events import first_event_time
+from pypi_assets.catalog.observed.lister_states import ChangelogTrouble, changelog_trouble, last_listed
+from pypi_assets.catalog.work.full_crawls import followed_index, last_completed_crawl
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """How far the index has been followed; what is None is not known yet.
+
+    `next_event_at` is when the first event beyond the complete serial was (unix seconds), if one is stored;
+    `listed_serial` that of the list of projects that was compared last, and `listed_at` when that was.
+    """
+
+    index_url: str | None
+    complete_serial: int | None
+    next_event_at: float | None
+    changelog_trouble: ChangelogTrouble | None
+    listed_serial: int | None
+    listed_at: float | None
+
+    @property
+    def is_changelog_off(self) -> bool:
+        return self.changelog_trouble is not None and self.changelog_trouble.is_off
+
+
+def read_followed(connection: Connection) -> Followed:
+    """How far the index has been followed; quick on any catalog."""
+    index_url = followed_index(connection)
+    complete = None if last_completed_crawl(connection) is None else complete_serial(connection)
+    listed_serial, listed_at = (None, None) if index_url is None else last_listed(connection, index_url)
+    return Followed(
+        index_url=index_url,
+        complete_serial=complete,
+        next_event_at=None if complete is None else first_event_time(connection, complete),
+        changelog_trouble=None if index_url is None else changelog_trouble(connection, index_url),
+        listed_serial=listed_serial,
+        listed_at=listed_at,
+    )

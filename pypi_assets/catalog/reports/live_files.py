@@ -1,0 +1,89 @@
+"""Which files are live at a serial."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, and_, func, select
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.publications.dump_rows import holds_at
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    live_intervals,
+    projects,
+    releases,
+    yanked_intervals,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """One distribution as it was live at a serial."""
+
+    filename: str
+    project: str
+    version: str
+    kind: str
+    sha256: str | None
+    yanked: bool
+    size: int | None
+    uploaded_at: str | None
+    requires_python: str | None
+    live_since: int
+    outcome: str
+    url: str | None
+
+
+def live_files(catalog: Catalog, serial: int | None = None, project: str | None = None) -> Iterator[LiveFile]:
+    """The distributions live at `serial` (None: the complete serial), by project, version and filename."""
+    with catalog.read() as connection:
+        at = complete_serial(connection) if serial is None else serial
+        live, yanked = live_intervals, yanked_intervals
+        query = (
+            select(
+                distributions,
+                projects.c.name,
+                releases.c.version,
+                live.c.start.label("live_since"),
+                yanked.c.start.label("yanked_since"),
+                distribution_data.c.outcome,
+            )
+            .select_from(live)
+            .join(distributions, distributions.c.id == live.c.distribution_id)
+            .join(projects, projects.c.id == distributions.c.project_id)
+            .join(releases, releases.c.id == distributions.c.release_id)
+            .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+            .outerjoin(
+                yanked,
+                and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, at)),
+            )
+            .where(holds_at(live.c.start, live.c.end, at))
+            .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
+        )
+        if project is not None:
+            query = query.where(projects.c.normalized == canonicalize_name(project))
+        for row in connection.execution_options(yield_per=1_000).execute(query):
+            yield LiveFile(
+                filename=row.filename,
+                project=row.name,
+                version=row.version,
+                kind=row.kind,
+                sha256=row.sha256,
+                yanked=row.yanked_since is not None,
+                size=row.size,
+                uploaded_at=row.uploaded_at,
+                requires_python=row.requires_python,
+                live_since=row.live_since,
+                outcome=row.outcome,
+                url=row.url,
+            )
+
+
+def count_live(connection: Connection, serial: int) -> int:
+    """How many distributions are live at `serial`."""
+    live = live_intervals.c
+    query = select(func.count()).where(holds_at(live.start, live.end, serial))
+    return int(connection.scalar(query) or 0)
