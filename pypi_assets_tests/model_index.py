@@ -78,7 +78,7 @@ class ModelIndex:
             return
         self._remember(project, before)
 
-    def tell(self, project: str, version: str | None, action: str) -> None:
+    def record_event(self, project: str, version: str | None, action: str) -> None:
         """An event that changes nothing, such as those of roles or of former times."""
         known = self.state.project(project)
         if known is None:

@@ -69,8 +69,8 @@ class SilentIndex(ModelIndex):
             raise self.trouble
 
     def happen(self, kind: str, project: str, version: str | None = None, filename: str | None = None) -> None:
-        if kind.startswith("tell:"):
-            self.notify(project, version, kind.removeprefix("tell:"))
+        if kind.startswith("event:"):
+            self.record_event(project, version, kind.removeprefix("event:"))
         else:
             self.do(kind, project, version, filename)
 
@@ -250,10 +250,10 @@ def test_a_range_that_a_list_brought_says_what_it_cannot_tell(auto: Follower) ->
     crawl_full(auto.crawler)
     start = index.serial
     index.trouble = REFUSED
-    index.tell("demo", None, "docupdate")
+    index.record_event("demo", None, "docupdate")
     added = add(index, "demo", "2.0")
     seen_at = index.serial
-    index.tell("demo", None, "docupdate")
+    index.record_event("demo", None, "docupdate")
     add(index, "other")
     [result] = crawl_incremental(auto.crawler)
     end = index.serial

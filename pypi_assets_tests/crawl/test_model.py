@@ -76,7 +76,7 @@ operations = st.one_of(
     ),
     st.tuples(
         st.sampled_from(
-            ["tell:add Owner somebody", "tell:rename from Other", "tell:docupdate", "tell:nobody knows what this is"]
+            ["event:add Owner somebody", "event:rename from Other", "event:docupdate", "event:an action of no known kind"]
         ),
         st.sampled_from(PROJECTS),
         st.none(),
@@ -142,8 +142,8 @@ class Following(RuleBasedStateMachine):
 
     def _happen(self, operation: Any) -> None:
         kind, project, version, filename = operation
-        if kind.startswith("tell:"):
-            self.index.tell(project, version, kind.removeprefix("tell:"))
+        if kind.startswith("event:"):
+            self.index.record_event(project, version, kind.removeprefix("event:"))
         else:
             self.index.do(kind, project, version, filename)
 
@@ -186,7 +186,7 @@ class Following(RuleBasedStateMachine):
 
     @precondition(lambda self: self.has_baseline)
     @rule(range_events=st.integers(1, 6))
-    def ask(self, range_events: int) -> None:
+    def allocate(self, range_events: int) -> None:
         failing, self.index.failing = self.index.failing, 0.0
         allocate_next_ranges(replace(self._crawler(self.catalog), range_events=range_events))
         self.index.failing = failing

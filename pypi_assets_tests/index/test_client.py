@@ -219,7 +219,7 @@ def test_the_changelog_is_asked_with_pauses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "asked_pause_s"),
+    ("trouble", "requested_pause_s"),
     [
         (Answer(429, headers={"Retry-After": "7"}), 7),
         (Answer(503, headers={"Retry-After": "11"}), 11),
