@@ -437,6 +437,7 @@ dumps = Table(
     Column("inputs", Text, nullable=False, comment="JSON array of directories; only of a compaction"),
     Column("opened_at", Time, nullable=False),
     Column("committed_at", Time),
+    Column("columns", Text, comment="JSON array of the names of its columns; null: those of the first dumps"),
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
     comment="An index of the manifests in the storage, and the names handed out for them.",
 )

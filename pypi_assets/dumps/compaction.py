@@ -69,7 +69,8 @@ def join(catalog: Catalog, storage: Storage, dumps: Sequence[Dump], progress: Pr
     Raises DumpDroppedError where they have left the cover meanwhile, DumpDamagedError.
     """
     serials = SerialRange(dumps[0].serials.start, dumps[-1].serials.end)
-    compaction = open_compaction(catalog, serials, min(dump.sequence for dump in dumps), inputs_of(dumps))
+    sequence = min(dump.sequence for dump in dumps)
+    compaction = open_compaction(catalog, serials, sequence, inputs_of(dumps), dumps[0].columns)
     write_file(catalog, storage, compaction, 0, joined_rows(storage, dumps), progress)
     return commit(catalog, storage, compaction)
 
@@ -79,7 +80,7 @@ def next_join(
 ) -> Sequence[Dump]:
     """Which ranges of the cover are to be joined next, of all `dumps` that are not dropped; empty where none are.
 
-    `now` is in unix seconds.
+    Only ranges with equal columns are joined. `now` is in unix seconds.
     """
     ranges = cover_of(dump for dump in dumps if dump.state == DumpState.COMMITTED).dumps[1:]
     apart = open_ends(dumps) | set(held)
@@ -88,7 +89,7 @@ def next_join(
         is_new = dump.committed_at is None or dump.committed_at > now - HELD_BACK_S
         if held and dump.serials.end > min(held) and is_new:
             break
-        if dump.serials.start in apart:
+        if dump.serials.start in apart or (parts[-1] and dump.columns != parts[-1][-1].columns):
             parts.append([])
         parts[-1].append(dump)
     for part in parts:

@@ -1,60 +1,20 @@
-"""The format of a dump file: a gzipped JSON array with one row per line, so that it streams; and its columns."""
+"""The format of a dump file: a gzipped JSON array with one row per line, so that it streams."""
 
 import gzip
 import hashlib
 import io
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import msgspec
 import orjson
 from isal import igzip, igzip_lib
 
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, TOMBSTONE_COLUMNS
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-COLUMNS_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a dump: its JSON type, and what it means."""
-
-    type: str
-    meaning: str
-
-
-TOMBSTONE_COLUMNS = {
-    "project": Column("string", "the project's name as displayed"),
-    "normalized": Column("string", "the project's normalized name"),
-    "version": Column("string", "the release that the file belongs to"),
-    "filename": Column("string", "the file's name, unique within its project"),
-    "tombstone": Column("boolean", "true: not live at the end of the range, and no further column is there"),
-}
-COLUMNS = TOMBSTONE_COLUMNS | {
-    "kind": Column("string", "wheel, sdist, egg, or another kind that the filename tells"),
-    "url": Column("string or null", "where the index says the file is; null where only an event told of it"),
-    "sha256": Column("string or null", "of the file, in hex; null where the index does not say"),
-    "size": Column("integer or null", "of the file, in bytes"),
-    "uploaded_at": Column("string or null", "ISO 8601, UTC"),
-    "requires_python": Column("string or null", "as the index shows it, else as the metadata says"),
-    "yanked": Column("boolean", "whether the file is yanked at the end of the range"),
-    "yanked_reason": Column("string or null", "text"),
-    "core_metadata_sha256": Column("string or null", "of the metadata beside the file, in hex"),
-    "live_since": Column("integer", "the serial since which the file is live without a break"),
-    "outcome": Column("string", "of reading the file: data, error, vanished, unsupported, gave up or pending"),
-    "error_kind": Column("string or null", "why it could not be read"),
-    "extractor_version": Column("integer or null", "of the code that read the file"),
-    "metadata_version": Column("string or null", "of its core metadata"),
-    "requires_dist": Column("array of strings or null", "list of requirements; null: unknown, an empty list none"),
-    "provides_extra": Column("array of strings", "list of extras"),
-    "modules": Column("array of strings or null", "list of dotted import names; null: unknown"),
-    "modules_by": Column("string or null", "the rule by which the modules are known"),
-    "requires_by": Column("string or null", "the rule by which the requirements are known"),
-    "stubs": Column("array of strings", "list of the modules that stub files describe"),
-    "left_out": Column("integer", "number of module files whose paths no import statement can name"),
-}
 COMPRESSION_LEVEL = 3
 _PROGRESS_ROWS = 10_000
 _BUFFER_BYTES = 1024**2
@@ -77,13 +37,18 @@ class RowError(ValueError):
     """A row that must not be written: wrong columns, or out of order."""
 
 
-def write_rows(target: BinaryIO, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
+def write_rows(
+    target: BinaryIO,
+    rows: Iterable[Row],
+    progress: Callable[[int], None] | None = None,
+    columns: Sequence[str] = tuple(COLUMNS),
+) -> int:
     """Writes `rows` into the open file `target` and returns their number. The same rows give the same bytes.
 
-    Rows are checked to have the documented columns and to ascend by project, version and filename: RowError.
-    `progress` is told the number of rows from time to time.
+    Each row must have exactly the dump's `columns`, a tombstone the first five. Rows must ascend by project, version
+    and filename. Else RowError is raised. `progress` receives the number of rows from time to time.
     """
-    full, tombstone = tuple(COLUMNS), tuple(TOMBSTONE_COLUMNS)
+    full, tombstone = tuple(columns), tuple(TOMBSTONE_COLUMNS)
     count = 0
     last: tuple[object, ...] = ("", "", "")
     with io.BufferedWriter(_gzip(target, "wb", compresslevel=COMPRESSION_LEVEL, mtime=0), _BUFFER_BYTES) as out:

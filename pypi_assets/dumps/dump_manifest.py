@@ -7,12 +7,16 @@ from typing import Any
 import orjson
 
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
-from pypi_assets.dumps.dump_format import COLUMNS, COLUMNS_VERSION, DumpDamagedError
+from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import DUMPS, MANIFEST_NAME, manifest_path
 from pypi_assets.storage.store import NotFoundError, Storage
 
 FORMAT = 1
+COLUMNS_FORMAT = 1
+"""The field `columns_version`. Readers refuse one that they do not know, so it is raised where a column changes its
+meaning, and not where columns are added: older readers take those that they know."""
 
 
 class ManifestOfFiles:
@@ -52,7 +56,8 @@ def decode_files(fields: Mapping[str, Any]) -> tuple[DumpFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Manifest(ManifestOfFiles):
-    """What one committed dump consists of. `inputs` are the directories that a compaction joined."""
+    """What one committed dump consists of: `inputs` are the directories that a compaction joined, `columns` the names
+    of its rows' columns, in order."""
 
     kind: DumpKind
     serials: SerialRange
@@ -61,6 +66,7 @@ class Manifest(ManifestOfFiles):
     shards: int
     inputs: tuple[str, ...]
     files: tuple[DumpFile, ...]
+    columns: tuple[str, ...] = tuple(COLUMNS)
 
     def encode(self) -> bytes:
         """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
@@ -72,8 +78,8 @@ class Manifest(ManifestOfFiles):
             "sequence": self.sequence,
             "shards": self.shards,
             "inputs": self.inputs,
-            "columns_version": COLUMNS_VERSION,
-            "columns": {name: asdict(column) for name, column in COLUMNS.items()},
+            "columns_version": COLUMNS_FORMAT,
+            "columns": {name: asdict(COLUMNS[name]) for name in self.columns},
         }
         return self.encode_with_files(fields)
 
@@ -113,7 +119,7 @@ def directories_with_manifest(storage: Storage, path: str) -> Iterator[str]:
 
 def _decode(content: bytes) -> Manifest:
     fields = orjson.loads(content)
-    if fields["format"] != FORMAT or fields["columns_version"] != COLUMNS_VERSION:
+    if fields["format"] != FORMAT or fields["columns_version"] != COLUMNS_FORMAT:
         raise ValueError(f"format {fields['format']} with columns {fields['columns_version']}")
     return Manifest(
         kind=DumpKind(fields["kind"]),
@@ -123,4 +129,5 @@ def _decode(content: bytes) -> Manifest:
         shards=int(fields["shards"]),
         inputs=tuple(fields["inputs"]),
         files=decode_files(fields),
+        columns=tuple(fields.get("columns", FIRST_COLUMNS)),
     )

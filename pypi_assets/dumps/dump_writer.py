@@ -59,7 +59,8 @@ def write_file(
 ) -> DumpFile:
     """Writes `rows` as one shard of an open dump, under a new name, and records it."""
     name = allocate_file_name(catalog, dump, shard)
-    file = put_file(storage, file_path(dump.directory, name), shard, lambda target: write_rows(target, rows, progress))
+    write = partial(write_rows, rows=rows, progress=progress, columns=dump.columns)
+    file = put_file(storage, file_path(dump.directory, name), shard, write)
     record_file(catalog, dump, file)
     return file
 
@@ -144,7 +145,7 @@ def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
     try:
         files = begin_commit(catalog, dump, partial(still_covered, dump) if dump.kind == DumpKind.COMPACTED else None)
         manifest = Manifest(
-            dump.kind, dump.serials, dump.directory, dump.sequence, dump.shards, dump.inputs, tuple(files)
+            dump.kind, dump.serials, dump.directory, dump.sequence, dump.shards, dump.inputs, tuple(files), dump.columns
         )
         write_manifest(storage, manifest)
         mark_committed(catalog, dump)

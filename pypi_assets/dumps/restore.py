@@ -36,6 +36,7 @@ def restore_index(catalog: Catalog, storage: Storage) -> RestoredIndex:
             shards=manifest.shards,
             inputs=manifest.inputs,
             files=manifest.files,
+            columns=manifest.columns,
         )
         restored.append(directory)
     return RestoredIndex(tuple(restored), tuple(damaged))

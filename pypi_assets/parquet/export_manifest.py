@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 import orjson
 
 from pypi_assets.catalog.publications.dump_files import DumpFile
-from pypi_assets.dumps.dump_format import COLUMNS_VERSION
-from pypi_assets.dumps.dump_manifest import ManifestOfFiles, decode_files, directories_with_manifest
+from pypi_assets.dumps.dump_manifest import COLUMNS_FORMAT, ManifestOfFiles, decode_files, directories_with_manifest
 from pypi_assets.parquet.export_paths import EXPORTS, export_path, file_path, manifest_path
 from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
 from pypi_assets.storage.store import NotFoundError, Storage
@@ -40,7 +39,7 @@ class Export(ManifestOfFiles):
             "serial": self.serial,
             "directory": self.directory,
             "cover": self.cover,
-            "columns_version": COLUMNS_VERSION,
+            "columns_version": COLUMNS_FORMAT,
             "columns": {name: asdict(column) for name, column in PARQUET_COLUMNS.items()},
         }
         return self.encode_with_files(fields)
@@ -88,7 +87,7 @@ def newest_export(storage: Storage) -> Export | None:
 
 def _decode(content: bytes) -> Export:
     fields = orjson.loads(content)
-    if fields["format"] != FORMAT or fields["columns_version"] != COLUMNS_VERSION:
+    if fields["format"] != FORMAT or fields["columns_version"] != COLUMNS_FORMAT:
         raise ValueError(f"format {fields['format']} with columns {fields['columns_version']}")
     return Export(
         serial=int(fields["serial"]),

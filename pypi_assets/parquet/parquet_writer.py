@@ -70,7 +70,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
     items = 0
     for row in rows:
         batch.append(row)
-        items += sum(len(cast("list[str] | None", row[name]) or ()) for name in _LISTS)
+        items += sum(len(cast("list[str] | None", row.get(name)) or ()) for name in _LISTS)
         if len(batch) >= _BATCH_ROWS or items >= _BATCH_ITEMS:
             yield _batch(batch)
             batch, items = [], 0
@@ -81,7 +81,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
 def _batch(rows: list[Row]) -> pa.RecordBatch:
     columns = []
     for field in SCHEMA:
-        values = [row[field.name] for row in rows]
+        values = [row.get(field.name) for row in rows]
         if field.name in _TIMES:
             values = [value and datetime.fromisoformat(str(value)) for value in values]
         columns.append(pa.array(values, field.type))

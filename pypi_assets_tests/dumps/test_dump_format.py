@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.dumps.dump_format import COLUMNS, DumpDamagedError, Row, RowError, read_rows, write_rows
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
+from pypi_assets.dumps.dump_format import DumpDamagedError, Row, RowError, read_rows, write_rows
 
 _FIRST = {"project": "Demo", "normalized": "demo", "version": "1.0", "filename": "demo-1.0.tar.gz"}
 

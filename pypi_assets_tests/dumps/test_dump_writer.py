@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
     DumpError,
@@ -22,7 +23,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.dumps.concurrency import ShardsFailedError
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_format import COLUMNS, COLUMNS_VERSION, DumpDamagedError
+from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
 from pypi_assets.dumps.dump_paths import file_path, manifest_path, shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows, read_rows_frame
@@ -98,7 +99,7 @@ def test_both_databases_give_the_same_bytes(
 def test_the_manifest_says_what_a_dump_is(small: SmallCatalog, storage: Storage) -> None:
     manifest = full_dump(small.catalog, storage, shards=1)
     fields = json.loads(storage.get(manifest_path("0-100")))
-    assert (fields["format"], fields["columns_version"], list(fields["columns"])) == (1, COLUMNS_VERSION, list(COLUMNS))
+    assert (fields["format"], fields["columns_version"], list(fields["columns"])) == (1, 1, list(COLUMNS))
     assert (fields["kind"], fields["range"], fields["rows"]) == ("full", "0-100", 15)
     assert fields["files"][0]["name"] == "python_distribution_data0000.json.gz"
     assert read_manifest(storage, "0-100") == manifest

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.tables import leases
 from pypi_assets.dumps import dump_paths
-from pypi_assets.dumps.dump_format import COLUMNS, DumpDamagedError, Row
+from pypi_assets.dumps.dump_format import DumpDamagedError, Row
 from pypi_assets.dumps.dump_paths import shard_of
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump

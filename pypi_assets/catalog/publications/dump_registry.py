@@ -30,6 +30,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
     seal,
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
 from pypi_assets.catalog.tables import (
@@ -63,7 +64,8 @@ class DumpDroppedError(DumpError):
 class Dump:
     """One dump. `sequence` tells which of two dumps began to read later.
 
-    `inputs` are the directories of the incremental dumps that a compaction holds. Times are unix seconds.
+    `inputs` are the directories of the incremental dumps that a compaction holds. `columns` are the names of its rows'
+    columns, in order. Times are unix seconds.
     """
 
     id: int
@@ -76,12 +78,14 @@ class Dump:
     inputs: tuple[str, ...] = ()
     opened_at: float = 0.0
     committed_at: float | None = None
+    columns: tuple[str, ...] = FIRST_COLUMNS
 
 
 def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> Dump:
     """Joins the open full dump of so many shards, or opens one at the complete serial and seals what it covers.
 
-    One that was opened before `since` (unix seconds) is not joined, nor one that a later full dump has overtaken.
+    One that was opened before `since` (unix seconds) is not joined, nor one that a later full dump has overtaken, nor
+    one of other columns than those of today, which an older version of the code has left open.
     Raises DumpError where the catalog is not exact yet at its complete serial.
     """
     if shards not in FULL_DUMP_SHARDS:
@@ -103,7 +107,11 @@ def find_open_full_dump(catalog: Catalog, shards: int) -> Dump | None:
 def _open_full_dump(connection: Connection, shards: int) -> Dump | None:
     full = [dump for dump in _known_dumps(connection) if dump.kind == DumpKind.FULL]
     overtaken = max((dump.sequence for dump in full if dump.state == DumpState.COMMITTED), default=0)
-    found = [dump for dump in full if dump.state == DumpState.OPEN and dump.shards == shards]
+    found = [
+        dump
+        for dump in full
+        if dump.state == DumpState.OPEN and dump.shards == shards and dump.columns == tuple(COLUMNS)
+    ]
     return found[-1] if found and found[-1].sequence > overtaken else None
 
 
@@ -138,11 +146,18 @@ def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
         return _open(connection, catalog.clock(), DumpKind.INCREMENTAL, serials, 1)
 
 
-def open_compaction(catalog: Catalog, serials: SerialRange, sequence: int, inputs: Sequence[str]) -> Dump:
-    """Opens a new dump of what the incremental dumps `inputs` hold together; `sequence` is the lowest of theirs."""
+def open_compaction(
+    catalog: Catalog,
+    serials: SerialRange,
+    sequence: int,
+    inputs: Sequence[str],
+    columns: Sequence[str] = tuple(COLUMNS),
+) -> Dump:
+    """Opens a new dump of what the incremental dumps `inputs` hold together: the lowest `sequence` of theirs counts,
+    and `columns` are those that all of them have."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
-        return _open(connection, catalog.clock(), DumpKind.COMPACTED, serials, 1, sequence, inputs)
+        return _open(connection, catalog.clock(), DumpKind.COMPACTED, serials, 1, sequence, inputs, columns)
 
 
 def _open(
@@ -153,6 +168,7 @@ def _open(
     shards: int,
     sequence: int | None = None,
     inputs: Sequence[str] = (),
+    columns: Sequence[str] = tuple(COLUMNS),
 ) -> Dump:
     handed_out = connection.scalar(
         select(func.count()).where(dumps.c.start == serials.start, dumps.c.end == serials.end)
@@ -172,6 +188,7 @@ def _open(
             state=DumpState.OPEN,
             inputs=json.dumps(list(inputs)),
             opened_at=now,
+            columns=json.dumps(list(columns)),
         )
         .returning(dumps)
     ).one()
@@ -377,6 +394,7 @@ def restore_dump(
     shards: int,
     inputs: Sequence[str],
     files: Sequence[DumpFile],
+    columns: Sequence[str] = FIRST_COLUMNS,
 ) -> None:
     """Enters a dump that a manifest in the storage tells of; nothing happens where it is known as committed."""
     with catalog.write() as connection:
@@ -393,6 +411,7 @@ def restore_dump(
             "state": DumpState.COMMITTED,
             "inputs": json.dumps(list(inputs)),
             "committed_at": catalog.clock(),
+            "columns": json.dumps(list(columns)),
         }
         if known is None:
             dump_id = connection.execute(
@@ -456,4 +475,5 @@ def _dump(row: object) -> Dump:
         inputs=tuple(json.loads(fields["inputs"])),
         opened_at=fields["opened_at"],
         committed_at=fields["committed_at"],
+        columns=FIRST_COLUMNS if fields["columns"] is None else tuple(json.loads(fields["columns"])),
     )

@@ -1,11 +1,11 @@
-"""Distributions as they were at a serial, told in the columns of the dumps: docs/formats.md.
+"""Distributions as they were at a serial, in the columns of the dumps: docs/formats.md.
 
-Where a file was live and yanked is told by its intervals; what was read of it is as of now.
+Intervals decide whether a file was live and yanked then. What was read of it is as of now.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import orjson
 from packaging.utils import canonicalize_name
@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Select, and_, or_, select
 
 from pypi_assets.catalog.database import Catalog, at_a_time
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
+from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -23,6 +24,37 @@ from pypi_assets.catalog.tables import (
 )
 
 _ROWS_AT_A_TIME = 1_000
+_ENTRY_POINTS_SINCE = 2
+"""The first extractor version whose details are sure to have summary, entry points and notes."""
+_LICENSES_SINCE = 3
+"""The first extractor version that reads licences, project URLs, import names and start-up paths."""
+
+
+class _Found(NamedTuple):
+    """What `rows_at` selects of one distribution."""
+
+    project: str
+    normalized: str
+    version: str
+    filename: str
+    kind: str
+    url: str | None
+    sha256: str | None
+    size: int | None
+    uploaded_at: str | None
+    shown_requires_python: str | None
+    yanked_reason: str | None
+    core_metadata_sha256: str | None
+    live_since: int | None
+    yanked_since: int | None
+    outcome: str
+    error_kind: str | None
+    extractor_version: int | None
+    metadata_version: str | None
+    read_requires_python: str | None
+    requires_dist_id: int | None
+    modules_id: int | None
+    details: str | None
 
 
 def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
@@ -33,31 +65,32 @@ def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) ->
 def rows_at(serial: int) -> Select[tuple[object, ...]]:
     """Every distribution ever known as it was at `serial`, for `stream_rows`."""
     live, yanked, data = live_intervals, yanked_intervals, distribution_data
+    columns: dict[str, ColumnElement[Any]] = {
+        "project": projects.c.name,
+        "normalized": projects.c.normalized,
+        "version": releases.c.version,
+        "filename": distributions.c.filename,
+        "kind": distributions.c.kind,
+        "url": distributions.c.url,
+        "sha256": distributions.c.sha256,
+        "size": distributions.c.size,
+        "uploaded_at": distributions.c.uploaded_at,
+        "shown_requires_python": distributions.c.requires_python,
+        "yanked_reason": distributions.c.yanked_reason,
+        "core_metadata_sha256": distributions.c.core_metadata_sha256,
+        "live_since": live.c.start,
+        "yanked_since": yanked.c.start,
+        "outcome": data.c.outcome,
+        "error_kind": data.c.error_kind,
+        "extractor_version": data.c.extractor_version,
+        "metadata_version": data.c.metadata_version,
+        "read_requires_python": data.c.requires_python,
+        "requires_dist_id": data.c.requires_dist_id,
+        "modules_id": data.c.modules_id,
+        "details": data.c.details,
+    }
     return (
-        select(
-            data.c.requires_dist_id,
-            data.c.modules_id,
-            projects.c.name,
-            projects.c.normalized,
-            releases.c.version,
-            distributions.c.filename,
-            distributions.c.kind,
-            distributions.c.url,
-            distributions.c.sha256,
-            distributions.c.size,
-            distributions.c.uploaded_at,
-            distributions.c.requires_python,
-            distributions.c.yanked_reason,
-            distributions.c.core_metadata_sha256,
-            live.c.start,
-            yanked.c.start,
-            data.c.outcome,
-            data.c.error_kind,
-            data.c.extractor_version,
-            data.c.metadata_version,
-            data.c.requires_python,
-            data.c.details,
-        )
+        select(*(columns[name].label(name) for name in _Found._fields))
         .select_from(distributions)
         .join(projects, projects.c.id == distributions.c.project_id)
         .join(releases, releases.c.id == distributions.c.release_id)
@@ -117,13 +150,13 @@ def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator
     with catalog.read_once() as connection:
         stored = StoredLists(connection)
         result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
-        partitions: Iterator[Sequence[Sequence[Any]]] = result.partitions()
-        for rows in partitions:
-            contents = stored.load_json(list_id for row in rows for list_id in row[:2])
-            lists: dict[object, object] = {list_id: _spliced(content) for list_id, content in contents.items()}
+        for partition in result.partitions():
+            rows = [_Found._make(row) for row in partition]
+            contents = stored.load_json(list_id for row in rows for list_id in (row.requires_dist_id, row.modules_id))
+            lists: dict[int | None, object] = {list_id: _spliced(content) for list_id, content in contents.items()}
             lists[None] = None
             for row in rows:
-                yield _row(row, lists)
+                yield _place(row) | {"tombstone": True} if row.live_since is None else _live_row(row, lists)
 
 
 def _spliced(content: bytes) -> object:
@@ -131,73 +164,79 @@ def _spliced(content: bytes) -> object:
     return json.loads(content) if rb"\ud" in content else orjson.Fragment(content)
 
 
-def _row(row: Sequence[Any], lists: dict[object, object]) -> dict[str, object]:
-    (
-        requires_dist_id,
-        modules_id,
-        project,
-        normalized,
-        version,
-        filename,
-        kind,
-        url,
-        sha256,
-        size,
-        uploaded_at,
-        requires_python,
-        yanked_reason,
-        core_metadata_sha256,
-        live_since,
-        yanked_since,
-        outcome,
-        error_kind,
-        extractor_version,
-        metadata_version,
-        metadata_requires_python,
-        stored_details,
-    ) = row
-    if live_since is None:
-        return {
-            "project": project,
-            "normalized": normalized,
-            "version": version,
-            "filename": filename,
-            "tombstone": True,
-        }
-    details = _details(stored_details)
+def _live_row(found: _Found, lists: Mapping[int | None, object]) -> dict[str, object]:
+    details = _details(found.details)
     return {
-        "project": project,
-        "normalized": normalized,
-        "version": version,
-        "filename": filename,
+        **_place(found),
         "tombstone": False,
-        "kind": kind,
-        "url": url,
-        "sha256": sha256,
-        "size": size,
-        "uploaded_at": uploaded_at,
-        "requires_python": requires_python or metadata_requires_python,
-        "yanked": yanked_since is not None,
-        "yanked_reason": yanked_reason if yanked_since is not None else None,
-        "core_metadata_sha256": core_metadata_sha256,
-        "live_since": live_since,
-        "outcome": outcome,
-        "error_kind": error_kind,
-        "extractor_version": extractor_version,
-        "metadata_version": metadata_version,
-        "requires_dist": lists[requires_dist_id],
+        "kind": found.kind,
+        "url": found.url,
+        "sha256": found.sha256,
+        "size": found.size,
+        "uploaded_at": found.uploaded_at,
+        "requires_python": found.shown_requires_python or found.read_requires_python,
+        "yanked": found.yanked_since is not None,
+        "yanked_reason": found.yanked_reason if found.yanked_since is not None else None,
+        "core_metadata_sha256": found.core_metadata_sha256,
+        "live_since": found.live_since,
+        "outcome": found.outcome,
+        "error_kind": found.error_kind,
+        "extractor_version": found.extractor_version,
+        "metadata_version": found.metadata_version,
+        "requires_dist": lists[found.requires_dist_id],
         "provides_extra": details.get("provides_extra", []),
-        "modules": lists[modules_id],
+        "modules": lists[found.modules_id],
         "modules_by": details.get("modules_by"),
         "requires_by": details.get("requires_by"),
         "stubs": details.get("stubs", []),
         "left_out": details.get("left_out", 0),
+        **_added_columns(details, found.outcome, found.extractor_version or 0),
     }
 
 
-def _details(stored: object) -> dict[str, object]:
+def _place(found: _Found) -> dict[str, object]:
+    return {
+        "project": found.project,
+        "normalized": found.normalized,
+        "version": found.version,
+        "filename": found.filename,
+    }
+
+
+def _added_columns(details: Mapping[str, Any], outcome: str, extractor_version: int) -> dict[str, object]:
+    """The columns that can be unknown. Details leave out what is empty: it is known to be so where the whole file was
+    read by an extractor that looks for it, and only then."""
+    is_whole = outcome == Outcome.DATA
+    in_version_2: Any = {} if is_whole and extractor_version >= _ENTRY_POINTS_SINCE else None
+    in_version_3: list[str] | None = [] if is_whole and extractor_version >= _LICENSES_SINCE else None
+    entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", in_version_2)
+    return {
+        "summary": details.get("summary"),
+        "license_expression": details.get("license_expression"),
+        "license": details.get("license"),
+        "license_classifiers": details.get("license_classifiers", in_version_3),
+        "console_scripts": _entry_points(entry_points, "console_scripts"),
+        "gui_scripts": _entry_points(entry_points, "gui_scripts"),
+        "entry_point_groups": None if entry_points is None else sorted(entry_points),
+        "project_urls": details.get("project_urls", in_version_3),
+        "import_names": details.get("import_names"),
+        "modules_grade": None,
+        "notes": details.get("notes", None if in_version_2 is None else []),
+        "start_up_paths": details.get("start_up_paths", in_version_3),
+        "project_status": None,
+        "provenance": None,
+    }
+
+
+def _entry_points(entry_points: Mapping[str, Mapping[str, str]] | None, group: str) -> list[str] | None:
+    """Those of one group as lines of entry_points.txt."""
+    if entry_points is None:
+        return None
+    return [f"{name} = {reference}" for name, reference in entry_points.get(group, {}).items()]
+
+
+def _details(stored: str | None) -> dict[str, Any]:
     if not stored:
         return {}
-    text = str(stored)
-    details: dict[str, object] = json.loads(text) if r"\ud" in text else orjson.loads(text)
+    details: dict[str, Any] = json.loads(stored) if r"\ud" in stored else orjson.loads(stored)
     return details

@@ -8,6 +8,7 @@ from dagster import ResourceParam
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, COLUMNS_VERSION
 from pypi_assets.catalog.reports.range_changes import count_causes, first_changes
 from pypi_assets.defs.assets.changes import RANGES_IN_ONE_RUN, changed_distribution_data
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES, crawled_distribution_data
@@ -18,7 +19,6 @@ from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_shards, 
 from pypi_assets.defs.parts import Parts
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_format import COLUMNS, COLUMNS_VERSION
 from pypi_assets.dumps.dump_paths import manifest_path
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import dump_each_shard

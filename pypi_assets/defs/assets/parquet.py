@@ -5,12 +5,12 @@ import time
 import dagster as dg
 from dagster import ResourceParam
 
+from pypi_assets.catalog.publications.dump_columns import COLUMNS_VERSION
 from pypi_assets.defs.assets.crawl import OWNERS, RETRIES
 from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import count_log
 from pypi_assets.defs.parts import Parts
-from pypi_assets.dumps.dump_format import COLUMNS_VERSION
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import FORMAT
 from pypi_assets.parquet.export_paths import files_glob, manifest_path

@@ -6,7 +6,8 @@ from typing import Any, TypedDict, cast
 import msgspec
 import orjson
 
-from pypi_assets.dumps.dump_format import COLUMNS, TOMBSTONE_COLUMNS, Row
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, TOMBSTONE_COLUMNS
+from pypi_assets.dumps.dump_format import Row
 
 _KEPT_LISTS = 64
 

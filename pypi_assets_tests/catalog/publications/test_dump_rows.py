@@ -26,7 +26,10 @@ LINE = (
     b'"uploaded_at":"2026-01-02T03:04:05Z","requires_python":">=3.8","yanked":false,"yanked_reason":null,'
     b'"core_metadata_sha256":null,"live_since":1,"outcome":"data","error_kind":null,"extractor_version":1,'
     b'"metadata_version":"2.1","requires_dist":["a>=1","b ; extra == \\"x\\""],"provides_extra":["x"],'
-    b'"modules":["demo","d\xc3\xa9mo.a"],"modules_by":"archive","requires_by":"METADATA","stubs":["demo"],"left_out":2}'
+    b'"modules":["demo","d\xc3\xa9mo.a"],"modules_by":"archive","requires_by":"METADATA","stubs":["demo"],"left_out":2,'
+    b'"summary":"One line","license_expression":null,"license":null,"license_classifiers":null,"console_scripts":null,'
+    b'"gui_scripts":null,"entry_point_groups":null,"project_urls":null,"import_names":null,"modules_grade":null,'
+    b'"notes":null,"start_up_paths":null,"project_status":null,"provenance":null}'
 )
 names = st.lists(
     st.text(max_size=5)
@@ -64,7 +67,7 @@ def test_a_row_is_this_line(small: SmallCatalog) -> None:
     modules, requires_dist = ("demo", "démo.a"), ("a>=1", 'b ; extra == "x"')
     small.add(1, "Demo", "1", "demo-1.zip", modules=modules, requires_dist=requires_dist, requires_python=">=3.8")
     details = {"provides_extra": ["x"], "modules_by": "archive", "requires_by": "METADATA", "stubs": ["demo"]}
-    set_details(small, "demo-1.zip", details | {"left_out": 2, "summary": "not dumped"})
+    set_details(small, "demo-1.zip", details | {"left_out": 2, "summary": "One line"})
     assert dumped(stream_rows(small.catalog, rows_at(1))) == b"[\n" + LINE + b"\n]\n"
 
 

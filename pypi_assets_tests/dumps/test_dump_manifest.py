@@ -1,0 +1,107 @@
+"""Manifests: those that earlier versions wrote stay readable, and each lists the columns of its dump's rows."""
+
+import json
+
+import pytest
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
+from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
+from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.storage.store import Storage, open_storage
+
+FIRST_FORM = b"""{
+  "format": 1,
+  "kind": "incremental",
+  "range": "1200-1350",
+  "directory": "1200-1350.2",
+  "sequence": 17,
+  "shards": 1,
+  "inputs": [],
+  "columns_version": 1,
+  "columns": {
+    "project": {
+      "type": "string",
+      "meaning": "the project's name as displayed"
+    },
+    "normalized": {
+      "type": "string",
+      "meaning": "the project's normalized name"
+    }
+  },
+  "rows": 211,
+  "bytes": 40211,
+  "files": [
+    {
+      "shard": 0,
+      "name": "python_distribution_data0000.json.gz",
+      "rows": 211,
+      "bytes": 40211,
+      "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    }
+  ]
+}
+"""
+"""As the first version of the code wrote it, with two of its columns."""
+FILE = DumpFile(
+    0,
+    "python_distribution_data0000.json.gz",
+    211,
+    40211,
+    "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+)
+
+
+@pytest.fixture
+def storage() -> Storage:
+    return open_storage("memory:///")
+
+
+def manifest(columns: tuple[str, ...]) -> Manifest:
+    return Manifest(
+        DumpKind.INCREMENTAL, SerialRange(1200, 1350), "1200-1350.2", 17, 1, inputs=(), files=(FILE,), columns=columns
+    )
+
+
+def test_a_manifest_of_the_first_form_is_read(storage: Storage) -> None:
+    storage.put(manifest_path("1200-1350.2"), FIRST_FORM)
+    assert read_manifest(storage, "1200-1350.2") == manifest(("project", "normalized"))
+    assert read_manifest(storage, "1200-1350.2").encode() == FIRST_FORM
+
+
+def test_a_manifest_without_columns_has_the_first_ones(storage: Storage) -> None:
+    fields = json.loads(FIRST_FORM)
+    del fields["columns"]
+    storage.put(manifest_path("1200-1350.2"), json.dumps(fields).encode())
+    assert read_manifest(storage, "1200-1350.2").columns == FIRST_COLUMNS
+
+
+def test_a_manifest_lists_the_columns_of_its_dump(storage: Storage) -> None:
+    for columns in (FIRST_COLUMNS, tuple(COLUMNS)):
+        storage.put(manifest_path("1200-1350.2"), manifest(columns).encode())
+        assert list(json.loads(storage.get(manifest_path("1200-1350.2")))["columns"]) == list(columns)
+        assert read_manifest(storage, "1200-1350.2") == manifest(columns)
+
+
+def test_added_columns_do_not_turn_older_readers_away() -> None:
+    """These two fields are all that a reader of the first version compares with what it knows."""
+    fields = json.loads(manifest(tuple(COLUMNS)).encode())
+    assert (fields["format"], fields["columns_version"]) == (1, 1)
+
+
+@pytest.mark.parametrize("field", ["format", "columns_version"])
+def test_what_only_a_later_version_reads_is_refused(storage: Storage, field: str) -> None:
+    fields = json.loads(manifest(tuple(COLUMNS)).encode())
+    storage.put(manifest_path("1200-1350.2"), json.dumps(fields | {field: 2}).encode())
+    with pytest.raises(DumpDamagedError, match="not a manifest that this version reads"):
+        read_manifest(storage, "1200-1350.2")
+
+
+def test_the_first_columns_are_those_of_the_first_version() -> None:
+    assert " ".join(FIRST_COLUMNS) == (
+        "project normalized version filename tombstone kind url sha256 size uploaded_at requires_python yanked"
+        " yanked_reason core_metadata_sha256 live_since outcome error_kind extractor_version metadata_version"
+        " requires_dist provides_extra modules modules_by requires_by stubs left_out"
+    )
