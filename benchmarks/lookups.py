@@ -33,7 +33,8 @@ from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.datasets.modules import records as modules
-from pypi_assets.leveldbs.format.records import open_leveldb, records_of
+from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent

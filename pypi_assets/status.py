@@ -15,7 +15,7 @@ from pypi_assets.catalog.reports.followed_index import Followed
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.settings import Settings, SettingsError

@@ -11,7 +11,7 @@ from pypi_assets.assembly import storage_from
 from pypi_assets.cli.opening import opened_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version

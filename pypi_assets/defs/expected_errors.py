@@ -12,7 +12,7 @@ from pypi_assets.catalog.ledger.serial_range import RangeError
 from pypi_assets.distributions.reader_pool import ReaderStartError
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.index.errors import PackageIndexError, TransientError
-from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.parquet.export_manifest import ParquetError
 from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import StorageError

@@ -7,13 +7,9 @@ from typing import Literal, overload
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.records import (
-    LeveldbDamagedError,
-    LeveldbError,
-    UnknownFormatError,
-    open_leveldb,
-    read_meta,
-)
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError, UnknownFormatError
+from pypi_assets.leveldbs.format.meta import read_meta
+from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
@@ -21,10 +17,6 @@ from pypi_assets.lookup.readers import DepgraphReader, ModulesReader, OpenVersio
 from pypi_assets.storage.store import Storage, open_storage
 
 CACHE_BYTES = 256 * 1024**2
-
-
-class NoVersionError(LeveldbError):
-    """There is no version that can be read."""
 
 
 @overload

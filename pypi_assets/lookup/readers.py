@@ -16,7 +16,10 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.datasets.modules import records as modules
-from pypi_assets.leveldbs.format.records import LeveldbError, key, plyvel_errors_as_damage, records_of, scan
+from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.keys import key
+from pypi_assets.leveldbs.format.open_leveldb import plyvel_errors_as_damage
+from pypi_assets.leveldbs.format.records import records_of, scan
 from pypi_assets.lookup.answers import (
     Answer,
     Dependent,

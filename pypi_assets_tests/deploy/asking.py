@@ -10,7 +10,7 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from pypi_assets.assembly import storage_from
-from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import NotFoundError

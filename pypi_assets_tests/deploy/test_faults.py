@@ -26,7 +26,7 @@ from starlette.responses import Response
 from pypi_assets.assembly import storage_from
 from pypi_assets.devindex import spoiling
 from pypi_assets.devindex.history import History
-from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import StorageError

@@ -12,7 +12,8 @@ import pytest
 
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError, open_leveldb
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder
 from pypi_assets.leveldbs.versions.publish import build_version

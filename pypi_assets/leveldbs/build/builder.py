@@ -8,7 +8,10 @@ from itertools import groupby
 import plyvel
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.format.records import ContentHash, LeveldbError, Meta, Records, Row, hash_sum, write_meta
+from pypi_assets.leveldbs.format.content_hash import ContentHash, hash_sum
+from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.meta import Meta, write_meta
+from pypi_assets.leveldbs.format.records import Records, Row
 
 _BATCH_BYTES = 4 * 1024**2
 _BATCH_ROWS = 10_000

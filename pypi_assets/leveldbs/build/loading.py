@@ -18,7 +18,8 @@ from pypi_assets.leveldbs.build.reduce_process import Setup, new_records
 from pypi_assets.leveldbs.build.reducers import Reducers
 from pypi_assets.leveldbs.build.sorted_runs import Runs, cut, memory_of, merged
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.format.records import LeveldbError, Records
+from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.records import Records
 from pypi_assets.storage.store import Storage
 
 MEMORY_BYTES = 1024**3

@@ -19,7 +19,7 @@ import msgspec
 from pypi_assets.catalog.publications.dump_files import DumpFile
 from pypi_assets.leveldbs.build.reduce_process import ERRORS, Failed, FromReducer, Rows, Setup, Written
 from pypi_assets.leveldbs.build.sorted_runs import Runs
-from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbError
 
 REDUCER_PROGRAM = "pypi_assets.leveldbs.build.reduce_process"
 _TOLD_S = 1.0

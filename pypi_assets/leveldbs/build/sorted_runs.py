@@ -15,7 +15,8 @@ from typing import NamedTuple, Self
 import msgspec
 import zstandard
 
-from pypi_assets.leveldbs.format.records import Records, hash_sum
+from pypi_assets.leveldbs.format.content_hash import hash_sum
+from pypi_assets.leveldbs.format.records import Records
 
 _COMPRESSION_LEVEL = 1
 _RECORD_BYTES = 160

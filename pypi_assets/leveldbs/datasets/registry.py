@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.depgraph import DEPGRAPH
 from pypi_assets.leveldbs.datasets.modules import MODULES
-from pypi_assets.leveldbs.format.records import LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbError
 
 
 def _by_name(datasets: Iterable[Dataset]) -> dict[str, Dataset]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbFile, PublishedVersion, check_file
 from pypi_assets.storage.store import NotFoundError, Storage
 

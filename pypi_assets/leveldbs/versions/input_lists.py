@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, input_lists_path
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError, StoredObject
 

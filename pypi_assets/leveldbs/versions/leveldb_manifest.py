@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.input_lists import InputList, read_input_list
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path, leveldbs_path
 from pypi_assets.storage.store import NotFoundError, Storage

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.versions.file_cache import FileCache, download
 from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbFile, PublishedVersion, check_file
 from pypi_assets.storage.store import Storage

@@ -25,18 +25,9 @@ from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, l
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.records import (
-    WRITE_BUFFER_BYTES,
-    LeveldbDamagedError,
-    LeveldbError,
-    Meta,
-    UnknownFormatError,
-    flush,
-    is_merge_due,
-    open_leveldb,
-    read_meta,
-    settle,
-)
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, UnknownFormatError
+from pypi_assets.leveldbs.format.meta import Meta, read_meta
+from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES, flush, is_merge_due, open_leveldb, settle
 from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import (
     LeveldbFile,

@@ -22,7 +22,7 @@ from pypi_assets.dumps.unused_dumps import (
     remove,
 )
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.input_lists import InputList, read_input_list, stored_input_lists
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_listed
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path, leveldbs_path

@@ -15,22 +15,11 @@ from pypi_assets.dumps.dump_format import Row
 from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.datasets.registry import DATASETS, require_dataset
-from pypi_assets.leveldbs.format.records import (
-    META_PREFIX,
-    ContentHash,
-    LeveldbDamagedError,
-    LeveldbError,
-    Meta,
-    UnknownFormatError,
-    as_part,
-    flush,
-    key,
-    open_leveldb,
-    plyvel_errors_as_damage,
-    read_meta,
-    settle,
-    write_meta,
-)
+from pypi_assets.leveldbs.format.content_hash import ContentHash
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, UnknownFormatError
+from pypi_assets.leveldbs.format.keys import as_part, key
+from pypi_assets.leveldbs.format.meta import META_PREFIX, Meta, read_meta, write_meta
+from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb, plyvel_errors_as_damage, settle
 from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets_tests.dump_rows import dump_row, histories, in_order, tombstone_of
 

@@ -27,7 +27,8 @@ from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.build.sorted_runs import RunWriter, cut, memory_of, merged
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.records import LeveldbError, open_leveldb
+from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.publish import apply_dumps, build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.storage.store import Storage, open_storage

@@ -15,7 +15,8 @@ from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError, LeveldbError, open_leveldb
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path

@@ -35,7 +35,7 @@ from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.dump_writer import commit, missing_ranges, write_file, write_range, write_shard
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.unused_dumps import Reason, Removal
-from pypi_assets.leveldbs.format.records import LeveldbDamagedError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import check_sizes, read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, leveldb_path

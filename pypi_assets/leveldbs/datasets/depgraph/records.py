@@ -28,16 +28,9 @@ import plyvel
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from pypi_assets.leveldbs.datasets.depgraph.requirement_names import CONDITIONS, required_projects
-from pypi_assets.leveldbs.format.records import (
-    SEPARATOR,
-    LeveldbDamagedError,
-    Records,
-    Row,
-    as_part,
-    key,
-    prefix,
-    records_of,
-)
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
+from pypi_assets.leveldbs.format.records import Records, Row, records_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 
 FORMAT = 4

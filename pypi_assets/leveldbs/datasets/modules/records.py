@@ -22,16 +22,9 @@ from typing import Any, TypeVar
 import orjson
 import plyvel
 
-from pypi_assets.leveldbs.format.records import (
-    SEPARATOR,
-    LeveldbDamagedError,
-    Records,
-    Row,
-    as_part,
-    key,
-    prefix,
-    records_of,
-)
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
+from pypi_assets.leveldbs.format.records import Records, Row, records_of
 from pypi_assets.leveldbs.format.version_order import version_key
 
 FORMAT = 2

@@ -1,0 +1,23 @@
+"""What can go wrong with a LevelDB, in words that say what to do."""
+
+
+class LeveldbError(Exception):
+    """A LevelDB cannot be built or read as requested; the text says what to do."""
+
+
+class LeveldbDamagedError(LeveldbError):
+    """A published LevelDB is not what was published: missing, cut, changed or unreadable files."""
+
+
+class UnknownFormatError(LeveldbError):
+    """A LevelDB in a format that this version of the code does not know."""
+
+
+class NoVersionError(LeveldbError):
+    """There is no version that can be read."""
+
+
+class NotBuiltYetError(NoVersionError):
+    """A dataset needs columns that dumps of the cover lack: it is unknown what it holds, which is not the same as
+    nothing.
+    """

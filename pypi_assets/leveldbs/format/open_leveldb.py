@@ -1,0 +1,100 @@
+"""Opens LevelDBs, and has LevelDB write and merge its tables when a build wants that."""
+
+import errno
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import plyvel
+
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
+
+WRITE_BUFFER_BYTES = 64 * 1024**2
+_TABLE_BYTES = 4 * 1024**2  # twice the default, so that all stay open; a merge takes one, and all that it overlaps
+_OPEN_TABLES = 1_000
+_CACHE_BYTES = 32 * 1024**2
+_BLOOM_BITS = 10
+_LEVELS, _LEVEL_0_TABLES, _LEVEL_1_BYTES = 7, 4, 10 * 1024**2  # LevelDB's own, which are no options
+_TABLE_OR_LEVEL = re.compile(rb"^(?:--- level ([0-9]) ---| [0-9]+:([0-9]+)\[)", re.MULTILINE)
+_NO_KEY = b"\xff"  # which no UTF-8 has
+_PAUSE_S = 0.01
+
+
+@contextmanager
+def open_leveldb(
+    path: Path,
+    name: str,
+    *,
+    create: bool = False,
+    write_buffer_bytes: int = WRITE_BUFFER_BYTES,
+    cache_bytes: int = _CACHE_BYTES,
+    paranoid: bool = False,
+) -> Iterator[plyvel.DB]:
+    """Opens the LevelDB in the folder `path`, which must be nobody else's. `name` is what errors call it, `cache_bytes`
+    is how much of what was read is kept at most. With `paranoid`, what is merged into new tables is checked too, where
+    damage would be hidden for good.
+
+    Raises LeveldbDamagedError where LevelDB finds damage, on opening and later.
+    """
+    with plyvel_errors_as_damage(name):
+        db = plyvel.DB(
+            str(path),
+            create_if_missing=create,
+            error_if_exists=create,
+            write_buffer_size=write_buffer_bytes,
+            max_file_size=_TABLE_BYTES,
+            max_open_files=_OPEN_TABLES,
+            lru_cache_size=cache_bytes,
+            bloom_filter_bits=_BLOOM_BITS,
+            paranoid_checks=paranoid,
+        )
+        try:
+            yield db
+        finally:
+            db.close()
+
+
+def flush(db: plyvel.DB) -> None:
+    """Writes what is in memory into a table: a deep one, merged late, where no other has keys among its own."""
+    db.compact_range(start=_NO_KEY, stop=_NO_KEY)
+
+
+def settle(db: plyvel.DB, waiting: Callable[[], object]) -> None:
+    """Flushes, and lets LevelDB merge tables until it is done.
+
+    What is being merged when a LevelDB is closed is thrown away, and whoever opens it next begins it again. `waiting`
+    is called again and again. Raises LeveldbDamagedError, in `open_leveldb`, where merging finds damage.
+    """
+    flush(db)
+    while is_merge_due(db):
+        db.write_batch().write()  # raises where merging has failed
+        waiting()
+        time.sleep(_PAUSE_S)
+
+
+def is_merge_due(db: plyvel.DB) -> bool:
+    """Whether level 0 has as many tables, or another level as many bytes, as LevelDB begins to merge at."""
+    tables = db.get_property(b"leveldb.sstables") or b""
+    level, sizes = 0, [list[int]() for _ in range(_LEVELS)]
+    for match in _TABLE_OR_LEVEL.finditer(tables):
+        if match[1]:
+            level = int(match[1])
+        else:
+            sizes[level].append(int(match[2]))
+    full = (sum(sizes[level]) >= _LEVEL_1_BYTES * 10 ** (level - 1) for level in range(1, _LEVELS - 1))
+    return len(sizes[0]) >= _LEVEL_0_TABLES or any(full)
+
+
+@contextmanager
+def plyvel_errors_as_damage(name: str) -> Iterator[None]:
+    """Turns LevelDB's own errors into LeveldbDamagedError, or LeveldbError where the disk is full."""
+    try:
+        yield
+    except plyvel.Error as error:
+        text = b" ".join(part for part in error.args if isinstance(part, bytes)).decode(errors="replace")
+        if os.strerror(errno.ENOSPC) in text:
+            raise LeveldbError(f"{name} cannot be written, make room on the disk: {text}") from error
+        raise LeveldbDamagedError(f"{name} cannot be read: {text}") from error
