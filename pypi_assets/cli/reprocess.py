@@ -54,7 +54,7 @@ def reprocess_command(older_than_version: int, project: str | None, processes: i
         print_json(asdict(result))
     else:
         click.echo(
-            f"{result.looked_at} records made anew in {result.seconds:.1f} s, {result.changed} of them changed:"
+            f"{result.looked_at} records made again in {result.seconds:.1f} s, {result.changed} of them changed:"
             f" {result.gained_modules} gained modules, {result.lost_modules} lost modules,"
             f" {result.changed_requirements} have other requirements, {result.changed_errors} another error or none"
         )

@@ -1,0 +1,48 @@
+"""Runs commands of `pypi-assets` in the environment of a test."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from pypi_assets.cli import cli
+
+PROCESS = [sys.executable, "-W", "error", "-c", "from pypi_assets.cli import main; main()"]
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Runs commands in the environment of the test; they must not end in a traceback."""
+
+    home: Path
+
+    def run(self, *arguments: object) -> Result:
+        result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    def done(self, *arguments: object) -> Result:
+        result = self.run(*arguments)
+        assert result.exit_code == 0, result.output
+        return result
+
+    def json(self, *arguments: object) -> Any:
+        return json.loads(self.done(*arguments, "--json").stdout)
+
+    def refused(self, *arguments: object, exit_code: int = 1) -> str:
+        """Runs a command that fails, and returns its one message."""
+        result = self.run(*arguments)
+        assert result.exit_code == exit_code, result.output
+        assert result.stdout == ""
+        assert "Traceback" not in result.stderr
+        return result.stderr
+
+    def build_versions(self) -> None:
+        """Crawls the index for the first time, dumps it and builds the first LevelDB versions."""
+        self.done("crawl", "full")
+        self.done("dump", "full", "--shards", "1")
+        self.done("leveldb", "update")

@@ -1,0 +1,58 @@
+"""`pypi-assets dump`: the Parquet export, and dumps that the catalog has lost."""
+
+import re
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_parquet_is_exported_once_and_then_pointed_to(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "run `pypi-assets dump full` first" in commands.refused("dump", "parquet")
+    index.wheel("demo", "1.0")
+    index.sdist("demo", "1.0")
+    commands.done("crawl", "full")
+    commands.done("dump", "full", "--shards", "1")
+    folder = f"{(commands.home / 'storage').as_uri()}/parquet/python_distribution_data"
+    exported = commands.json("dump", "parquet")
+    assert exported.pop("bytes") > 1_000
+    name = f"0-{index.serial}"
+    assert exported == {
+        "serial": index.serial,
+        "directory": name,
+        "published": True,
+        "rows": 2,
+        "cover": [name],
+        "files": f"{folder}/{name}/*.parquet",
+    }
+    again = commands.done("dump", "parquet")
+    assert re.fullmatch(rf"parquet {name}: 2 rows in 1 files, \d+ bytes, {folder}/{name}/\*\.parquet\n", again.stdout)
+    assert again.stderr == "nothing is new since that export\n"
+    assert commands.json("dump", "parquet", "--force")["directory"] == f"{name}.2"
+    assert commands.json("dump", "clean") == []
+    monkeypatch.setenv("PYPI_ASSETS_PARQUET_EXPORTS_KEPT", "1")
+    monkeypatch.setenv("PYPI_ASSETS_SUPERSEDED_KEPT_HOURS", "0")
+    [removed] = commands.json("dump", "clean")
+    assert (removed["path"], removed["reason"]) == (f"parquet/python_distribution_data/{name}", "superseded")
+    assert commands.json("dump", "parquet")["directory"] == f"{name}.2"
+
+
+def test_dumps_that_the_catalog_has_lost_are_entered_again(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    commands.done("dump", "full", "--shards", "1")
+    with closing(sqlite3.connect(commands.home / "catalog.sqlite")) as database, database:
+        database.execute("DELETE FROM dump_files")
+        database.execute("DELETE FROM dumps")
+    assert "no full dump" in commands.refused("leveldb", "update")
+    assert commands.json("dump", "restore") == {"restored": [f"0-{index.serial}"], "damaged": []}
+    commands.done("leveldb", "update")
+    manifest = commands.home / "storage/data_dumps/python_distribution_data" / f"0-{index.serial}" / "_MANIFEST.json"
+    manifest.write_text("{}")
+    result = commands.run("dump", "restore")
+    assert (result.exit_code, f"0-{index.serial}" in result.stderr) == (1, True)

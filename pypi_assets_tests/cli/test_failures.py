@@ -1,0 +1,77 @@
+"""`pypi-assets failures`: listed by kind, and tried again."""
+
+import os
+import signal
+import subprocess
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: ServedIndex) -> None:
+    assert commands.done("failures", "list").stderr == "nothing has failed\n"
+    index.wheel("demo", "1.0")
+    index.wheel("hidden", "1.0")
+    index.raw("broken-1.0-py3-none-any.whl", b"no zip")
+
+    def faults(request: Request) -> Response | None:
+        return Response(status_code=503) if "demo-1.0" in request.url.path or "/hidden/" in request.url.path else None
+
+    index.faults = faults
+    crawled = commands.done("crawl", "full")
+    assert "distributions that could not be read: 2;" in crawled.stderr
+    assert "projects that could not be visited: 1;" in crawled.stderr
+    status = commands.json("status")
+    assert (status["failed"], status["gave_up"], status["failed_visits"]) == (2, 1, 1)
+    assert status["to_do"][0] == "2 reads and visits were given up: see `pypi-assets failures list`"
+    assert "1 gave up" in commands.done("status").stdout
+    assert ", 1 given up, longest unvisited" in commands.done("status").stdout
+    listed = commands.json("failures", "list")
+    assert listed["failures"] is None
+    assert [(group["kind"], group["count"], group["outcomes"]) for group in listed["groups"]] == [
+        ("corrupt archive", 1, {"error": 1}),
+        ("transient", 1, {"gave up": 1}),
+        ("visit", 1, {"gave up": 1}),
+    ]
+    assert [group["examples"][0]["project"] for group in listed["groups"]] == ["broken", "demo", "hidden"]
+    assert commands.done("failures", "list").stdout.startswith(
+        "corrupt archive\t1\t1\t0\t0\tbroken-1.0-py3-none-any.whl"
+    )
+    [demo] = commands.json("failures", "list", "--kind", "transient")["failures"]
+    assert (demo["filename"], demo["attempts_remaining"], demo["next_due"]) == ("demo-1.0-py3-none-any.whl", 0, None)
+    assert demo["attempts"] >= 1
+    assert "503" in demo["text"]
+    [hidden] = commands.json("failures", "list", "--project", "Hidden", "--kind", "visit")["failures"]
+    assert (hidden["project"], hidden["filename"]) == ("hidden", "")
+    assert "hidden\t" in commands.done("failures", "list", "--project", "hidden").stdout
+    assert "nothing of that has failed" in commands.done("failures", "list", "--kind", "gone").stderr
+    nothing = commands.done("failures", "retry", "--kind", "gone")
+    assert nothing.stderr.startswith("nothing of that has failed; see `pypi-assets failures list`")
+    assert commands.json("failures", "retry", "--project", "Broken")["reads"]["errors"] == 1
+    index.faults = None
+    again = commands.json("failures", "retry")
+    assert (again["retried_reads"], again["retried_visits"], again["visits_given_up"]) == (2, 1, 0)
+    assert (again["reads"]["data"], again["reads"]["errors"]) == (2, 1)
+    assert [group["kind"] for group in commands.json("failures", "list")["groups"]] == ["corrupt archive"]
+    assert len(commands.json("files", "--project", "hidden")) == 1
+
+
+def test_a_visit_whose_retry_was_killed_is_done_by_the_next_one(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("hidden", "1.0")
+    index.faults = lambda request: Response(status_code=503) if "/hidden/" in request.url.path else None
+    commands.done("crawl", "full")
+
+    def kill(request: Request) -> Response | None:
+        if "/hidden/" in request.url.path:
+            os.kill(process.pid, signal.SIGKILL)
+        return None
+
+    index.faults = kill
+    process = subprocess.Popen([*PROCESS, "failures", "retry"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert process.wait(timeout=120) == -signal.SIGKILL
+    index.faults = None
+    assert commands.json("failures", "retry")["retried_visits"] == 1
+    assert commands.json("status")["read"] == 1

@@ -1,0 +1,60 @@
+"""`pypi-assets inspect`: records of files on disk, and of stored extracts."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_the_record_of_each_file_is_printed(commands: Commands, tmp_path: Path) -> None:
+    files = [
+        make_wheel(tmp_path, "demo", "1.0", requires_dist=["a>=1"], requires_python=">=3.8"),
+        make_sdist(tmp_path, "demo", "1.0"),
+        make_egg(tmp_path, "demo", "1.0"),
+        tmp_path / "broken-1.0-py3-none-any.whl",
+    ]
+    files[-1].write_bytes(b"no zip")
+    records = commands.json("inspect", *files)
+    assert [record["kind"] for record in records] == ["wheel", "sdist", "egg", "wheel"]
+    wheel, broken = records[0], records[-1]
+    assert {key: wheel[key] for key in ("filename", "project", "version", "yanked", "requires_dist", "error")} == {
+        "filename": files[0].name,
+        "project": "demo",
+        "version": "1.0",
+        "yanked": False,
+        "requires_dist": ["a>=1"],
+        "error": None,
+    }
+    assert (wheel["requires_python"], wheel["modules"], len(wheel["sha256"])) == (">=3.8", ["demo"], 64)
+    assert broken["error"]["kind"] == "corrupt archive"
+    assert "error           corrupt archive: " in commands.done("inspect", files[-1]).stdout
+
+
+def test_a_missing_file_is_wrong_usage(commands: Commands, tmp_path: Path) -> None:
+    assert "does not exist" in commands.refused("inspect", tmp_path / "none.whl", exit_code=2)
+
+
+def test_control_characters_of_a_file_never_reach_the_terminal(commands: Commands, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", "1.0", summary="x", requires_dist=["evil\x1b[2Jname ; broken"])
+    shown = commands.done("inspect", wheel).stdout
+    assert "\x1b" not in shown
+    assert "evil" in shown
+
+
+def test_stored_extracts_are_read_without_the_index(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = index.wheel("demo", "1.0", requires_dist=["a>=1"])
+    commands.done("crawl", "full")
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")  # for which a contact is missing
+    [record] = commands.json("inspect", "--from-extract", wheel)
+    assert (record["requires_dist"], record["modules"], record["of_project"]) == (["a>=1"], ["demo_module"], "demo")
+    assert record["offset"] > 0
+    assert 0 < record["extract_bytes"] < 4_000
+    shown = commands.done("inspect", "--from-extract", wheel, "--project", "demo").stdout
+    assert record["pack"] in shown
+    assert "no extract of demo-2.0.tar.gz is stored" in commands.refused("inspect", "--from-extract", "demo-2.0.tar.gz")
+    assert "only with --from-extract" in commands.refused("inspect", wheel, "--project", "demo", exit_code=2)

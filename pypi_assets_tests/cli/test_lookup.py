@@ -1,0 +1,86 @@
+"""`pypi-assets lookup`: at a serial, by prefix, for many names, and wrong usage."""
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pypi_assets.cli import cli
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"])
+    first = index.serial
+    commands.done("crawl", "full")
+    index.wheel("demo", "2.0")
+    index.wheel("other", "1.0", files={"demo_module/__init__.py": ""})
+    index.history.remove_release("demo", "1.0")
+    commands.done("crawl", "incremental")
+    commands.done("dump", "full", "--shards", "1")
+    commands.done("leveldb", "update")
+    for question in (("module", "demo_module"), ("project", "demo"), ("project", "demo==1.0"), ("project", "other")):
+        newest = commands.json("lookup", *question)
+        assert commands.json("lookup", *question, "--at-serial", index.serial) == newest
+    at_first = commands.done("lookup", "module", "demo_module", "--at-serial", first, "--json")
+    assert json.loads(at_first.stdout) == [{"module": "demo_module", "project": "demo", "versions": ["1.0"]}]
+    assert at_first.stderr == f"as of serial {first}, from the catalog\n"
+    [then] = commands.json("lookup", "project", "Demo", "--at-serial", first)
+    assert (then["filename"], then["requires_dist"]) == ("demo-1.0-py3-none-any.whl", ["other-pkg>=2"])
+    nothing = commands.done("lookup", "project", "other", "--at-serial", first)
+    assert (nothing.stdout, nothing.stderr) == ("", f"no distribution of other is known as of serial {first}\n")
+    for serial in (0, index.serial + 1):
+        message = commands.refused("lookup", "module", "demo_module", "--at-serial", serial)
+        assert f"nothing can be told of serial {serial}, only of serials {first} to {index.serial}" in message
+
+
+def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0", requires_dist=["base>=1", "Base.Two; extra == 'x'"])
+    index.wheel("demo-two", "2.0", requires_dist=["base"])
+    index.wheel("other", "1.0")
+    commands.build_versions()
+    serial = index.serial
+
+    found = commands.json("lookup", "module", "demo", "--prefix")
+    assert [one["module"] for one in found] == ["demo_module", "demo_two_module"]
+    assert commands.done("lookup", "module", "demo", "--prefix", "--limit", 1).stdout == "demo_module\tdemo\t1.0\n"
+    found = commands.json("lookup", "project", "Demo_", "--prefix")
+    assert [one["filename"] for one in found] == ["demo_two-2.0-py3-none-any.whl"]
+    shown = commands.done("lookup", "dependents", "base", "--prefix").stdout.splitlines()
+    assert shown == ["base\tdemo\t1.0\t\t", "base\tdemo-two\t2.0\t\t", "base-two\tdemo\t\t\t1.0"]
+    nothing = commands.done("lookup", "module", "nope", "--prefix")
+    assert (nothing.stdout, nothing.stderr) == ("", f"no module begins with nope as of serial {serial}\n")
+
+    def answers(*arguments: object, names: bytes) -> list[dict[str, Any]]:
+        result = CliRunner().invoke(cli, ["lookup", *map(str, arguments)], input=names, catch_exceptions=False)
+        assert result.exit_code == 0
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    one, other = answers("module", "-", names=b"demo_module\n\n  nope\n")
+    assert (one["name"], one["version"], one["serial"]) == ("demo_module", 1, serial)
+    assert one["results"] == commands.json("lookup", "module", "demo_module")
+    assert (other["name"], other["results"]) == ("nope", [])
+    first, wrong, last = answers("project", "-", names=b"demo==1\ndemo>=1\nother")
+    assert [len(one["results"]) for one in (first, last)] == [1, 1]
+    assert (wrong["name"], "NAME==VERSION" in wrong["error"]) == ("demo>=1", True)
+    [then] = answers("project", "-", "--at-serial", serial, names=b"demo")
+    assert then["results"] == first["results"]
+    assert then["version"] is None
+    assert [len(one["results"]) for one in answers("dependents", "-", names=b"base\n\xff")] == [2, 0]
+    assert len(answers("dependents", "-", "--limit", 1, names=b"base")[0]["results"]) == 1
+
+    for wrong_usage in (("-", "--prefix"), ("demo", "--prefix", "--at-serial", serial)):
+        assert "--prefix goes neither" in commands.refused("lookup", "module", *wrong_usage, exit_code=2)
+
+
+@pytest.mark.parametrize("what", ["module", "project", "dependents"])
+def test_a_lookup_without_a_name_is_wrong_usage(commands: Commands, what: str) -> None:
+    for name in ("", " "):
+        assert "name is empty" in commands.refused("lookup", what, name, exit_code=2)
+
+
+@pytest.mark.parametrize("requirement", ["demo>=1", "demo==", "demo==1,<2", "-demo", "demo[extra]"])
+def test_an_invalid_requirement_is_wrong_usage(commands: Commands, requirement: str) -> None:
+    assert "NAME==VERSION" in commands.refused("lookup", "project", "--", requirement, exit_code=2)

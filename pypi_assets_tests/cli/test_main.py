@@ -1,0 +1,380 @@
+"""All commands together: from an index to answers, help, interrupts, and what is printed when something fails."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.cli import INTERRUPTED, cli
+from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_from_an_index_to_answers_and_on_to_new_answers(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.001")
+    index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"], requires_python=">=3.8")
+    index.sdist("demo", "1.0")
+    index.wheel("Other.Pkg", "2.0")
+    index.raw("broken-1.0-py3-none-any.whl", b"no zip")
+    index.raw("old-1.0.win32.exe", b"MZ")
+    first = index.serial
+
+    before = commands.json("status")
+    assert (before["complete_serial"], before["index_serial"], before["lag"]) == (None, first, None)
+    assert before["leveldbs"] == {name: {"version": None, "serial": None} for name in ("modules", "depgraph")}
+    assert before["to_do"] == ["nothing has been crawled: run `pypi-assets crawl full`"]
+
+    crawled = commands.run("crawl", "full", "--json")
+    assert crawled.exit_code == 0
+    assert json.loads(crawled.stdout)["projects"] == 4
+    assert "distributions that could not be read: 1; see `pypi-assets failures list`" in crawled.stderr
+    dumping = commands.done("dump", "full", "--shards", "16", "--json")
+    assert dumping.stderr.splitlines()[-1] == "shards: 16 of 16"
+    dumped = json.loads(dumping.stdout)
+    assert [(dump["range"], dump["shards"], dump["rows"]) for dump in dumped] == [(f"0-{first}", 16, 5)]
+    built = commands.json("leveldb", "update")
+    assert [(one["dataset"], one["version"], one["serial"]) for one in built] == [
+        ("modules", 1, first),
+        ("depgraph", 1, first),
+    ]
+    assert commands.json("lookup", "module", "demo_module") == [
+        {"module": "demo_module", "project": "demo", "versions": ["1.0"]}
+    ]
+    assert commands.json("lookup", "module", "other_pkg_module") == [
+        {"module": "other_pkg_module", "project": "Other.Pkg", "versions": ["2.0"]}
+    ]
+    wheel, sdist = commands.json("lookup", "project", "Demo==1")
+    assert (wheel["filename"], wheel["version"], wheel["yanked"]) == ("demo-1.0-py3-none-any.whl", "1.0", False)
+    assert (wheel["requires_dist"], wheel["requires_python"]) == (["other-pkg>=2"], ">=3.8")
+    assert "modules" not in wheel
+    assert commands.json("lookup", "dependents", "Other_Pkg") == [
+        {"required": "other-pkg", "normalized": "demo", "always": ["1.0"], "marker": [], "extra": []}
+    ]
+    assert sdist["filename"] == "demo-1.0.tar.gz"
+    status = commands.json("status")
+    assert {key: status[key] for key in ("complete_serial", "index_serial", "live_distributions", "lag")} == {
+        "complete_serial": first,
+        "index_serial": first,
+        "live_distributions": 5,
+        "lag": 0,
+    }
+    assert (status["read"], status["failed"], status["unsupported"], status["pending"]) == (3, 1, 1, 0)
+    assert "all is well" in commands.done("status").stdout
+
+    index.wheel("demo", "2.0")
+    index.history.yank("demo", "1.0")
+    index.history.remove_project("Other.Pkg")
+    lagging = commands.json("status")
+    assert lagging["lag"] == index.serial - first
+    assert lagging["to_do"] == ["the catalog is behind the index: run `pypi-assets crawl incremental`"]
+    followed = commands.json("crawl", "incremental")
+    assert followed["complete_serial"] == index.serial
+    assert [one["range"] for one in followed["ranges"]] == [f"{first}-{index.serial}"]
+    assert [dump["range"] for dump in commands.json("dump", "incremental")] == [f"{first}-{index.serial}"]
+    assert commands.json("leveldb", "update", "--dataset", "modules")[0]["base_version"] == 1
+    assert commands.json("leveldb", "update", "--dataset", "depgraph")[0]["base_version"] == 1
+    assert commands.json("lookup", "module", "demo_module") == [
+        {"module": "demo_module", "project": "demo", "versions": ["1.0", "2.0"]}
+    ]
+    assert commands.json("lookup", "module", "other_pkg_module") == []
+    assert [row["yanked"] for row in commands.json("lookup", "project", "demo")] == [True, True, False]
+    listed = commands.json("leveldb", "list")
+    assert [(one["dataset"], one["version"]) for one in listed] == [
+        ("modules", 1),
+        ("modules", 2),
+        ("depgraph", 1),
+        ("depgraph", 3),
+    ]
+    assert all(one["ok"] for one in commands.json("leveldb", "verify", "--deep"))
+    after = commands.json("status")
+    assert (after["leveldbs"]["modules"], after["to_do"]) == ({"version": 2, "serial": index.serial}, [])
+
+    then = {file["filename"] for file in commands.json("files", "--at-serial", first)}
+    now = commands.json("files")
+    assert then - {file["filename"] for file in now} == {"other_pkg-2.0-py3-none-any.whl"}
+    assert [file["filename"] for file in now if file["yanked"]] == ["demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"]
+    assert {"filename", "project", "version", "kind", "sha256", "yanked"} <= set(now[0])
+
+
+def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.build_versions()
+    assert commands.done("crawl", "incremental").stdout == (
+        f"nothing is new: the catalog is complete up to serial {index.serial}\n"
+    )
+    assert commands.done("dump", "incremental").stderr == "every complete range is dumped\n"
+    assert commands.done("leveldb", "update").stdout == (
+        "modules: nothing is new since version 1\ndepgraph: nothing is new since version 1\n"
+    )
+    assert commands.json("dump", "incremental") == []
+
+
+def every_command(
+    group: click.Group = cli, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+@pytest.mark.parametrize(("path", "command"), [(" ".join(path), command) for path, command in every_command()])
+def test_every_command_has_help_with_an_example(path: str, command: click.Command) -> None:
+    result = CliRunner().invoke(cli, [*path.split(), "--help"])
+    assert result.exit_code == 0
+    assert f"Example: pypi-assets {path}" in result.output
+    assert command.help
+
+
+def test_the_commands_are_these() -> None:
+    assert {" ".join(path) for path, _ in every_command() if path[0] != "devindex"} == {
+        "status",
+        "metrics",
+        "crawl full",
+        "crawl incremental",
+        "dump full",
+        "dump incremental",
+        "dump redo",
+        "dump compact",
+        "dump clean",
+        "dump parquet",
+        "dump restore",
+        "leveldb update",
+        "leveldb list",
+        "leveldb verify",
+        "lookup module",
+        "lookup project",
+        "lookup dependents",
+        "files",
+        "history",
+        "visits",
+        "ranges",
+        "failures list",
+        "failures retry",
+        "audit",
+        "reprocess",
+        "extracts clean",
+        "inspect",
+        "migrate",
+    }
+    assert ("devindex", "serve") in {path for path, _ in every_command()}
+
+
+def test_without_a_terminal_lines_are_plain(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0", requires_dist=["a", "b"])
+    assert commands.done("crawl", "full").stderr == "listing: 1 of 1\nvisits: 1 of 1\nreads: 1 of 1\n"
+    commands.done("dump", "full", "--shards", "1")
+    commands.done("leveldb", "update")
+    filename = "demo-1.0-py3-none-any.whl"
+    assert commands.done("files").stdout == f"{filename}\tdemo\t1.0\twheel\tno\tdata\t{index.serial}\n"
+    assert commands.done("lookup", "module", "demo_module").stdout == "demo\t1.0\n"
+    assert commands.done("lookup", "project", "demo").stdout == f"{filename}\t1.0\t-\tno\ta, b\n"
+
+
+def test_on_a_terminal_there_are_tables_and_bars(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    assert "visits" in on_a_terminal("crawl", "full")
+    shown = on_a_terminal("files")
+    assert "filename" in shown  # a heading
+    assert "\u2500\u2500" in shown  # a rule below it
+    assert "\n demo-1.0" in shown
+
+
+def on_a_terminal(*arguments: str) -> str:
+    master, slave = pty.openpty()
+    environment = os.environ | {"COLUMNS": "120", "TERM": "xterm"}
+    with subprocess.Popen([*PROCESS, *arguments], stdin=slave, stdout=slave, stderr=slave, env=environment) as process:
+        os.close(slave)
+        output = b""
+        with os.fdopen(master, "rb", buffering=0) as terminal:
+            while True:
+                try:
+                    output += terminal.read(4096)
+                except OSError:  # the other side has closed the terminal
+                    break
+    assert process.returncode == 0, output
+    return output.decode()
+
+
+def test_after_ctrl_c_the_same_command_continues(commands: Commands, index: ServedIndex) -> None:
+    for number in range(20):
+        index.wheel(f"demo{number}", "1.0")
+    reached = threading.Event()
+    stopped = threading.Event()
+
+    def hold(request: Request) -> Response | None:
+        if request.url.path.endswith("/demo5/"):
+            reached.set()
+            stopped.wait(timeout=120)
+        return None
+
+    index.faults = hold
+    with subprocess.Popen(
+        [*PROCESS, "crawl", "full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert reached.wait(timeout=120)
+        process.send_signal(signal.SIGINT)
+        stopped.set()
+        output, errors = process.communicate(timeout=120)
+    assert (process.returncode, output) == (INTERRUPTED, "")
+    assert errors.splitlines()[-1].startswith("Stopped. What was done is kept; run the same command again")
+    assert "Traceback" not in errors
+    index.faults = None
+    opened = commands.json("status")["open_crawl"]
+    assert (opened["serial"], opened["projects"]) == (index.serial, 20)
+    assert "full crawl" in commands.done("status").stdout
+    assert commands.json("crawl", "full")["complete_serial"] == index.serial
+    assert commands.json("status")["read"] == 20
+
+
+def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    reached = threading.Event()
+    released = threading.Event()
+
+    def hold(request: Request) -> Response | None:
+        if request.url.path.endswith("/demo/"):
+            reached.set()
+            released.wait(timeout=120)
+        return None
+
+    index.faults = hold
+    with subprocess.Popen([*PROCESS, "crawl", "full"], stderr=subprocess.PIPE, text=True) as process:
+        assert reached.wait(timeout=120)
+        while process.poll() is None:  # a signal that comes on the heels of another can be lost
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.1)
+        assert not released.is_set()
+        released.set()
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == INTERRUPTED
+    assert errors.splitlines()[-1].startswith("Stopped. ")
+    assert "Traceback" not in errors
+    assert commands.json("crawl", "full")["reads"]["data"] == 1
+
+
+def test_a_closed_output_pipe_is_no_error(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    with subprocess.Popen([*PROCESS, "files", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_all_wrong_settings_are_reported(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "mysql://localhost/catalog")
+    monkeypatch.setenv("PYPI_ASSETS_MAX_CONNECTIONS", "none")
+    message = commands.refused("status", exit_code=2)
+    assert "PYPI_ASSETS_DATABASE_URL: neither sqlite:///... nor postgresql://..." in message
+    assert "PYPI_ASSETS_MAX_CONNECTIONS: " in message
+
+
+BEFORE_A_CRAWL = {
+    ("crawl", "incremental"): "no full crawl is complete yet: run `pypi-assets crawl full` first",
+    ("dump", "full"): "run a full crawl first",
+    ("dump", "incremental"): "there is no full dump for ranges to follow: run `pypi-assets dump full` first",
+    ("dump", "redo"): "run a full crawl first",
+    ("dump", "clean"): "the catalog is empty: run a full crawl first (pypi-assets crawl full)",
+    ("dump", "compact"): "the catalog is empty: run a full crawl first (pypi-assets crawl full)",
+    ("leveldb", "update"): "there is no full dump to build from: run `pypi-assets dump full` first",
+    ("leveldb", "verify"): "run `pypi-assets leveldb update`",
+    ("lookup", "module", "demo"): "run `pypi-assets leveldb update`",
+    ("files",): "no full crawl is complete yet, so nothing can be told: run `pypi-assets crawl full`",
+    ("failures", "retry"): "no full crawl is complete yet: run `pypi-assets crawl full` first",
+}
+
+
+@pytest.mark.parametrize("arguments", BEFORE_A_CRAWL)
+def test_before_a_full_crawl_the_message_names_the_first_command(
+    commands: Commands, index: ServedIndex, arguments: tuple[str, ...]
+) -> None:
+    commands.done("status")
+    assert BEFORE_A_CRAWL[arguments] in commands.refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "arguments", "message"),
+    [
+        ("HOME", "{file}/below", ("files",), "cannot make the folder of"),
+        ("DATABASE_URL", "postgresql://me:secret@127.0.0.1:9/catalog", ("files",), "check PYPI_ASSETS_DATABASE_URL"),
+        ("DATABASE_URL", "sqlite:///{file}", ("files",), "file is not a database; check PYPI_ASSETS_DATABASE_URL"),
+        ("STORAGE_URL", "file://{file}/below", ("dump", "full"), "cannot open the storage folder"),
+        ("STORAGE_URL", "file://{file}/below", ("leveldb", "list"), "there is no storage folder"),
+    ],
+)
+def test_a_database_or_a_folder_that_cannot_be_used(
+    commands: Commands,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    variable: str,
+    value: str,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"neither folder nor database" * 100)
+    monkeypatch.setenv(f"PYPI_ASSETS_{variable}", value.format(file=file))
+    refusal = commands.refused(*arguments)
+    assert message in refusal
+    assert "secret" not in refusal
+    assert len(refusal.splitlines()) == 1
+
+
+def test_a_database_that_goes_away_is_one_clear_line(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+
+    def spoil(request: Request) -> Response | None:
+        if "/demo/" in request.url.path:
+            for path in commands.home.glob("catalog.sqlite*"):
+                path.write_bytes(b"garbage" * 1000)
+        return None
+
+    index.faults = spoil
+    message = commands.refused("crawl", "full").splitlines()[-1]
+    assert message.startswith("Error: the database failed: ")
+
+
+def test_an_unknown_name_is_an_empty_answer_with_a_clear_sentence(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    commands.build_versions()
+    serial = index.serial
+    for arguments, sentence in {
+        ("lookup", "module", "nope"): f"no project provides the module nope as of serial {serial}",
+        ("lookup", "dependents", "nope"): f"no project requires nope as of serial {serial}",
+        ("lookup", "project", "nope"): f"no distribution of nope is known as of serial {serial}",
+        ("lookup", "project", "demo==9"): f"no distribution of demo in version 9 is known as of serial {serial}",
+        ("files", "--project", "nope"): "the catalog knows no project nope",
+        ("history", "nope"): "the catalog knows no project nope",
+        ("visits", "nope"): "the catalog knows no project nope",
+        ("visits", "nope", "--compare", 1, 2): "the catalog knows no project nope",
+        ("visits", "demo", "--compare", 1, 1): "visits 1 and 1 of demo saw the same files",
+    }.items():
+        result = commands.done(*arguments)
+        assert (result.stdout, result.stderr) == ("", f"{sentence}\n")
+        assert commands.json(*arguments) == []
+
+
+def test_an_unexpected_exception_is_not_hidden(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("pypi_assets.cli.status.load_settings", broken)
+    with pytest.raises(ZeroDivisionError):
+        commands.run("status")
