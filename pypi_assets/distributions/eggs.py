@@ -55,6 +55,7 @@ def egg_record(parts: FilenameParts, project: str | None, extract: Extract) -> D
         stubs=modules.stubs,
         left_out=modules.unnameable,
         requires_by="requires.txt" if listed else "PKG-INFO",
-        declared=(*parse_top_level(files.get(f"{_INFO}top_level.txt", b"")), *metadata.import_names),
+        declared=(*parse_top_level(files.get(f"{_INFO}top_level.txt", b"")), *metadata.declared_names),
+        at_root=[extract.members[""]] if "" in extract.members else (),
         notes=modules.notes,
     )

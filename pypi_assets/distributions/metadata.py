@@ -1,13 +1,12 @@
 """Parses the small metadata files: core metadata, requires.txt, entry_points.txt and top_level.txt.
 
-Lenient, since what is on an index is what it is: a broken field is noted, and never fatal. Requirements stay as
-written.
+Lenient: a broken field leads to a note, and is never fatal. Requirements stay as written.
 """
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from email.parser import HeaderParser
 from itertools import groupby
 from operator import itemgetter
@@ -17,11 +16,15 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.limits import LimitExceededError
+from pypi_assets.distributions.project_facts import bounded, cut_license, join_urls, license_classifiers
 
 
 @dataclass(frozen=True, slots=True)
 class CoreMetadata:
-    """The fields of a METADATA or PKG-INFO file that records keep. `dynamic` holds lower-case field names."""
+    """The fields of a METADATA or PKG-INFO file that records keep, as DistributionRecord describes them.
+
+    `dynamic` holds lower-case field names.
+    """
 
     metadata_version: str | None = None
     name: str | None = None
@@ -31,13 +34,22 @@ class CoreMetadata:
     requires_dist: tuple[str, ...] = ()
     provides_extra: tuple[str, ...] = ()
     dynamic: frozenset[str] = frozenset()
-    import_names: tuple[str, ...] = ()
+    license_expression: str | None = None
+    license: str | None = None
+    license_classifiers: tuple[str, ...] = ()
+    project_urls: tuple[str, ...] = ()
+    import_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether none of the three required fields is there: then it is no core metadata at all."""
         return self.metadata_version is None and self.name is None and self.version is None
+
+    @property
+    def declared_names(self) -> tuple[str, ...]:
+        """`import_names` without the mark of private ones, which follows a semicolon (PEP 794)."""
+        return unique(name.partition(";")[0].strip() for name in self.import_names or ())
 
 
 def decode_text(content: bytes, name: str) -> tuple[str, tuple[str, ...]]:
@@ -62,9 +74,10 @@ _PLAIN_HEADERS = re.compile(r"(?:[!-9;-~]++:.*+(\n[\t ].*+)*+(?:\n|\Z))*+(?=\n|\
 _READ_FIELDS = frozenset(
     {"metadata-version", "name", "version", "summary", "requires-python", "requires-dist", "provides-extra"}
     | {"dynamic", "import-name", "import-namespace"}
+    | {"license", "license-expression", "classifier", "project-url", "home-page", "download-url"}
 )
-_MAYBE_READ = re.compile(r"\n([DIMNPRSVdimnprsv][A-Za-z-]++):(.*)")
-"""A field with the first letter of one that is read."""
+_MAYBE_READ = re.compile(r"\n([DHILMNPRSVdhilmnprsv][A-Za-z-]++|[Cc][A-Za-z-]++(?=:.*License)):(.*)")
+"""A field with the first letter of one that is read. Of the many classifiers only those of a licence count."""
 
 
 def headers_of(content: bytes) -> bytes:
@@ -93,6 +106,11 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
         if defect:
             notes.append(f"{name}: the headers end early, at a line that is none ({defect})")
 
+    return _core_metadata(fields, name, notes)
+
+
+def _core_metadata(fields: Mapping[str, list[str]], name: str, notes: list[str]) -> CoreMetadata:
+    """The metadata that `fields`, by their lower-case names, hold; adds to `notes`."""
     lines = {
         key: [line for value in values if (line := one_line(value))]
         for key, values in fields.items()
@@ -105,7 +123,7 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
             notes.append(f"{name}: {len(values)} {key} fields; the first one counts")
         return values[0] if values else None
 
-    return CoreMetadata(
+    metadata = CoreMetadata(
         metadata_version=first("Metadata-Version"),
         name=first("Name"),
         version=first("Version"),
@@ -114,12 +132,51 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
         requires_dist=tuple(lines.get("requires-dist", ())),
         provides_extra=unique(lines.get("provides-extra", ())),
         dynamic=frozenset(map(str.lower, lines.get("dynamic", ()))),
-        # PEP 794: a name can be marked as private after a semicolon; an empty field says that there are none.
-        import_names=unique(
-            value.partition(";")[0].strip()
-            for key in ("import-name", "import-namespace")
-            for value in lines.get(key, ())
-        ),
+    )
+    import_names = None  # an empty field declares that there is nothing to import (PEP 794)
+    if "import-name" in lines or "import-namespace" in lines:
+        import_names = [*lines.get("import-name", ()), *lines.get("import-namespace", ())]
+    return with_facts(
+        metadata,
+        name,
+        notes,
+        license_expression=first("License-Expression"),
+        license_text=first("License"),
+        classifiers=lines.get("classifier", ()),
+        project_urls=join_urls(lines.get("project-url", ()), first("Home-page"), first("Download-URL")),
+        import_names=import_names,
+    )
+
+
+def with_facts(
+    metadata: CoreMetadata,
+    source: str,
+    notes: list[str],
+    *,
+    license_expression: str | None = None,
+    license_text: str | None = None,
+    classifiers: Iterable[str] = (),
+    project_urls: Iterable[str] = (),
+    import_names: Iterable[str] | None = None,
+) -> CoreMetadata:
+    """`metadata` with these values, within the limits of a record, and with `notes`.
+
+    The values are single lines. A note on what is left out names `source`.
+    """
+
+    def limited(field: str, values: Iterable[str]) -> tuple[str, ...]:
+        kept, left_out = bounded(values, f"{source}: {field}")
+        notes.extend(left_out)
+        return kept
+
+    expression = () if license_expression is None else (license_expression,)
+    return replace(
+        metadata,
+        license_expression=next(iter(limited("License-Expression", expression)), None),
+        license=cut_license(license_text),
+        license_classifiers=limited("Classifier", license_classifiers(classifiers)),
+        project_urls=limited("Project-URL", project_urls),
+        import_names=None if import_names is None else limited("Import-Name", import_names),
         notes=tuple(notes),
     )
 

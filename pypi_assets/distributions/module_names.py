@@ -52,7 +52,7 @@ class ModuleNames:
     @property
     def notes(self) -> tuple[str, ...]:
         if self.shadowed:
-            return (f"{self.shadowed} module files are left out: a module beside their folder hides them",)
+            return (f"{self.shadowed} module files are left out: a module of the same name as their folder hides them",)
         return ()
 
 

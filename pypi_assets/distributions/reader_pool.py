@@ -368,7 +368,7 @@ class _Worker:
             return self._channel.receive()
 
     def misbehaved(self, what: object) -> "_ReaderDiedError":
-        return _ReaderDiedError(ErrorKind.READER_FAILURE, f"the reader sent what was not asked for: {what!r:.100}")
+        return _ReaderDiedError(ErrorKind.READER_FAILURE, f"the reader sent an unexpected message: {what!r:.100}")
 
     def end(self) -> None:
         """Kills and reaps the process, which has nothing that could be lost."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-EXTRACTOR_VERSION = 2
+EXTRACTOR_VERSION = 3
 """Raised whenever the same bytes would lead to another record; stored with each result."""
 
 
@@ -71,7 +71,14 @@ class DistributionRecord:
     None where they are unknown. `stubs` are the modules that its stub files describe, `left_out` counts module files
     whose paths no import statement can name. `declared` are top-level names as the project declares them
     (top_level.txt, Import-Name). `error` is None where the file could be read; a partly read file keeps what was
-    found, and `notes` tell what was odd.
+    found, and `notes` describe what was odd.
+
+    `license_expression` is SPDX's (PEP 639), `license` the free text of older metadata, at most 1 KiB of UTF-8, and
+    `license_classifiers` begin with `License ::`. `project_urls` are `label, URL`, with Home-page and Download-URL as
+    `Homepage` and `Download`. `import_names` are Import-Name and Import-Namespace as written (PEP 794): None where
+    none is declared, an empty tuple where the project declares that there is nothing to import. `start_up_paths` are
+    the `.pth` files that a wheel or egg puts into the root of site-packages, where Python runs them at each start;
+    an sdist has none, since only a build shows them.
     """
 
     filename: str
@@ -92,5 +99,11 @@ class DistributionRecord:
     stubs: tuple[str, ...] = ()
     left_out: int = 0
     declared: tuple[str, ...] = ()
+    license_expression: str | None = None
+    license: str | None = None
+    license_classifiers: tuple[str, ...] = ()
+    project_urls: tuple[str, ...] = ()
+    import_names: tuple[str, ...] | None = None
+    start_up_paths: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     error: ReadError | None = None

@@ -7,7 +7,9 @@ import msgspec
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
+from pypi_assets.distributions.project_facts import bounded
 from pypi_assets.distributions.record import DistributionRecord, FilenameParts
 
 MAX_NOTES = 50
@@ -29,10 +31,15 @@ def build_record(
     stubs: tuple[str, ...] = (),
     left_out: int = 0,
     declared: Iterable[str] = (),
+    at_root: Iterable[Folder] = (),
     notes: Iterable[str] = (),
 ) -> DistributionRecord:
-    """The record; where the metadata lack name or version, the filename's count, and `project` where it has none."""
-    all_notes = [*extract.notes, *metadata.notes, *notes]
+    """The record; where the metadata lack name or version, the filename's count, and `project` where it has none.
+
+    `at_root` are the folders whose files are installed right in site-packages.
+    """
+    start_up_paths, start_up_notes = _start_up_paths(at_root)
+    all_notes = [*extract.notes, *metadata.notes, *notes, *start_up_notes]
     if not metadata.is_empty:
         all_notes += _name_notes(parts, metadata)
     all_notes += requirement_notes(requires_dist or (), metadata.requires_python)
@@ -55,9 +62,22 @@ def build_record(
         stubs=stubs,
         left_out=left_out,
         declared=tuple(sorted(set(declared))),
+        license_expression=metadata.license_expression,
+        license=metadata.license,
+        license_classifiers=metadata.license_classifiers,
+        project_urls=metadata.project_urls,
+        import_names=metadata.import_names,
+        start_up_paths=start_up_paths,
         notes=tuple(printable(note) for note in unique(all_notes)),
         error=extract.error,
     )
+
+
+def _start_up_paths(at_root: Iterable[Folder]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The `.pth` files among those of `at_root`, sorted, and a note where some of them are left out."""
+    some = [folder for folder in at_root if ".pth/" in folder.others]
+    names = {printable(name) for folder in some for name in folder.other_names if name.endswith(".pth")}
+    return bounded(sorted(names), ".pth files")
 
 
 def _name_notes(parts: FilenameParts, metadata: CoreMetadata) -> list[str]:
@@ -100,6 +120,7 @@ def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[
         "sha256": record.sha256,
         "size": record.size,
         "yanked": yanked,
+        "summary": record.summary,
         "requires_python": record.requires_python,
         "requires_dist": None if record.requires_dist is None else list(record.requires_dist),
         "provides_extra": list(record.provides_extra),
@@ -110,6 +131,12 @@ def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[
         "stubs": list(record.stubs),
         "left_out": record.left_out,
         "declared": list(record.declared),
+        "license_expression": record.license_expression,
+        "license": record.license,
+        "license_classifiers": list(record.license_classifiers),
+        "project_urls": list(record.project_urls),
+        "import_names": None if record.import_names is None else list(record.import_names),
+        "start_up_paths": list(record.start_up_paths),
         "notes": list(record.notes),
         "error": None if record.error is None else {"kind": record.error.kind.value, "text": record.error.text},
     }

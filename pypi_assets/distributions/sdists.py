@@ -1,9 +1,9 @@
-"""What an sdist says: metadata and entry points, from the first of its files that tells them without being run.
+"""Makes the record of an sdist from the files in it, none of which is run.
 
-What it requires is told in sdist_requirements, which modules it would install in sdist_modules.
+Each kind of facts has a module of its own: sdist_metadata, sdist_entry_points, sdist_requirements and sdist_modules.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,19 +13,14 @@ from packaging.utils import canonicalize_name
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.members import Folder
-from pypi_assets.distributions.metadata import (
-    CoreMetadata,
-    decode_text,
-    parse_entry_points,
-    parse_metadata,
-    unique,
-)
-from pypi_assets.distributions.pyproject import parse_toml, table
-from pypi_assets.distributions.record import DistributionRecord, ErrorKind, FilenameParts
+from pypi_assets.distributions.metadata import decode_text, unique
+from pypi_assets.distributions.pyproject import parse_toml
+from pypi_assets.distributions.record import DistributionRecord, FilenameParts
 from pypi_assets.distributions.record_building import build_record
+from pypi_assets.distributions.sdist_entry_points import find_entry_points
+from pypi_assets.distributions.sdist_metadata import read_metadata
 from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
 from pypi_assets.distributions.sdist_requirements import find_requirements
-from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 from pypi_assets.distributions.source_tree import SourceTree
 
@@ -81,13 +76,13 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     egg_info = _choose_egg_info(parts, project, members, top, files, notes)
 
     script = _SetupScript(files.get("setup.py"), extract.setup_arguments, notes)
-    metadata = _read_metadata(files, egg_info, pyproject, script.read, extract, notes)
+    metadata = read_metadata(files, egg_info, pyproject, script.read, extract, notes)
     tree = SourceTree(
         members=members,
         top=top,
         files=files,
         project=metadata.name or parts.project or project,
-        declared=metadata.import_names,
+        declared=metadata.declared_names,
         egg_info=egg_info,
         pyproject=pyproject,
         read_setup_script=script.read,
@@ -102,12 +97,12 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         requires_dist=requirements.requires_dist if requirements else None,
         requires_by=requirements.by if requirements else None,
         provides_extra=requirements.extras if requirements else metadata.provides_extra,
-        entry_points=_entry_points(tree),
+        entry_points=find_entry_points(tree),
         modules=modules.names,
         modules_by=modules.by,
         stubs=modules.stubs,
         left_out=modules.left_out,
-        declared=(*(tree.top_level or ()), *metadata.import_names),
+        declared=(*(tree.top_level or ()), *metadata.declared_names),
         notes=(*notes, *modules.notes),
     )
 
@@ -204,101 +199,3 @@ def _choose_egg_info(
     if shallow:
         notes.append(f"{len(shallow)} .egg-info folders, none of them named like the project: all are ignored")
     return None
-
-
-def _read_metadata(
-    files: Mapping[str, bytes],
-    egg_info: str | None,
-    pyproject: Mapping[str, Any],
-    read_script: Callable[[], SetupArguments | None],
-    extract: Extract,
-    notes: list[str],
-) -> CoreMetadata:
-    """PKG-INFO at the top, else the .egg-info's, else what pyproject.toml, setup.cfg or setup.py says literally."""
-    for name in ("PKG-INFO", f"{egg_info}/PKG-INFO"):
-        if name in files:
-            metadata = parse_metadata(files[name], name)
-            if not metadata.is_empty:
-                if name != "PKG-INFO":
-                    notes.append(f"metadata by: {printable(name)}")
-                return metadata
-            extract.fail(ErrorKind.BAD_METADATA, f"{printable(name)} has neither Metadata-Version nor Name nor Version")
-    sources: tuple[tuple[str, Callable[[], Mapping[str, object]]], ...] = (
-        ("pyproject.toml", lambda: table(pyproject, "project")),
-        ("pyproject.toml", lambda: table(pyproject, "tool", "poetry")),
-        ("setup.cfg", lambda: _setup_cfg_metadata(files)),
-        ("setup.py", lambda: _script_metadata(read_script())),
-    )
-    for name, read in sources:
-        fields = read()
-        if isinstance(fields.get("name"), str):
-            notes.append(f"metadata by: {name}")
-            return CoreMetadata(
-                name=_text(fields["name"]),
-                version=_text(fields.get("version")),
-                summary=_text(fields.get("description")),
-                requires_python=_text(fields.get("requires-python")),
-            )
-    extract.fail(ErrorKind.NO_METADATA, "neither PKG-INFO nor a project name in pyproject.toml, setup.cfg or setup.py")
-    return CoreMetadata()
-
-
-def _setup_cfg_metadata(files: Mapping[str, bytes]) -> Mapping[str, object]:
-    sections = parse_setup_cfg(decode_text(files.get("setup.cfg", b""), "setup.cfg")[0])
-    metadata, options = sections.get("metadata", {}), sections.get("options", {})
-    fields = {**metadata, "requires-python": options.get("python_requires")}
-    return {key: value for key, value in fields.items() if value and not value.startswith(("attr:", "file:"))}
-
-
-def _script_metadata(script: SetupArguments | None) -> Mapping[str, object]:
-    if script is None:
-        return {}
-    return {"name": script.name, "version": script.version, "requires-python": script.python_requires}
-
-
-def _entry_points(tree: SourceTree) -> dict[str, dict[str, str]]:
-    """entry_points.txt of the .egg-info, else those of [project], of Poetry or of flit, else setup.cfg's or setup.py's.
-
-    Without entry_points.txt, an .egg-info says that there are none.
-    """
-    if (content := tree.files.get(f"{tree.egg_info}/entry_points.txt")) is not None:
-        return parse_entry_points(content)
-    if tree.table("project"):
-        return _groups(tree.table("project"), "scripts", "gui-scripts", "entry-points")
-    for tool, plugins in (("poetry", "plugins"), ("flit", "entrypoints")):
-        if tree.table("tool", tool):
-            return _groups(tree.table("tool", tool), "scripts", "gui-scripts", plugins)
-    if f"{tree.egg_info}/PKG-INFO" in tree.files:
-        return {}
-    if options := tree.setup_cfg.get("options.entry_points"):
-        return _of_sections(options)
-    script = tree.read_setup_script() if b"entry_points" in tree.files.get("setup.py", b"") else None
-    if script is None or script.entry_points is None:
-        return {}
-    if isinstance(script.entry_points, str):
-        return parse_entry_points(script.entry_points.encode())
-    return _of_sections({group: "\n".join(lines) for group, lines in script.entry_points.items()})
-
-
-def _of_sections(sections: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    text = "".join(f"[{group}]\n{lines}\n" for group, lines in sections.items())
-    return parse_entry_points(text.encode("utf-8", "replace"))
-
-
-def _groups(settings: Mapping[str, Any], scripts: str, gui_scripts: str, others: str) -> dict[str, dict[str, str]]:
-    tables = {
-        "console_scripts": table(settings, scripts),
-        "gui_scripts": table(settings, gui_scripts),
-        **{group: table(settings, others, group) for group in table(settings, others)},
-    }
-    groups = {}
-    for group, entries in tables.items():
-        texts = {name: entry.get("reference") if isinstance(entry, dict) else entry for name, entry in entries.items()}
-        kept = {printable(name): printable(text) for name, text in texts.items() if isinstance(text, str)}
-        if kept:
-            groups[printable(group)] = kept
-    return groups
-
-
-def _text(value: object) -> str | None:
-    return printable(value) if isinstance(value, str) and value else None

@@ -2,7 +2,7 @@
 `%(option)s` in them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pypi_assets.distributions.limits import LimitExceededError
@@ -16,13 +16,15 @@ _DEFAULT = "DEFAULT"
 _REFERENCE = re.compile(r"%(?:%|\(([^)]+)\)s)")
 
 
-def parse_setup_cfg(text: str) -> dict[str, dict[str, str]]:
-    """Section to option to value; option names are lower-case and written with `_`, the lines of a value are stripped.
+def parse_setup_cfg(text: str, *, names_as_written: bool = False) -> dict[str, dict[str, str]]:
+    """Section to option to value; the lines of a value are stripped.
 
-    Lines that belong to nothing are left out; of repeated options the last counts. All sections have the options of
-    [DEFAULT]. A value that names no option as `%(option)s` stays as written. Raises LimitExceededError where values
-    name others without end.
+    Option names are lower-case and written with `_`, unless `names_as_written`: setuptools keeps their case, which
+    counts for groups of entry points. Lines that belong to nothing are left out; of repeated options the last counts.
+    All sections have the options of [DEFAULT]. A value that names no option as `%(option)s` stays as written. Raises
+    LimitExceededError where the values that others are made of grow beyond the limit.
     """
+    named = str.strip if names_as_written else _option_name
     sections: dict[str, dict[str, list[str]]] = {}
     options: dict[str, list[str]] | None = None
     value: list[str] | None = None
@@ -37,24 +39,24 @@ def parse_setup_cfg(text: str) -> dict[str, dict[str, str]]:
         elif stripped[0] == "[" and "]" in stripped:
             options, value = sections.setdefault(stripped[1 : stripped.rindex("]")], {}), None
         elif options is not None:
-            value, indent = _open_option(options, stripped), margin
-    told = {
+            value, indent = _open_option(options, stripped, named), margin
+    values = {
         name: {option: "\n".join(lines).strip() for option, lines in options.items()}
         for name, options in sections.items()
     }
-    if defaults := told.pop(_DEFAULT, None):
-        if len(defaults) * len(told) > MAX_INHERITED:
+    if defaults := values.pop(_DEFAULT, None):
+        if len(defaults) * len(values) > MAX_INHERITED:
             raise LimitExceededError(f"[DEFAULT] gives the sections more than {MAX_INHERITED} options")
-        told = {name: defaults | options for name, options in told.items()}
-    return _interpolated(told) if "%" in text else told
+        values = {name: defaults | options for name, options in values.items()}
+    return _interpolated(values, named) if "%" in text else values
 
 
 class _InterpolationError(Exception):
     """configparser refuses the value."""
 
 
-def _interpolated(sections: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    interpolation = _Interpolation()
+def _interpolated(sections: Mapping[str, Mapping[str, str]], named: Callable[[str], str]) -> dict[str, dict[str, str]]:
+    interpolation = _Interpolation(named)
     found: dict[str, dict[str, str]] = {}
     for name, options in sections.items():
         found[name] = {}
@@ -68,8 +70,10 @@ def _interpolated(sections: Mapping[str, Mapping[str, str]]) -> dict[str, dict[s
 
 @dataclass(slots=True)
 class _Interpolation:
-    """What configparser.BasicInterpolation does; `room` are the characters that it may still make."""
+    """What configparser.BasicInterpolation does; `named` gives the name of an option, `room` are the characters that it
+    may still make."""
 
+    named: Callable[[str], str]
     room: int = MAX_INTERPOLATED_CHARACTERS
 
     def of(self, value: str, options: Mapping[str, str], depth: int = 1) -> str:
@@ -85,19 +89,19 @@ class _Interpolation:
         def referenced(found: re.Match[str]) -> str:
             if found[1] is None:
                 return "%"
-            if (other := options.get(_option_name(found[1]))) is None:
+            if (other := options.get(self.named(found[1]))) is None:
                 raise _InterpolationError
             return self.of(other, options, depth + 1)
 
         return _REFERENCE.sub(referenced, value)
 
 
-def _open_option(options: dict[str, list[str]], line: str) -> list[str] | None:
+def _open_option(options: dict[str, list[str]], line: str, named: Callable[[str], str]) -> list[str] | None:
     """The lines of the value that begins in `line`, None where it sets no option."""
     end = min((at for at in (line.find("="), line.find(":")) if at >= 0), default=-1)
     if end <= 0:
         return None
-    value = options[_option_name(line[:end])] = [line[end + 1 :].strip()]
+    value = options[named(line[:end])] = [line[end + 1 :].strip()]
     return value
 
 

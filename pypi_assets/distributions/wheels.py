@@ -38,9 +38,8 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     elif dist_info is not None:
         extract.fail(ErrorKind.NO_METADATA, f"no {printable(dist_info)}/METADATA")
     members = extract.members.items()
-    modules = find_modules(
-        (place, each) for folder, each in members if (place := _installed_folder(folder)) is not None
-    )
+    installed = [(place, each) for folder, each in members if (place := _installed_folder(folder)) is not None]
+    modules = find_modules(installed)
     return build_record(
         parts,
         project,
@@ -54,7 +53,8 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         stubs=modules.stubs,
         left_out=modules.unnameable,
         requires_by="METADATA",
-        declared=(*parse_top_level(extract.files.get(f"{dist_info}/top_level.txt", b"")), *metadata.import_names),
+        declared=(*parse_top_level(extract.files.get(f"{dist_info}/top_level.txt", b"")), *metadata.declared_names),
+        at_root=[each for place, each in installed if not place],
         notes=(*notes, *modules.notes),
     )
 

@@ -170,7 +170,7 @@ def _find_directory(window: _Window, budget: Budget) -> _Directory:
     start = end - size
     shift = start - offset
     if start < 0 or shift < 0:
-        raise BadZipFile("the directory does not lie where its end says")
+        raise BadZipFile("the directory does not lie where its end record puts it")
     if start < window.start:
         window.widen(max(start - BEFORE_DIRECTORY_BYTES, 0))
     return _Directory(window.at(start, end), start, shift, count)
@@ -375,7 +375,7 @@ def _by_sidecar(entries: list[_Entry], window: _Window, budget: Budget, extract:
     if content is None:
         return entries
     if len(content) != missing[0].size or isal_zlib.crc32(content) != missing[0].crc:
-        raise MismatchError("METADATA in the archive is not the one that the index serves beside it")
+        raise MismatchError("METADATA in the archive is not the one that the index serves next to it")
     keep(extract, missing[0].name, content, budget)
     return [entry for entry in entries if entry is not missing[0]]
 
@@ -440,7 +440,7 @@ def _inflate(entry: _Entry, content: bytes, budget: Budget) -> bytes:
     signature, name_length, extra_length = _LOCAL.unpack_from(content)
     start = _LOCAL.size + name_length
     if signature != _LOCAL_SIGNATURE:
-        raise BadZipFile("no local header where the directory says")
+        raise BadZipFile("no local header where the directory puts it")
     if content[_LOCAL.size : start] != entry.raw_name:
         raise BadZipFile("the local header has another name than the directory")
     compressed = content[start + extra_length : start + extra_length + entry.compressed]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from email.parser import HeaderParser
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -29,6 +30,7 @@ from pypi_assets.distributions.extract import Extract, ExtractError, decode_extr
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.project_facts import MAX_LICENSE_BYTES, MAX_VALUE_CHARACTERS, MAX_VALUES
 from pypi_assets.distributions.reader import Reading, make_record, read_distribution
 from pypi_assets.distributions.record import DistributionRecord
 from pypi_assets.distributions.record_building import record_to_json
@@ -93,6 +95,12 @@ def check_record(record: DistributionRecord) -> None:
     texts = [record.filename, record.project or "", record.version or "", record.metadata_version or ""]
     texts += [record.summary or "", record.requires_python or "", *(record.requires_dist or ()), *record.notes]
     texts += [*record.provides_extra, *record.declared, record.error.text if record.error else ""]
+    lists = (record.license_classifiers, record.project_urls, record.import_names or (), record.start_up_paths)
+    texts += [record.license_expression or "", record.license or "", *chain.from_iterable(lists)]
+    assert len((record.license or "").encode()) <= MAX_LICENSE_BYTES, "a licence's text is cut"
+    assert all(len(values) <= MAX_VALUES for values in lists), "lists are bounded"
+    assert max(map(len, chain.from_iterable(lists)), default=0) <= MAX_VALUE_CHARACTERS, "and so is each value"
+    assert all(classifier.startswith("License ::") for classifier in record.license_classifiers)
     for group, entries in record.entry_points.items():
         texts += [group, *entries, *entries.values()]
     assert all(text.isprintable() for text in texts), "texts are lines without control characters"
@@ -200,6 +208,15 @@ def check_metadata(content: bytes) -> None:
     one_line = [(key.lower(), " ".join(blanked(str(value)).split())) for key, value in message.items()]
     for key, value in (("name", parsed.name), ("version", parsed.version), ("requires-python", parsed.requires_python)):
         assert value == next((text for field, text in one_line if field == key and text), None), "fields are read right"
+    for key, value in (("license-expression", parsed.license_expression), ("license", parsed.license)):
+        text = next((text for field, text in one_line if field == key and text), None)
+        assert value == text or len(text) > 200, "the licence is read right"
+    classifiers = dict.fromkeys(text for field, text in one_line if field == "classifier" and text[:10] == "License ::")
+    if len(classifiers) < 100 and all(len(text) < 1000 for text in classifiers):
+        assert parsed.license_classifiers == tuple(classifiers), "classifiers are read right"
+    names = [text for key in ("import-name", "import-namespace") for field, text in one_line if field == key]
+    assert (parsed.import_names is None) == (not names), "an empty import name is another thing than none"
+    assert set(parsed.import_names or ()) <= set(names), "import names are read right"
     requirements = tuple(text for field, text in one_line if field == "requires-dist" and text)
     assert parsed.requires_dist == requirements, "requirements are read right"
     checked = [(Requirement, text, core.requirement_notes([text], None)) for text in parsed.requires_dist]
@@ -548,6 +565,7 @@ TOML_TOKENS = words(
     [project] [build-system] [tool.poetry] [tool.poetry.dependencies] [tool.poetry.extras] [tool.setuptools] [tool.flit]
     [tool.setuptools.packages.find] [tool.hatch.build] [tool.hatch.build.targets.wheel] [tool.pdm.build] [tool.maturin]
     [tool.flit.module] [tool.uv.build-backend] [tool.scikit-build] [project.optional-dependencies] [project.scripts]
+    [project.urls] license= classifiers= import-names= [tool.poetry.scripts]
     [project.entry-points.x] build-backend= packages= include= exclude= where= name= version= dynamic= dependencies=
     py-modules= package-dir= from= only-include= force-include= sources= python-source= module-name= module-root= wheel.
     namespace= [[a]] "a" 'a' [ ] { } , = . # true 1 1.5 inf nan 0x1 1979-05-27 07:32:00 1979-05-27T07:32:00Z \\u0000 '
@@ -559,6 +577,7 @@ TOML_TOKENS = words(
 HEADER_TOKENS = words(
     """
     Metadata-Version: Name: Version: Requires-Dist: Provides-Extra: Requires-Python: Dynamic: Import-Name: Summary: 2.2
+    License: License-Expression: Classifier: License :: Project-URL: Home-page: Download-URL: Import-Namespace: UNKNOWN
     a a[b] ; : extra >=1.0 (>=1) ~=1 ==1.* === 'x' "x" and or ( ) ' [ ] [:] [x:y] [options] packages find: %(a)s file:
     os_name == python_version < @ https://x/ # = a=b:c [options.packages.find] [options.extras_require] [metadata] attr:
     """,
@@ -675,9 +694,28 @@ def real_seeds(folder: Path) -> dict[str, list[bytes]]:
     return found
 
 
+LICENSED = """Metadata-Version: 2.5
+Name: demo
+Version: 1
+License-Expression: MIT
+License: MIT
+  and more
+Classifier: License :: OSI Approved
+Classifier: Framework :: X
+Home-page: https://a/
+Download-URL: https://b/
+Project-URL: Docs, https://c/
+Project-URL: home page, https://a/
+Import-Name: demo ; private
+Import-Namespace: a
+
+"""
+
+
 def metadata_seeds() -> list[bytes]:
     return [
         STATIC_PKG_INFO.encode(),
+        LICENSED.encode(),
         b"Metadata-Version: 2.1\r\nName: demo\r\n\tx\r\nVersion: 1\r\nRequires-Dist: a (>=1)\r\n\r\nx",
     ]
 

@@ -10,7 +10,8 @@ def test_a_whole_egg(tmp_path):
         tmp_path,
         "my-demo",
         "1.0",
-        files={"demo/__init__.py": "", "demo/_c.so": b"", "demo/_c.py": "", "old.pyc": b"", "EGG-INFO/x.py": ""},
+        files={"demo/__init__.py": "", "demo/_c.so": b"", "demo/_c.py": "", "old.pyc": b"", "EGG-INFO/x.py": ""}
+        | {"start.pth": "", "demo/not.pth": ""},
         requires="six\n\n[tests]\npytest\n",
         requires_python=">=2.7",
         entry_points="[console_scripts]\ndemo = demo:main\n",
@@ -27,6 +28,8 @@ def test_a_whole_egg(tmp_path):
     assert record.entry_points == {"console_scripts": {"demo": "demo:main"}}
     assert record.modules == ("demo", "demo._c", "old")
     assert record.declared == ("demo", "old")
+    assert record.start_up_paths == ("start.pth",)
+    assert (record.license, record.project_urls, record.import_names) == (None, (), None)
     assert record.notes == ()
 
 

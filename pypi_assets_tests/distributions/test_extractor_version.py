@@ -11,8 +11,11 @@ from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionReco
 from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
 
-DIGESTS = {2: "1c2575e67b8ed205e8545108d378d94fecadbad3b0f960f6f3be4e110227c7a4"}
-"""By version, of all the records. Those of versions before are kept, so that none is given twice."""
+DIGESTS = {
+    2: "1c2575e67b8ed205e8545108d378d94fecadbad3b0f960f6f3be4e110227c7a4",
+    3: "c5fda68121d2a5e7b07873556d6826da4cd081b9413d8d3cc15ddc03b2d44760",
+}
+"""By version, of all the records. Those of older versions are kept, so that no version is used twice."""
 
 BACKENDS = {
     "setuptools": """
@@ -104,6 +107,16 @@ PROJECT = """
         [project.scripts]
         demo = "demo:main"
         """
+FACTS = """
+        [project]
+        name = "demo"
+        license = {text = "MIT"}
+        classifiers = ["License :: OSI Approved", "Topic :: Other"]
+        import-names = ["demo ; private"]
+        dynamic = ["version", "scripts"]
+        [project.urls]
+        Docs = "https://example.org/docs"
+        """
 SOURCES = {
     "src/demo/__init__.py": "",
     "src/demo/inner/__init__.py": "",
@@ -134,6 +147,9 @@ install_requires =
 where = src
 [options.extras_require]
 test = pytest
+[options.entry_points]
+console_scripts = demo = demo:main
+My-Group = Name = demo:it
 """
 SETUP_PY = """
 from setuptools import setup, find_packages
@@ -161,6 +177,7 @@ INSTALLED = {
     "demo-1.0.data/platlib/plat/__init__.py": "",
     "demo-1.0.data/scripts/demo-run": "",
     "demo-1.0.data/headers/demo.h": "",
+    "demo-start.pth": "import demo",
 }
 HEADERS = [
     ("Dynamic", "Requires-Dist"),
@@ -170,6 +187,14 @@ HEADERS = [
     ("Requires-Dist", "not a requirement !"),
     ("Requires-Python", ">=3.6"),
     ("Summary", "One\n        and another line"),
+    ("License-Expression", "MIT"),
+    ("License", "Many\n        lines" + " and words" * 200),
+    ("Classifier", "License :: OSI Approved :: MIT License"),
+    ("Classifier", "Topic :: Other"),
+    ("Home-page", "https://example.org"),
+    ("Download-URL", "UNKNOWN"),
+    ("Project-URL", "Docs, https://example.org/docs"),
+    ("Project-URL", "Long, " + "x" * 3000),
 ]
 
 
@@ -204,6 +229,8 @@ def built(folder: Path) -> Iterator[Path]:
     yield make_sdist(folder, "demo-cfg", "1.0", files=SOURCES | {"setup.cfg": SETUP_CFG, "setup.py": "setup()"})
     yield make_sdist(folder, "demo-py", "1.0", files=SOURCES | {"setup.py": SETUP_PY}, format="tar.bz2")
     yield make_sdist(folder, "demo-egg", "1.0", files=SOURCES | EGG_INFO | {"setup.py": "exec(x)"}, format="zip")
+    files = SOURCES | {"pyproject.toml": "\n".join(line.strip() for line in FACTS.splitlines()), "setup.cfg": SETUP_CFG}
+    yield make_sdist(folder, "demo-facts", "1.0", files=files, pkg_info=False)
     yield make_sdist(folder, "demo-bare", "1.0", files={"demo_bare/__init__.py": "", "test/x.py": ""}, pkg_info=False)
     for name in ("broken-1.0.tar.gz", "broken-1.0-py3-none-any.whl", "broken-1.0.win32.exe", "no name"):
         path = folder / name
@@ -211,18 +238,13 @@ def built(folder: Path) -> Iterator[Path]:
         yield path
 
 
-def told(record: DistributionRecord) -> dict[str, object]:
-    """All that a record says, beside what the compression of the file decides."""
-    return record_to_json(record) | {
-        "sha256": None,
-        "size": None,
-        "metadata_version": record.metadata_version,
-        "summary": record.summary,
-    }
+def content(record: DistributionRecord) -> dict[str, object]:
+    """All values of a record but those that the compression of the file decides."""
+    return record_to_json(record) | {"sha256": None, "size": None, "metadata_version": record.metadata_version}
 
 
 def test_records_change_only_with_the_version(tmp_path: Path) -> None:
-    records = [told(read_path(path)) for path in built(tmp_path)]
+    records = [content(read_path(path)) for path in built(tmp_path)]
     digest = hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
     assert digest == DIGESTS.get(EXTRACTOR_VERSION), (
         "The records of the same bytes are others than before: raise EXTRACTOR_VERSION in distributions/record.py, so"
@@ -235,4 +257,4 @@ def test_a_stored_extract_leads_to_the_very_record_that_was_read(tmp_path: Path)
         with path.open("rb") as file:
             reading = read_distribution(file, path.name, project="demo", hash_content=False)
         again = make_record(decode_extract(encode_extract(reading.extract)), path.name, project="demo")
-        assert told(again) == told(reading.record)
+        assert content(again) == content(reading.record)

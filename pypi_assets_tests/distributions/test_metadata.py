@@ -34,8 +34,77 @@ def test_fields_of_core_metadata():
     assert metadata.requires_dist == ("a>=1", "b ; extra == 'x'")
     assert metadata.provides_extra == ("x",)
     assert metadata.dynamic == {"license"}
-    assert metadata.import_names == ("demo", "_demo", "space")
+    assert metadata.import_names == ("demo", "_demo ; private", "space")
+    assert metadata.declared_names == ("demo", "_demo", "space")
     assert metadata.notes == ()
+
+
+def facts(content):
+    metadata = parse_metadata(b"Metadata-Version: 2.4\nName: demo\nVersion: 1\n" + content, "METADATA")
+    assert metadata.name == "demo"
+    return metadata
+
+
+def test_licence_and_links():
+    found = facts(
+        b"License-Expression: MIT OR Apache-2.0\nLicense: Some\n        Licence\nHome-page: https://example.org\n"
+        b"Classifier: Programming Language :: Python\nClassifier: License :: OSI Approved\nClassifier: License\n"
+        b"Classifier:\n License :: Public Domain\nProject-URL: Docs,https://example.org/docs\n"
+    )
+    assert (found.license_expression, found.license) == ("MIT OR Apache-2.0", "Some Licence")
+    assert found.license_classifiers == ("License :: OSI Approved", "License :: Public Domain")
+    assert found.project_urls == ("Homepage, https://example.org", "Docs,https://example.org/docs")
+    assert found.notes == ()
+    assert facts(b"") == facts(b"Classifier: Framework :: License\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "declared"),
+    [
+        (b"", None, ()),
+        (b"Import-Name:\n", (), ()),
+        (
+            b"Import-Name: a.b\nImport-Name: _c;private\nImport-Namespace: a\n",
+            ("a.b", "_c;private", "a"),
+            ("a.b", "_c", "a"),
+        ),
+        (b"Import-Namespace: a\n", ("a",), ("a",)),
+    ],
+)
+def test_an_empty_import_name_is_none_at_all_and_a_missing_one_is_unknown(content, names, declared):
+    assert (facts(content).import_names, facts(content).declared_names) == (names, declared)
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+def test_the_quick_and_the_thorough_way_find_the_same_facts(line_end):
+    content = (
+        b"LICENSE: a\x1b[1mb\nclassifier: License :: A\nclassifier: License\x1b:: B\nHOME-PAGE: x\nDownload-URL: y\n"
+        b"Import-Name: \x00\nProject-Url: a, b\nLicense-File: no\n"
+    )
+    found = facts(content.replace(b"\n", line_end))
+    assert (found.license, found.license_classifiers) == ("a [1mb", ("License :: A", "License :: B"))
+    assert found.project_urls == ("Homepage, x", "Download, y", "a, b")
+    assert found.import_names == ()
+
+
+def test_hostile_facts_stay_bounded():
+    urls = b"".join(b"Project-URL: l%d, https://example.org/%d\n" % (n, n) for n in range(5000))
+    long = b"Project-URL: long, " + b"x" * 3000 + b"\nLicense-Expression: " + b"(" * 3000 + b"\n"
+    text = "License: \u20ac\u0007".encode() * 400 + b"\n"
+    found = facts(long + urls + text + b"Classifier: License :: A\n" * 5000 + b"Import-Name: " + b"a" * 9999 + b"\n")
+    assert len(found.project_urls) == 1000
+    assert found.project_urls[0] == "l0, https://example.org/0"
+    assert found.license_expression is None
+    assert found.license is not None
+    assert found.license.isprintable()
+    assert 1000 < len(found.license.encode()) <= 1024
+    assert found.license_classifiers == ("License :: A",)
+    assert found.import_names == ()
+    assert [note.partition(":")[2][:45] for note in found.notes] == [
+        " License-Expression: 1 values are left out: a",
+        " Project-URL: 4001 values are left out: a rec",
+        " Import-Name: 1 values are left out: a record",
+    ]
 
 
 def test_wrong_encodings_nul_bytes_and_control_characters_are_replaced_and_noted():

@@ -96,7 +96,7 @@ def test_names_of_absurd_depth_or_length_are_left_out():
 def test_a_module_hides_the_folder_of_its_name():
     found = modules_of(["a.py", "a/b.py", "c.py", "c/__init__.py", "c/d.py"])
     assert found.names == ("a", "c", "c.d")
-    assert found.notes == ("1 module files are left out: a module beside their folder hides them",)
+    assert found.notes == ("1 module files are left out: a module of the same name as their folder hides them",)
 
 
 def importable(root: Path, prefix: str = "") -> set[str]:

@@ -16,6 +16,7 @@ def test_a_whole_wheel(tmp_path):
         "Demo.Pkg",
         "1.0",
         files={"demo/__init__.py": "", "demo/_native.abi3.so": b"\x7fELF", "demo_pkg-1.0.data/purelib/extra.py": ""}
+        | {"start.pth": "import demo", "demo_pkg-1.0.data/platlib/other.pth": "", "demo/inner.pth": ""}
         | {"demo_pkg-1.0.data/scripts/run.py": "", "demo_pkg-1.0.data/platlib/plat/__init__.py": ""},
         requires_dist=["a>=1", 'b; extra == "x"'],
         requires_python=">=3.11",
@@ -23,12 +24,20 @@ def test_a_whole_wheel(tmp_path):
         summary="A demo",
         entry_points="[console_scripts]\ndemo = demo:main\n",
         top_level=["demo"],
-        extra_headers=[("Import-Name", "demo"), ("Import-Name", "extra")],
+        extra_headers=[
+            ("Import-Name", "demo"),
+            ("Import-Name", "extra ; private"),
+            ("License-Expression", "MIT OR Apache-2.0"),
+            ("License", "MIT"),
+            ("Classifier", "License :: OSI Approved :: MIT License"),
+            ("Classifier", "Programming Language :: Python :: 3"),
+            ("Home-page", "https://example.org"),
+            ("Project-URL", "Source, https://example.org/source"),
+        ],
     )
     record = read_path(path)
     assert record.error is None
     assert record.notes == ()
-    assert record.summary == "A demo"
     assert record_to_json(record, yanked=True) == {
         "filename": "demo_pkg-1.0-py3-none-any.whl",
         "project": "Demo.Pkg",
@@ -37,6 +46,7 @@ def test_a_whole_wheel(tmp_path):
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "size": path.stat().st_size,
         "yanked": True,
+        "summary": "A demo",
         "requires_python": ">=3.11",
         "requires_dist": ["a>=1", 'b; extra == "x"'],
         "provides_extra": ["x"],
@@ -47,6 +57,12 @@ def test_a_whole_wheel(tmp_path):
         "stubs": [],
         "left_out": 0,
         "declared": ["demo", "extra"],
+        "license_expression": "MIT OR Apache-2.0",
+        "license": "MIT",
+        "license_classifiers": ["License :: OSI Approved :: MIT License"],
+        "project_urls": ["Homepage, https://example.org", "Source, https://example.org/source"],
+        "import_names": ["demo", "extra ; private"],
+        "start_up_paths": ["other.pth", "start.pth"],
         "notes": [],
         "error": None,
     }
@@ -151,3 +167,19 @@ def test_the_extract_holds_no_description(tmp_path):
     with path.open("rb") as source:
         extract = read_distribution(source, path.name).extract
     assert extract.files == {"demo-1.0.dist-info/METADATA": core_metadata("demo", "1.0").encode()}
+
+
+def test_start_up_files_are_those_that_come_right_into_site_packages(tmp_path):
+    files = dict.fromkeys(["a.pth", "sub/b.pth", "demo-1.0.data/purelib/c.pth", "demo-1.0.data/platlib/a.pth"], "")
+    files |= dict.fromkeys(
+        ["demo-1.0.data/data/d.pth", "demo-1.0.dist-info/e.pth", "x.pth.txt", "demo.py", ".f.pth"], ""
+    )
+    record = read_path(make_wheel(tmp_path, "demo", "1.0", files=files))
+    assert record.start_up_paths == (".f.pth", "a.pth", "c.pth")
+
+
+def test_thousands_of_start_up_files_stay_bounded_and_are_noted(tmp_path):
+    record = read_path(make_wheel(tmp_path, "demo", "1.0", files={f"{n:04}\x1b.pth": "" for n in range(1200)}))
+    assert record.start_up_paths[0] == "0000\ufffd.pth"
+    assert len(record.start_up_paths) == 1000
+    assert any(note.startswith(".pth files: 200 values are left out") for note in record.notes)

@@ -331,15 +331,18 @@ def test_a_member_that_lies_leaves_the_others(entry, text):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"size_error": 1}, "the directory does not lie where its end says"),
+        ({"size_error": 1}, "the directory does not lie where its end record puts it"),
         ({"size_error": -1}, "no entry of the directory at "),
-        ({"offset_error": 1}, "the directory does not lie where its end says"),
+        ({"offset_error": 1}, "the directory does not lie where its end record puts it"),
         ({"disk": 1}, "a part of a zip that is split"),
         (
             {"after_directory": b"PK\x01\x02" + bytes(10), "size_error": 14},
             "the last entry of the directory is cut off",
         ),
-        ({"zip64": True, "zip64_position": 7, "zip64_offset": 2**40}, "the directory does not lie where its end says"),
+        (
+            {"zip64": True, "zip64_position": 7, "zip64_offset": 2**40},
+            "the directory does not lie where its end record puts it",
+        ),
     ],
 )
 def test_a_directory_that_lies(changes, text):

@@ -1,0 +1,123 @@
+"""Reads the metadata of an sdist: name, version, licence, links and the like, from the first of its files that has
+them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.metadata import CoreMetadata, decode_text, one_line, parse_metadata, with_facts
+from pypi_assets.distributions.project_facts import join_urls
+from pypi_assets.distributions.pyproject import strings, table
+from pypi_assets.distributions.record import ErrorKind
+from pypi_assets.distributions.setup_cfg import listed, mapped, parse_setup_cfg
+from pypi_assets.distributions.setup_script import SetupArguments
+
+_POETRY_LINKS = {"repository": "Repository", "documentation": "Documentation"}
+
+
+def read_metadata(
+    files: Mapping[str, bytes],
+    egg_info: str | None,
+    pyproject: Mapping[str, Any],
+    read_script: Callable[[], SetupArguments | None],
+    extract: Extract,
+    notes: list[str],
+) -> CoreMetadata:
+    """PKG-INFO at the top, else the .egg-info's, else the literal values of pyproject.toml, setup.cfg or setup.py.
+
+    Adds to `notes` which file it is, unless it is the first. Without any the extract fails.
+    """
+    for name in ("PKG-INFO", f"{egg_info}/PKG-INFO"):
+        if name in files:
+            metadata = parse_metadata(files[name], name)
+            if not metadata.is_empty:
+                if name != "PKG-INFO":
+                    notes.append(f"metadata by: {printable(name)}")
+                return metadata
+            extract.fail(ErrorKind.BAD_METADATA, f"{printable(name)} has neither Metadata-Version nor Name nor Version")
+    sources: tuple[tuple[str, Callable[[], Mapping[str, Any]], Callable[[Mapping[str, Any]], dict[str, Any]]], ...] = (
+        ("pyproject.toml", lambda: table(pyproject, "project"), _project_facts),
+        ("pyproject.toml", lambda: table(pyproject, "tool", "poetry"), _poetry_facts),
+        ("setup.cfg", lambda: _setup_cfg_metadata(files), _setup_cfg_facts),
+        ("setup.py", lambda: _script_metadata(read_script()), lambda _: {}),
+    )
+    for name, read, facts in sources:
+        fields = read()
+        if isinstance(fields.get("name"), str):
+            notes.append(f"metadata by: {name}")
+            metadata = CoreMetadata(
+                name=_text(fields["name"]),
+                version=_text(fields.get("version")),
+                summary=_text(fields.get("description")),
+                requires_python=_text(fields.get("requires-python")),
+            )
+            return with_facts(metadata, name, [], **facts(fields))
+    extract.fail(ErrorKind.NO_METADATA, "neither PKG-INFO nor a project name in pyproject.toml, setup.cfg or setup.py")
+    return CoreMetadata()
+
+
+def _project_facts(project: Mapping[str, Any]) -> dict[str, Any]:
+    """Of [project]: PEP 621, with the licence expression of PEP 639 and the import names of PEP 794."""
+    written = project.get("license")
+    names = [*_lines(project.get("import-names")), *_lines(project.get("import-namespaces"))]
+    return {
+        "license_expression": _line(written),
+        "license_text": _line(table(project, "license").get("text")),
+        "classifiers": _lines(project.get("classifiers")),
+        "project_urls": _links(table(project, "urls")),
+        "import_names": names if "import-names" in project or "import-namespaces" in project else None,
+    }
+
+
+def _poetry_facts(poetry: Mapping[str, Any]) -> dict[str, Any]:
+    links = {label: poetry[key] for key, label in _POETRY_LINKS.items() if key in poetry}
+    return {
+        "license_text": _line(poetry.get("license")),
+        "classifiers": _lines(poetry.get("classifiers")),
+        "project_urls": join_urls(_links(links | {**table(poetry, "urls")}), _line(poetry.get("homepage")), None),
+    }
+
+
+def _setup_cfg_facts(metadata: Mapping[str, str]) -> dict[str, Any]:
+    home_page = _line(metadata.get("url") or metadata.get("home_page"))
+    links = _links(mapped(metadata.get("project_urls", "")))
+    return {
+        "license_expression": _line(metadata.get("license_expression")),
+        "license_text": _line(metadata.get("license")),
+        "classifiers": _lines(listed(metadata.get("classifiers") or metadata.get("classifier") or "")),
+        "project_urls": join_urls(links, home_page, _line(metadata.get("download_url"))),
+    }
+
+
+def _setup_cfg_metadata(files: Mapping[str, bytes]) -> Mapping[str, str]:
+    sections = parse_setup_cfg(decode_text(files.get("setup.cfg", b""), "setup.cfg")[0])
+    metadata, options = sections.get("metadata", {}), sections.get("options", {})
+    fields = {**metadata, "requires-python": options.get("python_requires")}
+    return {key: value for key, value in fields.items() if value and not value.startswith(("attr:", "file:"))}
+
+
+def _script_metadata(script: SetupArguments | None) -> Mapping[str, object]:
+    if script is None:
+        return {}
+    return {"name": script.name, "version": script.version, "requires-python": script.python_requires}
+
+
+def _text(value: object) -> str | None:
+    return printable(value) if isinstance(value, str) and value else None
+
+
+def _line(value: object) -> str | None:
+    return (one_line(value) or None) if isinstance(value, str) else None
+
+
+def _lines(value: object) -> list[str]:
+    return [line for each in strings(value) if (line := one_line(each))]
+
+
+def _links(links: Mapping[str, object]) -> list[str]:
+    """Each of `links` as `label, URL`."""
+    return [
+        f"{written_label}, {written_url}"
+        for label, url in links.items()
+        if (written_label := _line(label)) and (written_url := _line(url))
+    ]
