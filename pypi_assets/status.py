@@ -1,34 +1,36 @@
-"""How things stand from the index to the LevelDB versions, and what is to be done next."""
+"""The state of every stage, from the index to the LevelDB versions, and what a person should do next.
 
-from collections.abc import Mapping
+What is due is computed in `upkeep/due.py`. Here it is displayed, and judged by age: an index that never rests always
+leaves something due, so only what has been due for `PYPI_ASSETS_LAG_WARN_S` is worth a line.
+"""
+
 from dataclasses import asdict, dataclass
 
 from pypi_assets.assembly import catalog_from, index_from, storage_from
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE
-from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, catalog_status
 from pypi_assets.catalog.reports.followed_index import Followed
-from pypi_assets.dumps.cover import Cover, cover_of
+from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbError
-from pypi_assets.leveldbs.versions.input_lists import published_versions
-from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import StorageError
+from pypi_assets.upkeep.due import Due, what_is_due
 
 _PATIENCE_S = 5.0
 _LIST_IS_OLD_AFTER_S = 3_600.0
-"""The list of projects is looked at every half hour where it is followed."""
+"""The list of projects is fetched every half hour where it is followed."""
+_BUILD = "run `pypi-assets leveldb update`"
 
 
 @dataclass(frozen=True, slots=True)
 class NewestVersion:
-    """The newest version of a dataset; None where there is none, or where it cannot be told."""
+    """The newest version of a dataset; None where there is none, or where it cannot be read."""
 
     version: int | None = None
     serial: int | None = None
@@ -36,19 +38,19 @@ class NewestVersion:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far the catalog is behind the index. `index_serial` is None, and `index_error` says why, where the index did
-    not answer. While the changelog is off it is that of the list of projects that was looked at last.
+    """How far the catalog lags the index.
 
-    `behind_since` is when the first event beyond the complete serial was (unix seconds), or when the list was looked at
-    last that is followed, if that is long ago; None where there is none or nobody tells. `asked_at` is when all this
-    was so.
+    `index_serial` is None, with the reason in `index_error`, where the index did not answer. While the changelog is
+    off, it is the serial of the list of projects that was fetched last. `lagging_since` is the time of the first event
+    beyond the complete serial, or of the last list, if that is old; None where there is none or the time is not known.
+    `measured_at` is when all this was so. Times are unix seconds.
     """
 
     complete_serial: int | None
     index_serial: int | None
     index_error: str | None
-    behind_since: float | None
-    asked_at: float
+    lagging_since: float | None
+    measured_at: float
 
     @property
     def serials(self) -> int | None:
@@ -57,37 +59,46 @@ class Lag:
 
     @property
     def seconds(self) -> float | None:
-        """For how long it has been behind, 0 where it is not; None where nobody tells."""
-        if self.behind_since is not None:
-            return max(self.asked_at - self.behind_since, 0.0)
+        """For how long the catalog has lagged, 0 where it does not; None where that is not known."""
+        if self.lagging_since is not None:
+            return max(self.measured_at - self.lagging_since, 0.0)
         return 0.0 if self.serials == 0 else None
 
 
-def is_late(settings: Settings, age_s: float | None) -> bool:
-    """Whether what is behind by so many seconds should have come by now; it may have where nobody tells (None)."""
+def is_stale(settings: Settings, age_s: float | None) -> bool:
+    """Whether something that has been missing for `age_s` seconds should be there by now; so it is for an unknown age
+    (None)."""
     return age_s is None or age_s >= settings.lag_warn_s
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How each stage stands, to be judged by the thresholds of `settings`.
-
-    `lacks_since` tells of the serials that the dumps and the LevelDB versions have come to when the first event beyond
-    each was (unix seconds); None where none is stored.
-    """
+    """The state of each stage, to be judged by the thresholds of `settings`."""
 
     settings: Settings
     catalog: CatalogStatus
     lag: Lag
     dumps: tuple[Dump, ...]
-    cover: Cover
-    leveldbs: dict[str, NewestVersion]
+    due: Due
     storage_error: str | None
-    lacks_since: Mapping[int, float | None]
+
+    @property
+    def cover(self) -> Cover:
+        """The dumps in use."""
+        return self.due.cover
+
+    @property
+    def leveldbs(self) -> dict[str, NewestVersion]:
+        """The newest version of each dataset."""
+        needs = {name: one.need for name, one in self.due.datasets.items()}
+        return {
+            name: NewestVersion(needs[name].version, needs[name].serial) if name in needs else NewestVersion()
+            for name in DATASETS
+        }
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """How many live distributions have which outcome."""
+        """The count of live distributions by outcome."""
         counts = self.catalog.outcomes
         return {
             "read": counts[Outcome.DATA],
@@ -100,57 +111,71 @@ class Status:
 
     @property
     def dump_counts(self) -> dict[str, int]:
-        """How many committed dumps there are of each kind."""
+        """The count of committed dumps by kind."""
         return {kind.value: sum(dump.kind == kind for dump in self.dumps) for kind in DumpKind}
 
     def to_do(self) -> list[str]:
-        """What stands in the way of all being well, each with what to do; empty where nothing does."""
-        catalog, complete = self.catalog, self.catalog.complete_serial
-        lines = [error for error in (self.lag.index_error, self.storage_error) if error]
+        """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
+        errors = [error for error in (self.lag.index_error, self.storage_error) if error]
+        return [*errors, *self._of_catalog(), *self._of_dumps(), *self._of_leveldbs()]
+
+    def _of_catalog(self) -> list[str]:
+        catalog, lines = self.catalog, list[str]()
         trouble = catalog.followed.changelog_trouble
         if trouble and trouble.is_off:
             lines.append(
-                f"the changelog is off: {trouble.text}; the list of projects is followed in its"
-                " place, and tells no events (PYPI_ASSETS_LISTER says which is followed)"
+                f"the changelog is off: {trouble.text}; the list of projects is followed in its place, which has no"
+                " events (PYPI_ASSETS_LISTER selects what is followed)"
             )
         lines += [f"the ledger is broken: {fault}" for fault in catalog.ledger_faults]
-        if catalog.open_crawl is not None:
-            lines.append("a full crawl is open: `pypi-assets crawl full` goes on with it")
-        elif complete is None:
+        if self.due.crawl.open is not None:
+            lines.append("a full crawl is open: `pypi-assets crawl full` continues it")
+        elif not self.due.crawl.is_followable:
             lines.append("nothing has been crawled: run `pypi-assets crawl full`")
-        if complete is not None and self._is_catalog_late(complete):
-            lines.append(self._told_lag())
+        if catalog.complete_serial is not None and self._is_catalog_stale(catalog.complete_serial):
+            lines.append(self._describe_lag())
         if catalog.exhausted.percent >= self.settings.given_up_warn_percent:
-            lines.append(f"{catalog.exhausted.count} reads and visits were given up: see `pypi-assets failures list`")
-        if self._lacks_late(self.cover.serial, complete or 0):
-            kind = "incremental" if self.cover.dumps else "full"
-            lines.append(f"the dumps are behind the catalog: run `pypi-assets dump {kind}`")
-        newest = [one.serial or 0 for one in self.leveldbs.values()]
-        if not self.storage_error and any(self._lacks_late(serial, self.cover.serial) for serial in newest):
-            lines.append("the LevelDB versions are behind the dumps: run `pypi-assets leveldb update`")
+            lines.append(f"{catalog.exhausted.count} reads and visits were abandoned: see `pypi-assets failures list`")
         return lines
 
-    def _is_catalog_late(self, complete: int) -> bool:
-        """Also where it is not exact yet. Where nobody tells, since the index does not answer, that is told already."""
+    def _is_catalog_stale(self, complete: int) -> bool:
+        """Also where it is not exact yet. An index that does not answer has a line of its own."""
         if self.lag.seconds is None and self.lag.index_error:
             return False
-        return is_late(self.settings, self.lag.seconds) or complete < (self.catalog.exact_from or 0)
+        return is_stale(self.settings, self.lag.seconds) or complete < (self.catalog.exact_from or 0)
 
-    def _told_lag(self) -> str:
+    def _describe_lag(self) -> str:
         is_known = self.lag.seconds is not None or self.lag.serials
-        told = "the catalog is behind the index" if is_known else "nobody tells how far the catalog is behind the index"
+        text = "the catalog lags the index" if is_known else "it is not known how far the catalog lags the index"
         if self.catalog.running_ranges:
-            return f"{told}: see `pypi-assets ranges` for those that are running"
-        return f"{told}: run `pypi-assets crawl incremental`"
+            return f"{text}: see `pypi-assets ranges` for the ranges that are running"
+        return f"{text}: run `pypi-assets crawl incremental`"
 
-    def _lacks_late(self, serial: int, until: int) -> bool:
-        """Whether what has come to `serial` lacks an event up to `until` that is too old."""
-        since = self.lacks_since.get(serial)
-        return serial < until and is_late(self.settings, None if since is None else self.lag.asked_at - since)
+    def _of_dumps(self) -> list[str]:
+        lines = []
+        if self.due.full_dump.is_due:
+            lines.append("the dumps lag the catalog: run `pypi-assets dump full`")
+        elif self.due.ranges.undumped and is_stale(self.settings, self._age_s(self.due.dumps_lack_since)):
+            lines.append("the dumps lag the catalog: run `pypi-assets dump incremental`")
+        return lines
+
+    def _of_leveldbs(self) -> list[str]:
+        """One line for versions that lag the dumps, and one for each dataset that has another reason."""
+        lines = []
+        for one in self.due.datasets.values():
+            if one.is_due and is_stale(self.settings, one.due_for_s(self.lag.measured_at)):
+                is_behind = one.need.need in {Need.NEW_DUMPS, Need.NO_VERSION}
+                what = "the LevelDB versions lag the dumps" if is_behind else one.need.reason
+                lines.append(f"{what}: {_BUILD}")
+        lines += [need.reason for need in self.due.unbuildable]
+        return list(dict.fromkeys(lines))
+
+    def _age_s(self, since: float | None) -> float | None:
+        return None if since is None else self.lag.measured_at - since
 
 
 def read_status(settings: Settings) -> Status:
-    """Asks each stage. An index or a storage that does not answer is told of; raises CatalogError."""
+    """The state of each stage now. An index or a storage that does not answer is reported; raises CatalogError."""
     catalog = catalog_from(settings)
     try:
         return status_of(catalog, settings)
@@ -162,34 +187,37 @@ def status_of(catalog: Catalog, settings: Settings) -> Status:
     """The same of an open catalog."""
     status, dumps = catalog_status(catalog), committed_dumps(catalog)
     lag = measure_lag(settings, status.followed, catalog.clock())
-    leveldbs, storage_error = _newest_versions(settings)
-    cover = cover_of(dumps)
-    reached = {cover.serial, *(one.serial for one in leveldbs.values())}
-    with catalog.read() as connection:
-        lacks_since = {serial: first_event_time(connection, serial) for serial in reached if serial}
-    return Status(settings, status, lag, tuple(dumps), cover, leveldbs, storage_error, lacks_since)
+    storage_error = None
+    try:
+        due = what_is_due(catalog, storage_from(settings))
+    except StorageError as error:
+        due = what_is_due(catalog, None)
+        storage_error = f"the LevelDB versions are not known: {error}"
+    return Status(settings, status, lag, tuple(dumps), due, storage_error)
 
 
 def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
-    """How far the catalog is behind. The index is asked for its serial, and where the first event beyond the complete
-    serial is not stored, for that."""
-    tells_events = settings.lister != SIMPLE and not followed.is_changelog_off
-    if tells_events:
+    """How far the catalog lags. Queries the index for its serial, and for the first event beyond the complete serial
+    where that is not stored.
+    """
+    has_events = settings.lister != SIMPLE and not followed.is_changelog_off
+    if has_events:
         index_serial, index_error = query_last_serial(settings, followed.index_url)
     else:
         index_serial, index_error = followed.listed_serial, None
     complete, since = followed.complete_serial, followed.next_event_at
     if complete is None or (index_serial is not None and index_serial <= complete):
-        is_list_old = not tells_events and now - (followed.listed_at or now) > _LIST_IS_OLD_AFTER_S
+        is_list_old = not has_events and now - (followed.listed_at or now) > _LIST_IS_OLD_AFTER_S
         since = followed.listed_at if is_list_old else None
-    elif since is None and index_serial is not None and tells_events:
+    elif since is None and index_serial is not None and has_events:
         since = _first_event_after(settings, complete)
     return Lag(complete, index_serial, index_error, since, now)
 
 
 def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
-    """The index's last serial, or why it is not known. It is asked once, and not for long; not at all where only the
-    list of projects is followed."""
+    """The index's last serial, or why it is not known. One short request; none where only the list of projects is
+    followed.
+    """
     if settings.lister == SIMPLE:
         return None, None
     try:
@@ -202,7 +230,7 @@ def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | N
 
 
 def _first_event_after(settings: Settings, serial: int) -> float | None:
-    """When it was, as the changelog tells, if it does."""
+    """When it happened (unix seconds); None where the changelog does not answer or has none."""
     try:
         with index_from(settings, patience_s=_PATIENCE_S) as index:
             return next((event.timestamp for event in index.changelog_page(serial)), None)
@@ -210,24 +238,10 @@ def _first_event_after(settings: Settings, serial: int) -> float | None:
         return None
 
 
-def _newest_versions(settings: Settings) -> tuple[dict[str, NewestVersion], str | None]:
-    """The newest version of each dataset, or why they are not known."""
-    found = {name: NewestVersion() for name in DATASETS}
-    try:
-        storage = storage_from(settings)
-        for name in DATASETS:
-            for version in published_versions(storage, name)[-1:]:
-                found[name] = NewestVersion(version)
-                found[name] = NewestVersion(version, read_published(storage, name, version).manifest.serial)
-    except (StorageError, LeveldbError) as error:
-        return found, f"the LevelDB versions are not known: {error}"
-    return found, None
-
-
 def status_to_json(
     status: Status, *, expected_end: str | None, last_full_crawl: str | None, longest_unvisited: str | None
 ) -> dict[str, object]:
-    """The status as JSON values; the times of it are given as texts."""
+    """The status as JSON values; its times are given as texts."""
     catalog = status.catalog
     crawl = catalog.open_crawl
     return {
@@ -254,5 +268,6 @@ def status_to_json(
         "dumps": status.dump_counts | {"serial": status.cover.serial or None, "cover": list(status.cover.directories)},
         "leveldbs": {name: asdict(newest) for name, newest in status.leveldbs.items()},
         "storage_error": status.storage_error,
+        "due": status.due.counts,
         "to_do": status.to_do(),
     }

@@ -27,8 +27,20 @@ MAY_IMPORT = {
     "lookup": {"leveldbs", "storage", "settings"},
     "devindex": {"index", "distributions"},
     "assembly": {"settings", "index", "distributions", "catalog", "crawl", "storage", "progress"},
-    "metrics": {"settings", "assembly", "catalog", "distributions", "status"},
-    "status": {"settings", "assembly", "index", "catalog", "dumps", "leveldbs", "lookup", "storage"},
+    "upkeep": {
+        "settings",
+        "assembly",
+        "index",
+        "catalog",
+        "extracts",
+        "dumps",
+        "leveldbs",
+        "parquet",
+        "lookup",
+        "storage",
+    },
+    "metrics": {"settings", "assembly", "catalog", "distributions", "status", "upkeep"},
+    "status": {"settings", "assembly", "index", "catalog", "dumps", "leveldbs", "lookup", "storage", "upkeep"},
     "dagster_instance": set(),
 }
 """What each part may import beside itself. The two skins, `cli` and `defs` (with `definitions`), import all of them."""

@@ -15,9 +15,9 @@ from pypi_assets.settings import load_settings
 from pypi_assets.status import Status, status_of, status_to_json
 from pypi_assets_tests.served_index import ServedIndex, followed_index
 
-CRAWL = "the catalog is behind the index: run `pypi-assets crawl incremental`"
-DUMP = "the dumps are behind the catalog: run `pypi-assets dump incremental`"
-BUILD = "the LevelDB versions are behind the dumps: run `pypi-assets leveldb update`"
+CRAWL = "the catalog lags the index: run `pypi-assets crawl incremental`"
+DUMP = "the dumps lag the catalog: run `pypi-assets dump incremental`"
+BUILD = "the LevelDB versions lag the dumps: run `pypi-assets leveldb update`"
 LAG_WARN_S = 1_800
 
 StatusAt = Callable[[float], Status]
@@ -57,7 +57,7 @@ def status_at(index: ServedIndex) -> Iterator[StatusAt]:
 def test_a_stage_is_behind_once_it_lacks_an_event_that_is_old(index: ServedIndex, status_at: StatusAt) -> None:
     assert status_at(2e9).to_do() == []  # however old the last event is, nothing is missing
     index.wheel("demo", "2.0")
-    event_at = status_at(0).lag.behind_since
+    event_at = status_at(0).lag.lagging_since
     assert event_at is not None
     for told, command in ((CRAWL, "crawl incremental"), (DUMP, "dump incremental"), (BUILD, "leveldb update")):
         assert status_at(event_at + LAG_WARN_S - 1).to_do() == []
@@ -78,11 +78,11 @@ def test_a_young_lag_is_shown_all_the_same(index: ServedIndex) -> None:
 
 def test_ranges_that_are_running_are_let_be_and_looked_at(index: ServedIndex, status_at: StatusAt) -> None:
     status = status_at(0)
-    lag = replace(status.lag, index_serial=index.serial + 1, behind_since=1_000.0, asked_at=1_000.0 + LAG_WARN_S)
+    lag = replace(status.lag, index_serial=index.serial + 1, lagging_since=1_000.0, measured_at=1_000.0 + LAG_WARN_S)
     running = replace(status, lag=lag, catalog=replace(status.catalog, open_ranges=1, running_ranges=1))
     [told] = running.to_do()
-    assert told == "the catalog is behind the index: see `pypi-assets ranges` for those that are running"
-    assert replace(running, lag=replace(lag, asked_at=lag.asked_at - 1)).to_do() == []
+    assert told == "the catalog lags the index: see `pypi-assets ranges` for the ranges that are running"
+    assert replace(running, lag=replace(lag, measured_at=lag.measured_at - 1)).to_do() == []
 
 
 def test_a_lag_that_nobody_tells_is_not_well(index: ServedIndex, status_at: StatusAt) -> None:
@@ -93,7 +93,7 @@ def test_a_lag_that_nobody_tells_is_not_well(index: ServedIndex, status_at: Stat
     assert told.startswith("the index's serial is not known: ")
     silent = replace(unknown.lag, index_error=None)
     assert replace(unknown, lag=silent).to_do() == [
-        "nobody tells how far the catalog is behind the index: run `pypi-assets crawl incremental`"
+        "it is not known how far the catalog lags the index: run `pypi-assets crawl incremental`"
     ]
     assert replace(unknown, lag=replace(silent, index_serial=index.serial + 1)).to_do() == [CRAWL]
 
@@ -104,5 +104,5 @@ def test_a_lag_that_nobody_tells_is_not_well(index: ServedIndex, status_at: Stat
 def test_few_that_were_given_up_are_no_matter(status_at: StatusAt, kinds: dict[str, int], is_told: bool) -> None:
     status = status_at(0)
     exhausted = ExhaustedWork(kinds, known=1_000)  # 0.5 per cent are 5
-    told = ["5 reads and visits were given up: see `pypi-assets failures list`"] if is_told else []
+    told = ["5 reads and visits were abandoned: see `pypi-assets failures list`"] if is_told else []
     assert replace(status, catalog=replace(status.catalog, exhausted=exhausted)).to_do() == told

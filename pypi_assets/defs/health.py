@@ -6,7 +6,6 @@ from datetime import timedelta
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.reports.exhausted_work import read_exhausted
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.reports.followed_index import read_followed
@@ -16,9 +15,12 @@ from pypi_assets.defs.assets.changes import changed_distribution_data, changed_d
 from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.parts import Parts
-from pypi_assets.leveldbs.versions.input_lists import newest_serials
+from pypi_assets.dumps.cover import cover
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.settings import Settings
-from pypi_assets.status import is_late, measure_lag
+from pypi_assets.status import is_stale, measure_lag
+from pypi_assets.upkeep.due import due_datasets
 
 
 @dg.asset_check(asset=changed_distribution_data)
@@ -52,14 +54,18 @@ def _is_fresh(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinit
     )
     def check(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
         with expected_errors_as_failures():
-            newest = newest_serials(parts.storage, [dataset])
-            if not newest:
-                return _warning(f"no version of {dataset} is published: run the job update_leveldbs", {})
-            with parts.catalog.read() as connection:
-                behind_since = first_event_time(connection, newest[0])
-                now = parts.catalog.clock()
-        age = 0.0 if behind_since is None else max(now - behind_since, 0.0)
-        return _by_age(parts.settings, dataset, "the catalog", age, None, {"serial": newest[0]})
+            catalog = parts.catalog
+            one = due_datasets(catalog, parts.storage, cover(catalog), [DATASETS[dataset]])[dataset]
+            now = catalog.clock()
+        need, settings = one.need, parts.settings
+        if need.serial is None:
+            what = f"no version of {dataset} is published: run the job update_leveldbs"
+            return _warning(what if need.need in {Need.NO_DUMPS, Need.NO_VERSION} else need.reason, {})
+        numbers: dict[str, int | None] = {"serial": need.serial}
+        if not need.is_buildable or (not one.is_behind_dumps and is_stale(settings, one.due_for_s(now))):
+            return _warning(f"{need.reason}: run the job update_leveldbs" if one.is_due else need.reason, numbers)
+        age = 0.0 if one.lacks_since is None else max(now - one.lacks_since, 0.0)
+        return _by_age(settings, dataset, "the catalog", age, None, numbers)
 
     return check
 
@@ -71,7 +77,7 @@ def _by_age(
     told = f"as {of}" if age == 0 else f"behind {of} by {timedelta(seconds=round(age or 0))}"
     text = f"{what} is {told}" if age is not None else f"nobody tells how far {what} is behind {of}"
     return dg.AssetCheckResult(
-        passed=not (problem or is_late(settings, age)),
+        passed=not (problem or is_stale(settings, age)),
         severity=_severity(age is not None and age >= settings.lag_fail_s),
         description="; ".join(part for part in (text, problem) if part),
         metadata=_known({**numbers, "lag_seconds": age}),

@@ -9,18 +9,15 @@ A sensor's cursor tells up to where what comes without end has its partitions, s
 It is a hint: without it, all that is to be shown is looked at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 from dagster import ResourceParam
 
-from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, unfinished_ranges
-from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
-from pypi_assets.catalog.publications.dump_registry import require_exact
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version, last_allocated_version
-from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
@@ -29,12 +26,9 @@ from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, p
 from pypi_assets.defs.parts import Parts
 from pypi_assets.defs.pruning import shown_ranges, shown_versions
 from pypi_assets.dumps.cover import Cover, cover
-from pypi_assets.dumps.dump_paths import dump_path
-from pypi_assets.dumps.dump_writer import missing_ranges
-from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list
+from pypi_assets.leveldbs.versions.build_need import BuildNeed
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
-from pypi_assets.storage.store import Storage
+from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_ranges
 
 RUNS_A_TICK = 20
 CHANGELOG_PAGES_A_TICK = 5
@@ -61,7 +55,7 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
             crawler = parts.crawler_of_tick(context.log.warning)
             least = parts.settings.range_min_age_s, parts.settings.range_min_events
             allocate_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
-            unfinished = _unfinished(parts.catalog)
+            unfinished = due_ranges(parts.catalog).all
             entered = _entered(context.cursor)
             shown = shown_ranges(parts.catalog, parts.settings.partitions_kept_days, entered)
             added, cursor = _entering(
@@ -100,9 +94,9 @@ def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) ->
             made = failures_in_a_row(context.instance, full_crawl_job.name)
             if not made.ended:
                 return dg.SkipReason("the last run of the job full_crawl has not failed, if there was one")
-            with catalog.read() as connection:
-                completed, is_open = last_completed_crawl(connection), find_open_crawl(connection) is not None
-            if not is_open and completed is not None and (completed.completed_at or 0) > made.ended_at:
+            crawl = due_crawl(catalog)
+            completed = crawl.completed
+            if crawl.open is None and completed is not None and (completed.completed_at or 0) > made.ended_at:
                 return dg.SkipReason(f"the full crawl at serial {completed.serial} has been completed since")
             if not made.due(catalog.clock()):
                 return dg.SkipReason(made.describe(catalog.clock()))
@@ -126,13 +120,10 @@ def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> d
             catalog = parts.catalog
             if reason := _not_followable(catalog):
                 return dg.SkipReason(reason)
-            if cover(catalog).dumps:
-                return dg.SkipReason("there is a full dump")
-            try:
-                with catalog.write() as connection:
-                    serial = require_exact(connection)
-            except CatalogError as error:
-                return dg.SkipReason(str(error))
+            full_dump = due_full_dump(catalog)
+            if full_dump.serial is None:
+                return dg.SkipReason(full_dump.reason)
+            serial = full_dump.serial
             made = attempts(context.instance, full_dump_job.name)
             if not made.due(catalog.clock()):
                 return dg.SkipReason(f"full dump at serial {serial}: {made.describe(catalog.clock())}")
@@ -155,16 +146,13 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
         with expected_errors_as_failures():
             catalog = parts.catalog
             reached = cover(catalog)
-            if not reached.dumps:
-                return dg.SkipReason("there is no full dump to build from yet: run the job full_dump")
-            published = [_newest_version(parts.storage, dataset) for dataset in DATASETS]
-            if all(newest is not None and _holds(newest, reached) for newest in published):
-                return dg.SkipReason(f"the newest versions hold all dumps, up to serial {reached.serial}")
-            asked = last_allocated_version(catalog)
-            if asked and attempts(context.instance, update_leveldbs_job.name, version_name(asked.version)).running:
-                return dg.SkipReason(f"version {version_name(asked.version)} is being built")
-            done = min(newest.version if newest else 0 for newest in published)
-            if not asked or asked.serial < reached.serial or asked.version <= done:
+            needs = [one.need for one in due_datasets(catalog, parts.storage, reached).values()]
+            if reason := _no_version_due(needs, reached):
+                return dg.SkipReason(reason)
+            newest = last_allocated_version(catalog)
+            if newest and attempts(context.instance, update_leveldbs_job.name, version_name(newest.version)).running:
+                return dg.SkipReason(f"version {version_name(newest.version)} is being built")
+            if not newest or newest.serial < reached.serial or _is_published(newest.version, needs):
                 allocate_version(catalog, reached.serial)
             entered = _entered(context.cursor)
             known = {
@@ -186,12 +174,13 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
 
 def _not_followable(catalog: Catalog) -> str | None:
     """Why the index cannot be followed yet; None where a full crawl is complete."""
-    with catalog.read() as connection:
-        if last_completed_crawl(connection) is not None:
-            return None
-        crawl = find_open_crawl(connection)
-    if crawl is not None:
-        return f"the full crawl at serial {crawl.serial} is not complete yet: run the job full_crawl to go on with it"
+    crawl = due_crawl(catalog)
+    if crawl.is_followable:
+        return None
+    if crawl.open is not None:
+        return (
+            f"the full crawl at serial {crawl.open.serial} is not complete yet: run the job full_crawl to continue it"
+        )
     return "no full crawl is complete yet: run the job full_crawl first"
 
 
@@ -206,23 +195,19 @@ def _nothing_due(catalog: Catalog) -> str:
     return f"nothing is new beyond serial {reached}"
 
 
-def _unfinished(catalog: Catalog) -> list[SerialRange]:
-    """The ranges that are not crawled, and those that are and whose dump is missing, in order."""
-    with catalog.read() as connection:
-        uncrawled = [entry.serials for entry in unfinished_ranges(connection)]
-    undumped = missing_ranges(catalog) if cover(catalog).dumps else []
-    return sorted({*uncrawled, *undumped})
+def _no_version_due(needs: Sequence[BuildNeed], reached: Cover) -> str | None:
+    """Why no LevelDB version is due; None where one is."""
+    if not reached.dumps:
+        return "there is no full dump to build from yet: run the job full_dump"
+    if any(need.is_due for need in needs):
+        return None
+    unbuildable = [need.reason for need in needs if not need.is_buildable]
+    return "; ".join([f"the newest versions hold all dumps, up to serial {reached.serial}", *unbuildable])
 
 
-def _newest_version(storage: Storage, dataset: str) -> InputList | None:
-    versions = published_versions(storage, dataset)
-    return read_input_list(storage, dataset, versions[-1]) if versions else None
-
-
-def _holds(newest: InputList, reached: Cover) -> bool:
-    """Whether a version reaches as far as the cover, and was made from the same full dump."""
-    full = f"{dump_path(reached.dumps[0].directory)}/"
-    return newest.serial >= reached.serial and newest.inputs[0].startswith(full)
+def _is_published(version: int, needs: Sequence[BuildNeed]) -> bool:
+    """Whether a dataset that is due has that version, or a newer one, already: another number is needed then."""
+    return any(need.is_due and (need.version or 0) >= version for need in needs)
 
 
 def _entered(cursor: str | None) -> int:

@@ -79,7 +79,7 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     index.history.remove_project("Other.Pkg")
     lagging = commands.json("status")
     assert lagging["lag"] == index.serial - first
-    assert lagging["to_do"] == ["the catalog is behind the index: run `pypi-assets crawl incremental`"]
+    assert lagging["to_do"] == ["the catalog lags the index: run `pypi-assets crawl incremental`"]
     followed = commands.json("crawl", "incremental")
     assert followed["complete_serial"] == index.serial
     assert [one["range"] for one in followed["ranges"]] == [f"{first}-{index.serial}"]

@@ -89,7 +89,7 @@ def test_the_range_sensor_waits_for_a_full_crawl_and_says_so(pipeline: Pipeline)
     assert pipeline.skipped("first_full_dump") == "no full crawl is complete yet: run the job full_crawl first"
     assert "run the job full_dump" in pipeline.skipped("new_leveldb_version")
     list_index(pipeline.crawler)
-    assert "is not complete yet: run the job full_crawl to go on with it" in pipeline.skipped("new_serial_range")
+    assert "is not complete yet: run the job full_crawl to continue it" in pipeline.skipped("new_serial_range")
 
 
 def test_a_full_crawl_whose_run_failed_is_gone_on_with(index: ServedIndex, pipeline: Pipeline) -> None:

@@ -25,17 +25,17 @@ from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, l
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, UnknownFormatError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError
 from pypi_assets.leveldbs.format.meta import Meta, read_meta
 from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES, flush, is_merge_due, open_leveldb, settle
-from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list, write_input_list
+from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
+from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import (
     LeveldbFile,
     LeveldbManifest,
     PublishedVersion,
     check_sizes,
     file_sha256,
-    read_listed,
     read_published,
 )
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path
@@ -83,7 +83,7 @@ class _Plan:
     rebuilt_because: str | None
     dumps: tuple[Dump, ...]
 
-    def anew(self, because: str) -> "_Plan":
+    def from_scratch(self, because: str) -> "_Plan":
         return replace(self, base=None, rebuilt_because=because, dumps=self.cover.dumps)
 
 
@@ -138,8 +138,9 @@ def build_version(
     there of the version that is built on is not fetched, and what was built is kept there. `progress` is told the
     number of rows applied.
 
-    Raises NoCoverError without a full dump, LeaseTakenError where another process publishes this dataset, and
-    DumpDamagedError where a dump of the cover is damaged.
+    Raises NoCoverError without a full dump, NotBuiltYetError where dumps of the cover lack columns that the dataset
+    needs, LeaseTakenError where another process publishes this dataset, and DumpDamagedError where a dump of the cover
+    is damaged.
     """
     dataset = require_dataset(dataset_name)
     with lease(catalog, f"publish {dataset.name}", LEASE_TTL_S) as held:
@@ -150,19 +151,19 @@ def build_version(
         if version is not None and version in published:
             standing = read_published(storage, dataset.name, version).manifest
             return _result(standing, None, f"version {version} has been published before")
-        force = force or from_scratch
-        newest, problems = _newest(storage, dataset, published)
-        if newest is not None and not force:
+        newest = _newest_whole(storage, dataset.name, published)
+        need = _require_buildable(build_need(dataset, newest.manifest, cover, newest.problems))
+        if newest.manifest is not None and not (force or from_scratch) and need.need != Need.OTHER_FORMAT:
             standing = newest.manifest
             if version is not None and version < standing.version:
                 return _result(standing, None, f"version {standing.version} has overtaken version {version}")
-            if standing.held == inputs_of(cover.dumps):
-                return _result(standing, None, f"nothing is new since version {standing.version}")
-        plan = _plan(newest, problems, cover)
+            if not need.is_due:
+                return _result(standing, None, need.reason)
+        plan = _plan(newest, need, cover)
         if from_scratch:
-            plan = plan.anew("it was asked for")
+            plan = plan.from_scratch("it was asked for")
         elif version is not None and plan.base is not None and version < plan.base.manifest.version:
-            plan = plan.anew(f"{plan.base.name} is newer")
+            plan = plan.from_scratch(f"{plan.base.name} is newer")
         number = allocate_version(catalog, cover.serial) if version is None else version
         build = begin_build(catalog, dataset.name, number)
         with private_folder(private_parent(storage, work_dir)) as folder:
@@ -192,42 +193,31 @@ def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[Manifest
             builder.apply(rows, name, fresh=manifest.kind == DumpKind.FULL)
 
 
-def _newest(storage: Storage, dataset: Dataset, versions: Sequence[int]) -> tuple[PublishedVersion | None, list[str]]:
-    """The newest version, if it can be built on, and what is wrong with it and with input lists that are newer.
-
-    An older one would not do: what it alone consists of may be deleted at any moment.
-    """
-    problems: list[str] = []
-    for version in reversed(versions):
-        inputs = None
-        try:
-            inputs = read_input_list(storage, dataset.name, version)
-            published = read_listed(storage, inputs)
-            if published.manifest.dataset_format != dataset.format:
-                raise UnknownFormatError(f"{published.name} is in format {published.manifest.dataset_format}")
-            check_sizes(storage, published)
-        except (LeveldbDamagedError, UnknownFormatError) as error:
-            problems.append(f"version {version} cannot be built on: {error}")
-            if inputs is not None:
-                break
-        else:
-            return published, problems
-    return None, problems
+def _newest_whole(storage: Storage, dataset: str, versions: Sequence[int]) -> Newest:
+    """The newest version as sensors and status see it, if all its files are stored with the right sizes."""
+    newest = newest_version(storage, dataset, versions)
+    if newest.published is None:
+        return newest
+    try:
+        check_sizes(storage, newest.published)
+    except LeveldbDamagedError as error:
+        problem = f"version {newest.published.manifest.version} cannot be built on: {error}"
+        return Newest(None, (*newest.problems, problem))
+    return newest
 
 
-def _plan(newest: PublishedVersion | None, problems: list[str], cover: Cover) -> _Plan:
-    plan = _Plan(cover, inputs_of(cover.dumps), newest, None, ())
-    if newest is None:
-        return plan.anew("; ".join(problems) or "there is no version yet")
-    rest = newest.manifest.held
-    for position, dump in enumerate(cover.dumps):
-        if not rest:
-            return replace(plan, dumps=cover.dumps[position:])
-        leaves = inputs_of([dump])
-        if rest[: len(leaves)] != leaves:
-            break
-        rest = rest[len(leaves) :]
-    return plan.anew(f"the cover does not begin with what {newest.name} holds") if rest else plan
+def _require_buildable(need: BuildNeed) -> BuildNeed:
+    if need.need == Need.LACKS_COLUMNS:
+        raise NotBuiltYetError(need.reason)
+    return need
+
+
+def _plan(newest: Newest, need: BuildNeed, cover: Cover) -> _Plan:
+    """What to build on, and what to apply to it. A build that is forced, with nothing new, applies nothing."""
+    held = inputs_of(cover.dumps)
+    if need.need in {Need.HELD, Need.NEW_DUMPS}:
+        return _Plan(cover, held, newest.published, None, need.dumps)
+    return _Plan(cover, held, None, need.reason, need.dumps)
 
 
 def _build(attempt: _Attempt, plan: _Plan) -> _Built:
@@ -252,7 +242,7 @@ def _build(attempt: _Attempt, plan: _Plan) -> _Built:
             except LeveldbDamagedError as error:
                 shutil.rmtree(attempt.path)
                 because = f"{plan.base.name} is damaged: {error}"
-        plan = plan.anew(because)
+        plan = plan.from_scratch(because)
     return _apply(attempt, plan)
 
 

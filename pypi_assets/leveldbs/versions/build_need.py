@@ -1,0 +1,144 @@
+"""Whether a dataset needs a new version: one rule for publishing, sensors, status, checks and metrics.
+
+`build_need` is pure: it compares what is published with the dumps in use. Acting on the answer does not belong here:
+`publish.py` builds, and `pypi_assets/upkeep/due.py` collects what is due over all stages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pypi_assets.catalog.publications.dump_registry import Dump
+from pypi_assets.dumps.cover import Cover, inputs_of
+from pypi_assets.leveldbs.datasets.dataset import Dataset
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.versions.input_lists import published_versions, read_input_list
+from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbManifest, PublishedVersion, read_listed
+from pypi_assets.leveldbs.versions.missing_columns import missing_columns, not_built_yet
+from pypi_assets.storage.store import Storage
+
+
+class Need(StrEnum):
+    """How the newest version of a dataset compares with the cover."""
+
+    HELD = "held"
+    """It holds exactly the dumps of the cover."""
+    NO_DUMPS = "no dumps"
+    """There is no full dump to build from."""
+    LACKS_COLUMNS = "lacks columns"
+    """Some dumps of the cover lack columns that the dataset is made of, so it cannot be built."""
+    NO_VERSION = "no version"
+    """No version is published."""
+    UNREADABLE = "unreadable"
+    """The newest version cannot be read, so one is built from scratch."""
+    OTHER_FORMAT = "other format"
+    """The newest version has another format than the one that is built today."""
+    NEW_DUMPS = "new dumps"
+    """The cover has grown: the newest version can be built on."""
+    OTHER_DUMPS = "other dumps"
+    """The newest version holds a dump that the cover has replaced, so it is built from scratch."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildNeed:
+    """The answer for one dataset, with the reason as a sentence.
+
+    `version` and `serial` are those of the newest version that can be read. `dumps` are to be applied: to that version
+    for `NEW_DUMPS`, else to nothing. Where dumps lack columns, the reason names them and the commands to run.
+    """
+
+    dataset: str
+    need: Need
+    reason: str
+    version: int | None
+    serial: int | None
+    dumps: tuple[Dump, ...] = ()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a build now would publish a version."""
+        return self.need not in {Need.HELD, Need.NO_DUMPS, Need.LACKS_COLUMNS}
+
+    @property
+    def is_buildable(self) -> bool:
+        """Whether a build can be made now, due or not."""
+        return self.need not in {Need.NO_DUMPS, Need.LACKS_COLUMNS}
+
+
+def build_need(
+    dataset: Dataset, newest: LeveldbManifest | None, cover: Cover, problems: Sequence[str] = ()
+) -> BuildNeed:
+    """What `dataset` needs, where `newest` is the manifest of its newest version, or None.
+
+    `problems` name the newer versions that cannot be read; they are the reason where `newest` is None. The leaves of
+    the cover are compared (a compaction counts as its inputs), so a dump that replaces another of the same range makes
+    a difference, and a compaction does not.
+    """
+    version, serial = (None, None) if newest is None else (newest.version, newest.serial)
+
+    def answer(need: Need, reason: str, dumps: tuple[Dump, ...] = ()) -> BuildNeed:
+        return BuildNeed(dataset.name, need, reason, version, serial, dumps)
+
+    if not cover.dumps:
+        return answer(Need.NO_DUMPS, "there is no full dump to build from")
+    is_known_format = newest is not None and newest.dataset_format == dataset.format
+    if newest is not None and is_known_format and newest.held == inputs_of(cover.dumps):
+        return answer(Need.HELD, f"nothing is new since version {newest.version}")
+    if missing := missing_columns(dataset, {dump.directory: dump.columns for dump in cover.dumps}):
+        return answer(Need.LACKS_COLUMNS, str(not_built_yet(dataset, missing)))
+    if newest is None:
+        unreadable = "; ".join(problems)
+        need = Need.UNREADABLE if unreadable else Need.NO_VERSION
+        return answer(need, unreadable or "there is no version yet", cover.dumps)
+    name = f"version {newest.version} of {dataset.name}"
+    if not is_known_format:
+        text = f"version {newest.version} cannot be built on: {name} is in format {newest.dataset_format}"
+        return answer(Need.OTHER_FORMAT, text, cover.dumps)
+    following = _following(newest.held, cover)
+    if following is None:
+        text = f"the cover does not begin with what {name} holds"
+        return answer(Need.OTHER_DUMPS, text, cover.dumps)
+    return answer(Need.NEW_DUMPS, f"{len(following)} dumps follow what {name} holds", following)
+
+
+def _following(held: tuple[str, ...], cover: Cover) -> tuple[Dump, ...] | None:
+    """The dumps of the cover after the leaves `held`; None where the cover does not begin with these."""
+    for position, dump in enumerate(cover.dumps):
+        if not held:
+            return cover.dumps[position:]
+        leaves = inputs_of([dump])
+        if held[: len(leaves)] != leaves:
+            return None
+        held = held[len(leaves) :]
+    return None if held else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest version that can be read, and what is wrong with those after it."""
+
+    published: PublishedVersion | None
+    problems: tuple[str, ...]
+
+    @property
+    def manifest(self) -> LeveldbManifest | None:
+        return self.published.manifest if self.published else None
+
+
+def newest_version(storage: Storage, dataset: str, versions: Sequence[int] | None = None) -> Newest:
+    """The newest of `versions` (None: of all that are published) whose input list can be read, if its manifest can.
+
+    An older one would not do: what it alone consists of may be deleted at any moment. Costs a listing of the input
+    lists, an input list and a manifest, however many versions there are. Raises StorageError.
+    """
+    problems: list[str] = []
+    for version in reversed(published_versions(storage, dataset) if versions is None else versions):
+        inputs = None
+        try:
+            inputs = read_input_list(storage, dataset, version)
+            return Newest(read_listed(storage, inputs), tuple(problems))
+        except (LeveldbDamagedError, UnknownFormatError) as error:
+            problems.append(f"version {version} cannot be built on: {error}")
+            if inputs is not None:
+                break
+    return Newest(None, tuple(problems))

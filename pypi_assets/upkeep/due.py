@@ -1,0 +1,213 @@
+"""What is due over all stages, from the full crawl to the LevelDB versions, computed in this one place.
+
+Due means that a run now would do something. Sensors, status, checks and metrics display the answers and decide nothing
+themselves; they only add how old something may become before it counts as late. Doing what is due does not belong here.
+
+Each function costs a few queries, or a few objects of the storage, however long the catalog has lived.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import first_event_time
+from pypi_assets.catalog.publications.dump_registry import committed_dumps, known_dumps, require_exact
+from pypi_assets.catalog.reports.exhausted_work import read_exhausted
+from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, last_completed_crawl
+from pypi_assets.dumps.compaction import next_join
+from pypi_assets.dumps.cover import Cover, cover_of
+from pypi_assets.dumps.dump_writer import missing_ranges
+from pypi_assets.leveldbs.datasets.dataset import Dataset
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, build_need, newest_version
+from pypi_assets.parquet.export_manifest import newest_export
+from pypi_assets.storage.store import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlDue:
+    """The full crawl that was completed last, and the one that is open; None where there is none."""
+
+    completed: FullCrawl | None
+    open: FullCrawl | None
+
+    @property
+    def is_followable(self) -> bool:
+        """Whether the index can be followed in ranges: a full crawl is complete."""
+        return self.completed is not None
+
+    @property
+    def is_due(self) -> bool:
+        return self.open is not None or self.completed is None
+
+
+@dataclass(frozen=True, slots=True)
+class RangesDue:
+    """The ranges that are not crawled, and those that are and whose dump is missing, both in order."""
+
+    uncrawled: tuple[SerialRange, ...]
+    undumped: tuple[SerialRange, ...]
+
+    @property
+    def all(self) -> list[SerialRange]:
+        return sorted({*self.uncrawled, *self.undumped})
+
+
+@dataclass(frozen=True, slots=True)
+class FullDumpDue:
+    """The serial of the first full dump that is due; None, and why, where none is."""
+
+    serial: int | None
+    reason: str
+
+    @property
+    def is_due(self) -> bool:
+        return self.serial is not None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetDue:
+    """What one dataset needs, and since when (unix seconds).
+
+    `lacks_since` is when the first event in the catalog was that its newest version lacks; None where there is none, or
+    no version. `is_behind_dumps` is whether the dumps reach further than that version. `full_dump_at` is when the full
+    dump was committed that the version does not hold; None where it holds the one of the cover.
+    """
+
+    need: BuildNeed
+    lacks_since: float | None
+    is_behind_dumps: bool
+    full_dump_at: float | None
+
+    @property
+    def is_due(self) -> bool:
+        return self.need.is_due
+
+    def due_for_s(self, now: float) -> float | None:
+        """For how long a build has been due, 0 where none is; None where no time is known of what is missing."""
+        if not self.is_due:
+            return 0.0
+        since = self.lacks_since if self.is_behind_dumps else self.full_dump_at
+        return None if since is None else max(now - since, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What is due in each stage.
+
+    `cover` are the dumps in use, and `dumps_lack_since` is when the first event beyond them was (unix seconds), if one
+    is stored. `datasets` is empty where the storage did not answer. `compaction` names the dumps that would be joined
+    first, and `exhausted` counts the reads and visits that were abandoned.
+    """
+
+    crawl: CrawlDue
+    ranges: RangesDue
+    full_dump: FullDumpDue
+    cover: Cover
+    dumps_lack_since: float | None
+    datasets: Mapping[str, DatasetDue]
+    compaction: tuple[str, ...]
+    is_parquet_due: bool
+    exhausted: int
+
+    @property
+    def unbuildable(self) -> list[BuildNeed]:
+        """The datasets that cannot be built, since some dumps lack columns: a full dump that is made again has them."""
+        return [one.need for one in self.datasets.values() if one.need.need == Need.LACKS_COLUMNS]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much is due of each kind of work; for what is done in one run, 1 or 0."""
+        return {
+            "full_crawl": int(self.crawl.is_due),
+            "ranges": len(self.ranges.uncrawled),
+            "full_dump": int(self.full_dump.is_due),
+            "range_dumps": len(self.ranges.undumped),
+            "compaction": int(bool(self.compaction)),
+            **{name: int(dataset.is_due) for name, dataset in self.datasets.items()},
+            "parquet": int(self.is_parquet_due),
+            "redump": int(bool(self.unbuildable)),
+            "retry": self.exhausted,
+        }
+
+
+def due_crawl(catalog: Catalog) -> CrawlDue:
+    with catalog.read() as connection:
+        return CrawlDue(last_completed_crawl(connection), find_open_crawl(connection))
+
+
+def due_ranges(catalog: Catalog) -> RangesDue:
+    """The ranges to crawl, and those to dump; a dump of a range is due only once there is a full dump before it."""
+    with catalog.read() as connection:
+        uncrawled = [entry.serials for entry in unfinished_ranges(connection)]
+    undumped = missing_ranges(catalog) if cover_of(committed_dumps(catalog)).dumps else []
+    return RangesDue(tuple(uncrawled), tuple(undumped))
+
+
+def due_full_dump(catalog: Catalog) -> FullDumpDue:
+    """The first full dump. Later ones only keep the chain of ranges short: a schedule asks for them."""
+    if cover_of(committed_dumps(catalog)).dumps:
+        return FullDumpDue(None, "there is a full dump")
+    if not due_crawl(catalog).is_followable:
+        return FullDumpDue(None, "no full crawl is complete yet")
+    try:
+        with catalog.write() as connection:
+            serial = require_exact(connection)
+    except CatalogError as error:
+        return FullDumpDue(None, str(error))
+    return FullDumpDue(serial, f"there is no full dump yet: one at serial {serial} is due")
+
+
+def due_datasets(
+    catalog: Catalog, storage: Storage, cover: Cover, datasets: Iterable[Dataset] | None = None
+) -> dict[str, DatasetDue]:
+    """What each dataset needs (None: of all), by name. Raises StorageError."""
+    found = {}
+    for dataset in DATASETS.values() if datasets is None else datasets:
+        newest = newest_version(storage, dataset.name)
+        need = build_need(dataset, newest.manifest, cover, newest.problems)
+        with catalog.read() as connection:
+            lacks_since = None if need.serial is None else first_event_time(connection, need.serial)
+        full = cover.dumps[0] if cover.dumps else None
+        is_held = full is None or newest.manifest is None or full.directory in newest.manifest.held[:1]
+        found[dataset.name] = DatasetDue(
+            need=need,
+            lacks_since=lacks_since,
+            is_behind_dumps=(need.serial or 0) < cover.serial,
+            full_dump_at=None if is_held or full is None else full.committed_at,
+        )
+    return found
+
+
+def due_compaction(catalog: Catalog, datasets: Mapping[str, DatasetDue]) -> tuple[str, ...]:
+    """The directories of the dumps that a compaction would join first; empty where it would join none."""
+    held = [one.need.serial for one in datasets.values() if one.need.serial is not None]
+    return tuple(dump.directory for dump in next_join(known_dumps(catalog), held, catalog.clock()))
+
+
+def due_parquet(storage: Storage, cover: Cover) -> bool:
+    """Whether an export would write anything. The first one is for a person to ask for: none is due before it."""
+    newest = newest_export(storage)
+    return newest is not None and bool(cover.dumps) and newest.cover != cover.directories
+
+
+def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
+    """What is due in all stages; with `storage` None, in those that the catalog knows of. Raises StorageError."""
+    cover = cover_of(committed_dumps(catalog))
+    datasets = {} if storage is None else due_datasets(catalog, storage, cover)
+    with catalog.read() as connection:
+        exhausted = read_exhausted(connection).count
+        dumps_lack_since = first_event_time(connection, cover.serial) if cover.dumps else None
+    return Due(
+        crawl=due_crawl(catalog),
+        ranges=due_ranges(catalog),
+        full_dump=due_full_dump(catalog),
+        cover=cover,
+        dumps_lack_since=dumps_lack_since,
+        datasets=datasets,
+        compaction=() if storage is None else due_compaction(catalog, datasets),
+        is_parquet_due=storage is not None and due_parquet(storage, cover),
+        exhausted=exhausted,
+    )
