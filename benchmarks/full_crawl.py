@@ -33,6 +33,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import FetchedBytes, NotModified, ProjectPage
+from pypi_assets.index.rate import Rates
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets.storage.store import open_storage
@@ -127,8 +128,10 @@ def client_for(settings: Settings, catalog: Catalog, kind: type[IndexClient]) ->
         settings.index_url,
         changelog_url=settings.resolved_changelog_url,
         max_connections=settings.max_connections,
-        rate=SharedRate(catalog, "requests", settings.requests_per_second),
-        changelog_rate=SharedRate(catalog, "changelog", settings.requests_per_second),
+        rates=Rates(
+            SharedRate(catalog, "requests", settings.requests_per_second),
+            SharedRate(catalog, "changelog", settings.requests_per_second),
+        ),
     )
 
 

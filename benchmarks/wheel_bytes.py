@@ -23,7 +23,8 @@ from pypi_assets.devindex.server import running
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.models import FetchedBytes, IndexFile, ProjectPage
-from pypi_assets.index.rate import RateLimit
+from pypi_assets.index.rate import RateLimit, Rates
+from pypi_assets.index.transport import Retries
 
 KIB = 1024
 SIZE_CLASSES = (32 * KIB, 256 * KIB, 1024 * KIB, 4096 * KIB, 16384 * KIB)
@@ -80,7 +81,10 @@ def read_all(wheels: Sequence[Path], folder: Path) -> list[Read]:
     with (
         running(folder, faults=requests) as url,
         IndexClient(
-            url, changelog_url=url.removesuffix("simple/") + "pypi", rate=RateLimit(math.inf), attempts=1
+            url,
+            changelog_url=url.removesuffix("simple/") + "pypi",
+            rates=Rates(RateLimit(math.inf)),
+            retries=Retries(1),
         ) as client,
     ):
         for project in client.listing().projects:

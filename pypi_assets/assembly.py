@@ -1,4 +1,7 @@
-"""Puts the parts together as the settings say, for the command line and for Dagster. It decides nothing else."""
+"""Builds the parts of the program from the settings, for the command line and for Dagster.
+
+What the parts do, and when, does not belong here.
+"""
 
 import math
 import os
@@ -17,17 +20,18 @@ from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
 from pypi_assets.index.errors import TransientError
-from pypi_assets.index.rate import Rate, RateLimit
+from pypi_assets.index.rate import RateLimit, Rates
+from pypi_assets.index.transport import Retries, Timeouts
 from pypi_assets.index.urls import redact
 from pypi_assets.progress import Progress
 from pypi_assets.settings import Settings, is_loopback
 from pypi_assets.storage.store import Storage, open_storage
 
-_CHANGELOG_CALLS_PER_SECOND = 1.0  # what PyPI asks for
+_CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
 
 
 def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s: float = math.inf) -> IndexClient:
-    """A client of the index, which shares its rates with all that work on `catalog`, if one is given.
+    """A client of the index; with `catalog`, it shares its rates with all processes that use that catalog.
 
     With `patience_s` it sends each request once, and waits no longer than that for its turn, for a connection, or for
     the next bytes. Raises SettingsError where the index is not on this machine and no contact is set.
@@ -37,14 +41,13 @@ def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s
     is_own_index = is_loopback(urlsplit(changelog_url).hostname)
     calls_per_second = math.inf if is_own_index else _CHANGELOG_CALLS_PER_SECOND
     sleep = partial(_wait_for_turn, patience_s, redact(changelog_url))
-    rates: tuple[Rate, Rate]
     if catalog is None:
-        rates = (
+        rates = Rates(
             RateLimit(settings.requests_per_second, sleep=sleep),
             RateLimit(calls_per_second, burst_s=0, sleep=sleep),
         )
     else:
-        rates = (
+        rates = Rates(
             SharedRate(catalog, "requests", settings.requests_per_second, sleep=sleep),
             SharedRate(catalog, "changelog", calls_per_second, burst_s=0, sleep=sleep),
         )
@@ -53,24 +56,21 @@ def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s
         changelog_url=changelog_url,
         contact=settings.contact,
         max_connections=settings.max_connections,
-        rate=rates[0],
-        changelog_rate=rates[1],
+        rates=rates,
         allowed_file_hosts=settings.allowed_file_hosts,
         network=Network(
             proxy=settings.proxy,
             ca_file=str(settings.ca_file) if settings.ca_file else None,
             client_cert=str(settings.client_cert) if settings.client_cert else None,
         ),
-        connect_timeout_s=min(settings.connect_timeout_s, patience_s),
-        read_timeout_s=min(settings.read_timeout_s, patience_s),
-        attempts=settings.request_attempts if patience_s == math.inf else 1,
-        retry_pause_s=settings.retry_pause_s,
+        timeouts=Timeouts(min(settings.connect_timeout_s, patience_s), min(settings.read_timeout_s, patience_s)),
+        retries=Retries(settings.request_attempts if patience_s == math.inf else 1, settings.retry_pause_s),
     )
 
 
 def _wait_for_turn(longest_s: float, url: str, seconds: float) -> None:
     if seconds > longest_s:
-        raise TransientError(f"it is to be left alone for another {seconds:.0f} s", url)
+        raise TransientError(f"no request is allowed for another {seconds:.0f} s", url)
     time.sleep(seconds)
 
 
@@ -85,7 +85,7 @@ def storage_from(settings: Settings, *, read_only: bool = False) -> Storage:
 
 
 def limits_from(settings: Settings) -> Limits:
-    """What reading one distribution may cost."""
+    """The limits of reading one distribution."""
     return Limits(
         max_file_bytes=settings.max_file_bytes,
         max_metadata_bytes=settings.max_metadata_bytes,
@@ -100,8 +100,8 @@ def limits_from(settings: Settings) -> Limits:
 def readers_from(settings: Settings) -> ReaderPool:
     """The processes that read distributions; they start when they are needed, and end when the pool is closed.
 
-    One for each connection, since a download that waits for a reader is one that its server hangs up on; and one for
-    each processor, which a reprocess has use for.
+    There is one for each connection, since a server hangs up on a download that waits for a reader. And there is one
+    for each processor, for a reprocess.
     """
     return ReaderPool(limits_from(settings), size=max(settings.max_connections, os.cpu_count() or 1))
 
@@ -115,7 +115,7 @@ def crawler_from(
     report: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> Crawler:
-    """What a crawl works with; `report` hears of its progress, `tell` what people should know."""
+    """The parts that a crawl works with. `report` receives its progress, `notify` messages for people."""
     crawler = Crawler(
         index=index,
         catalog=catalog,

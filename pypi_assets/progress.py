@@ -1,13 +1,13 @@
-"""How far a stage of the work is, as the command line, Dagster and the tests are notified of it."""
+"""How far a stage of the work is, as stages report it. The command line, Dagster and tests display it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage is: `done` of `total`, of which `failed` could not be done yet. `stage` is what people read.
+    """How far a stage is: `done` of `total`, of which `failed` could not be done yet. `stage` is its displayed name.
 
-    A `total` of 0 says that nobody knows it. `wait_s` is for how many seconds nothing may be left to do but to wait.
+    A `total` of 0 means that it is unknown. `wait_s` is for how many seconds there may be nothing to do but wait.
     """
 
     stage: str
@@ -18,6 +18,6 @@ class Progress:
 
     @property
     def remarks(self) -> str:
-        """What is to be said besides."""
+        """Failures and waiting as text, to be appended to `done` and `total`."""
         failed = f", {self.failed} failed" if self.failed else ""
         return failed + (f", waiting for up to {self.wait_s:.0f} s" if self.wait_s else "")

@@ -12,7 +12,6 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as NotJsonError
-from pypi_simple import PYPI_SIMPLE_ENDPOINT
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -36,6 +35,13 @@ def is_loopback(host: str | None) -> bool:
         return False
 
 
+def _pypi_url() -> str:
+    """PyPI's Simple API. Only this default needs pypi-simple, whose import takes 0.2 s."""
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
+    return PYPI_SIMPLE_ENDPOINT
+
+
 class Settings(BaseSettings):
     """All settings of pypi-assets, with their defaults. Field descriptions say what each variable accepts.
 
@@ -54,9 +60,10 @@ class Settings(BaseSettings):
     home: Annotated[Path, Field(description="a folder for everything kept locally; made if missing")] = Path(
         ".pypi-assets"
     )
-    index_url: Annotated[str, Field(description="the Simple API's base URL, http(s), ending in /simple/")] = (
-        PYPI_SIMPLE_ENDPOINT
-    )
+    index_url: Annotated[
+        str,
+        Field(default_factory=_pypi_url, description="the Simple API's base URL, http(s), ending in /simple/"),
+    ]
     changelog_url: Annotated[
         str | None, Field(description="the XML-RPC endpoint's URL; default: /pypi beside the index's /simple/")
     ] = None

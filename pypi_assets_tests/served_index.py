@@ -25,7 +25,8 @@ from pypi_assets.devindex.server import running
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.rate import RateLimit
+from pypi_assets.index.rate import RateLimit, Rates
+from pypi_assets.index.transport import Retries
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.environment import clear_settings
@@ -97,9 +98,8 @@ class ServedIndex:
         """A client without pauses, so that tests need not wait."""
         settings: dict[str, object] = {
             "changelog_url": self.url.replace("/simple/", "/pypi"),
-            "rate": RateLimit(math.inf),
-            "changelog_rate": RateLimit(math.inf),
-            "attempts": 1,
+            "rates": Rates(RateLimit(math.inf), RateLimit(math.inf)),
+            "retries": Retries(1),
         }
         return IndexClient(self.url, **(settings | options))  # type: ignore[arg-type]
 

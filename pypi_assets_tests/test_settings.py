@@ -1,5 +1,8 @@
 """The settings: what each variable accepts, and what is said of what it does not."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -189,6 +192,20 @@ def test_without_any_variable_it_is_pypi_and_a_folder_here(tmp_path: Path) -> No
     assert settings.resolved_database_url == f"sqlite:///{home}/catalog.sqlite"
     assert settings.resolved_storage_url == f"file://{home}/storage"
     assert settings.projects == ()
+
+
+def test_pypi_simple_is_imported_only_where_no_index_is_given() -> None:
+    """Its import takes 0.2 s, which every command would wait for."""
+    program = (
+        "import sys, pypi_assets.cli\n"
+        "from pypi_assets.settings import load_settings\n"
+        "load_settings(index_url='http://127.0.0.1:8080/simple/')\n"
+        "assert 'pypi_simple' not in sys.modules\n"
+        "load_settings()\n"
+        "assert 'pypi_simple' in sys.modules\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 def test_overrides_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
-"""What an event's action means for a project's files.
+"""Classifies changelog actions by what they do to a project's files.
 
 The changelog's actions are free text. File patterns are matched first, since a role change reads much like them
-(`add Owner x`). What changes no file is either *ignored* (roles, old bookkeeping) or *unknown*, which is counted.
+(`add Owner x`). An action that changes no file is either *ignored* (roles, old bookkeeping) or *unknown*, which is
+counted. What follows from the changes is computed in `catalog/derived/file_history.py`.
 """
 
 import re
@@ -65,9 +66,12 @@ class FileChange:
 
 
 def file_change(event: ChangelogEvent) -> FileChange:
-    """What `event` does to its project's files (facts: the action table of the index protocol).
+    """What `event` does to its project's files, by PyPI's table of actions.
 
     A release action without a version names no release: it counts as unknown, never as a whole project.
+
+        >>> file_change(ChangelogEvent("demo", "1.0", 0, "add source file demo-1.0.tar.gz", 7))
+        FileChange(action=<Action.ADD_FILE: 'add file'>, filename='demo-1.0.tar.gz')
     """
     if match := _ADD_FILE.fullmatch(event.action):
         return FileChange(Action.ADD_FILE, match["filename"])

@@ -1,4 +1,7 @@
-"""Which network addresses may be connected to, so that no page and no redirect leads into a private network."""
+"""Which network addresses may be connected to, so that no page and no redirect leads into a private network.
+
+Which hosts a URL may name is decided in `urls.py`.
+"""
 
 import ipaddress
 import socket
@@ -9,7 +12,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class ForbiddenAddressError(Exception):
-    """A host is at an address that must not be asked."""
+    """A host is at an address that must not be connected to."""
 
 
 def is_public(address: str) -> bool:
@@ -29,7 +32,7 @@ def is_public(address: str) -> bool:
 
 
 class AddressRule:
-    """The index's own hosts may be anywhere; all others at public addresses only, unless the index's is not public."""
+    """The index's own hosts may be anywhere; all others must be public, unless the index itself is not."""
 
     def __init__(self, index_url: str, changelog_url: str) -> None:
         self._index_host = _host(index_url)
@@ -37,7 +40,7 @@ class AddressRule:
         self._is_index_private: bool | None = None
 
     def check(self, host: str, address: str) -> None:
-        """Raises ForbiddenAddressError where `host`, which is at `address`, must not be asked."""
+        """Raises ForbiddenAddressError where `host`, which is at `address`, must not be connected to."""
         if host in self._own_hosts or is_public(address) or self._index_is_private():
             return
         raise ForbiddenAddressError(
@@ -46,14 +49,16 @@ class AddressRule:
         )
 
     def check_before(self, host: str) -> None:
-        """The same for every address that `host` has now, so that no other is connected to. What it has later counts
-        too: `check` the address that was connected to."""
+        """Checks every address that `host` has now, before a connection is opened.
+
+        The name can resolve to another address a moment later, so `check` the connected address as well.
+        """
         if host not in self._own_hosts:
             for address in _addresses(host):
                 self.check(host, address)
 
     def check_proxied(self, host: str) -> None:
-        """The same for a host that a proxy connects to: only the proxy knows the address, unless it is the host."""
+        """Checks a host that a proxy connects to. Only the proxy knows the address, unless `host` is an address."""
         if host == "localhost" or host.endswith(".localhost"):
             self.check(host, "127.0.0.1")
         for address in _addresses(host, socket.AI_NUMERICHOST):
@@ -73,7 +78,7 @@ def _host(url: str) -> str:
 
 
 def _addresses(host: str, flags: int = 0) -> list[str]:
-    """The addresses of `host`, none where its name cannot be resolved; `AI_NUMERICHOST` asks nobody."""
+    """The addresses of `host`, none where its name cannot be resolved; `AI_NUMERICHOST` queries no resolver."""
     with suppress(OSError, UnicodeError):
         return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)]
     return []

@@ -1,4 +1,4 @@
-"""The changelog's XML-RPC calls as bytes: what is sent, and what the answers mean."""
+"""Encodes the changelog's XML-RPC calls and decodes the answers. Requests are sent in `client.py`."""
 
 import re
 import xmlrpc.client
@@ -19,13 +19,14 @@ _SERVER_ERROR = -32500
 
 
 def call_body(method: str, *params: int) -> bytes:
+    """The body of the request that calls `method`."""
     return xmlrpc.client.dumps(params, method).encode()
 
 
 def read_answer(chunks: Iterable[bytes], url: str) -> object:
     """The value of an XML-RPC answer that comes in `chunks`.
 
-    Raises TransientError for broken XML and for the faults that pass (too many requests, unavailable), RefusedError
+    Raises TransientError for broken XML and for transient faults (too many requests, unavailable). Raises RefusedError
     for every other fault and for a document type, which no XML-RPC answer has and entity bombs need.
     """
     target = xmlrpc.client.Unmarshaller()
@@ -40,7 +41,7 @@ def read_answer(chunks: Iterable[bytes], url: str) -> object:
     except DefusedXmlException as error:
         raise RefusedError("the XML-RPC answer declares a document type or entities", url) from error
     except (ExpatError, xmlrpc.client.Error, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        # The unmarshaller lets through whatever a conversion raises on a value that is not what its tag says.
+        # The unmarshaller lets through whatever a conversion raises on a value that does not fit its tag.
         raise TransientError(f"a broken XML-RPC answer: {type(error).__name__}", url) from error
     if len(values) != 1:
         raise TransientError(f"an XML-RPC answer of {len(values)} values instead of one", url)
@@ -58,7 +59,7 @@ def _fault_error(fault: xmlrpc.client.Fault, url: str) -> TransientError | Refus
 
 
 def read_last_serial(value: object, url: str) -> int:
-    """The last serial; 0 for the nil of an empty index."""
+    """The last serial; 0 for the nil of an empty index. Raises RefusedError for anything else than a number."""
     if value is None:
         return 0
     if not is_count(value):
@@ -67,7 +68,7 @@ def read_last_serial(value: object, url: str) -> int:
 
 
 def read_events(value: object, since: int, url: str) -> list[ChangelogEvent]:
-    """The events of one page of the changelog, checked: types, and serials that ascend from above `since`."""
+    """The events of one page of the changelog. Raises RefusedError unless types fit and serials ascend from `since`."""
     if not isinstance(value, list):
         raise RefusedError("changelog breaks the protocol: not a list of rows", url)
     events: list[ChangelogEvent] = []

@@ -1,12 +1,11 @@
-"""Asks an index: its changelog, its list of projects, a project's page, a file. Politely, and with typed errors.
+"""The client of an index: its changelog, its list of projects, project pages and files, with typed errors.
 
-One client serves all threads of a process. It retries what may pass and reports the rest; what an answer means for
-anyone is decided elsewhere.
+One client serves all threads of a process. It retries transient failures and raises the rest. How a request is sent
+is decided in `transport.py`, and what an answer means for the catalog in `crawl/`.
 """
 
 import re
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -33,8 +32,8 @@ from pypi_assets.index.models import (
 )
 from pypi_assets.index.pages import read_project_page
 from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
-from pypi_assets.index.rate import Rate, RateLimit
-from pypi_assets.index.transport import CHUNK_BYTES, LONGEST_PAUSE_S, Transport, user_agent
+from pypi_assets.index.rate import RateLimit, Rates
+from pypi_assets.index.transport import CHUNK_BYTES, LONGEST_PAUSE_S, Clock, Retries, Timeouts, Transport, user_agent
 from pypi_assets.index.urls import host_rule, redact
 
 JSON_ACCEPT = "application/vnd.pypi.simple.v1+json"
@@ -43,18 +42,24 @@ MAX_ANSWER_BYTES = 256 * 1024**2
 MAX_LISTING_BYTES = 4 * 1024**3
 
 _ENVIRONMENT = Network()
+_POLITE = Rates()
+_TIMEOUTS = Timeouts()
+_RETRIES = Retries()
+_CLOCK = Clock()
 _T = TypeVar("_T")
 
 
 class IndexClient:
     """A client of one index, shared by the threads of a process.
 
-    At most `max_connections` requests are under way at once, and together they keep to
-    `rate` (by default 20 a second); calls of the changelog to `changelog_rate` as well (by default one a second, as
-    PyPI wishes). Where the index names a time after which it may be asked again, the rate is held. Methods raise
-    TransientError after `attempts` tries, GoneError for a 404 or 410, RefusedError for what asking again won't help.
-    Credentials in the index's URLs, in netrc and in the keyring are sent to the index's own origins only and shown
-    nowhere. Other hosts than the index's own are asked at public addresses only, unless the index is not at one itself.
+    At most `max_connections` requests are under way at once, and together they keep to `rates`. Where the index names
+    a pause, the rate is held. Methods raise TransientError once `retries` are exhausted, GoneError for a 404 or 410,
+    and RefusedError for what is permanent. Credentials in the index's URLs, in netrc and in the keyring are sent to
+    the index's own origins only and shown nowhere. Other hosts must have public addresses, unless the index itself has
+    none.
+
+        with IndexClient("http://127.0.0.1:8080/simple/", changelog_url="http://127.0.0.1:8080/pypi") as client:
+            page = client.project_page("demo")
     """
 
     def __init__(
@@ -64,16 +69,12 @@ class IndexClient:
         changelog_url: str,
         contact: str | None = None,
         max_connections: int = 10,
-        rate: Rate | None = None,
-        changelog_rate: Rate | None = None,
+        rates: Rates = _POLITE,
         allowed_file_hosts: Iterable[str] = (),
         network: Network = _ENVIRONMENT,
-        connect_timeout_s: float = 10.0,
-        read_timeout_s: float = 60.0,
-        attempts: int = 4,
-        retry_pause_s: float = 1.0,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
+        timeouts: Timeouts = _TIMEOUTS,
+        retries: Retries = _RETRIES,
+        clock: Clock = _CLOCK,
     ) -> None:
         hosts = host_rule(index_url, changelog_url, allowed_file_hosts)
         index_url = index_url.rstrip("/") + "/"
@@ -84,15 +85,12 @@ class IndexClient:
             Connections(AddressRule(index_url, changelog_url), network, kept=max_connections),
             agent=user_agent(contact),
             max_connections=max_connections,
-            rate=rate or RateLimit(20.0, clock=clock, sleep=sleep),
-            connect_timeout_s=connect_timeout_s,
-            read_timeout_s=read_timeout_s,
-            attempts=attempts,
-            retry_pause_s=retry_pause_s,
-            sleep=sleep,
+            rate=rates.requests or RateLimit(20.0, clock=clock.now, sleep=clock.sleep),
+            timeouts=timeouts,
+            retries=retries,
             clock=clock,
         )
-        self._changelog_rate = changelog_rate or RateLimit(1.0, burst_s=0, clock=clock, sleep=sleep)
+        self._changelog_rate = rates.changelog or RateLimit(1.0, burst_s=0, clock=clock.now, sleep=clock.sleep)
 
     def __enter__(self) -> "IndexClient":
         return self
@@ -109,7 +107,7 @@ class IndexClient:
         return read_last_serial(self._call("changelog_last_serial"), self.changelog_url)
 
     def changelog_page(self, since: int) -> list[ChangelogEvent]:
-        """The events with serials above `since`, ascending, as many as the index gives at once (PyPI: 50,000)."""
+        """The events with serials above `since`, ascending, up to the index's limit for one page (PyPI: 50,000)."""
         return read_events(self._call("changelog_since_serial", since), since, self.changelog_url)
 
     def changelog(self, since: int, until: int) -> Iterator[list[ChangelogEvent]]:
@@ -128,7 +126,7 @@ class IndexClient:
 
     @contextmanager
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
-        """The index's last serial at that time (None if it tells none), and its projects, one at a time.
+        """The index's last serial at that time (None if it gives none), and its projects, one at a time.
 
         The list is fetched whole into a temporary file first, so that a slow reader holds no connection and a list
         cut short on the way is fetched again before anything of it is seen.
@@ -138,10 +136,10 @@ class IndexClient:
             yield last_serial, read_listed_projects(body, self.index_url)
 
     def project_page(self, project: str, *, etag: str | None = None) -> ProjectPage | NotModified:
-        """What the index shows of `project` now, or NotModified if the page still has that `etag`.
+        """The page of `project` as it is now, or NotModified if it still has that `etag`.
 
-        A page in HTML is refused where the index itself made it: it can't speak JSON. Any other HTML with status 200
-        comes from something in between and may pass, so it counts as transient.
+        Raises RefusedError for HTML that the index itself made: it does not speak JSON. Any other HTML with status 200
+        comes from something in between, so it raises TransientError.
         """
         normalized = canonicalize_name(project)
         url = urljoin(self.index_url, f"{quote(normalized, safe='')}/")
@@ -152,17 +150,17 @@ class IndexClient:
     def stream_file(
         self, url: str, consume: Callable[[BinaryIO], _T], *, sha256: str | None, size: int | None, max_bytes: int
     ) -> tuple[_T, FetchedBytes]:
-        """What `consume` makes of the file at `url`, read as it comes, exactly as stored there, and checked to its end.
+        """What `consume` makes of the file at `url`, read while it arrives, as stored there, and checked to its end.
 
         The stream can only be read, once, while `consume` runs. It raises what goes wrong on the way, as typed errors;
-        each new try calls `consume` again. What `consume` itself raises comes up as it is, at once.
+        each new try calls `consume` again. What `consume` itself raises is passed on at once.
         Raises TooLargeError beyond `max_bytes`, ContentError where the bytes are not those of `sha256` and `size`
-        (each None where the page gives none), RefusedError for a host that is not allowed, also behind a redirect.
+        (each None where the page gives none), RefusedError for a host that is not allowed, also after a redirect.
         """
-        started = self._transport.clock()
-        asked: list[str] = []
-        result, fetched = stream_file(self._transport, PromisedFile(url, sha256, size, max_bytes), consume, asked)
-        return result, FetchedBytes(fetched, len(asked), self._transport.clock() - started)
+        started = self._transport.now()
+        requested: list[str] = []
+        result, fetched = stream_file(self._transport, PromisedFile(url, sha256, size, max_bytes), consume, requested)
+        return result, FetchedBytes(fetched, len(requested), self._transport.now() - started)
 
     def fetch_file(
         self, url: str, sink: BinaryIO, *, sha256: str | None, size: int | None, max_bytes: int
@@ -184,10 +182,10 @@ class IndexClient:
         metadata_sha256: str | None,
         has_sidecar: bool,
     ) -> RangedFile:
-        """The file at `url`, to be read where it is asked for; sends nothing yet. Close it after use.
+        """The file at `url`, to be read by byte ranges; sends nothing yet. Close it after use.
 
-        `sha256` and `size` are those of its page, `metadata_sha256` the page's hash of the METADATA served beside it
-        where `has_sidecar`. At most `max_bytes` are fetched where only the whole file will do.
+        `sha256` and `size` are those of its page. `metadata_sha256` is the page's hash of the METADATA that is served
+        next to it where `has_sidecar`. At most `max_bytes` are fetched where only the whole file will do.
         """
         return RangedFile(
             self._transport,

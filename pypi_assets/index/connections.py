@@ -1,7 +1,7 @@
-"""Connections to an index and its file hosts: straight or through a proxy, with TLS, to checked addresses only.
+"""Connections to an index and its file hosts: direct or through a proxy, with TLS, to checked addresses only.
 
-The environment is heard as pip hears it: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY; REQUESTS_CA_BUNDLE,
-CURL_CA_BUNDLE, SSL_CERT_FILE.
+The environment counts as it does for pip: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY; REQUESTS_CA_BUNDLE,
+CURL_CA_BUNDLE, SSL_CERT_FILE. What is sent over a connection, and how often, is decided in `transport.py`.
 """
 
 import os
@@ -28,10 +28,11 @@ _MOST_ORIGINS = 64
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """How to get out: what pip calls --proxy, --cert and --client-cert. Where one is None, the environment says it.
+    """What pip calls --proxy, --cert and --client-cert. Where one is None, the environment decides.
 
-    `proxy` is an http(s) URL, maybe with credentials, and stands for every host; `ca_file` a file of certificates, or a
-    folder of them as OpenSSL's rehash makes it; `client_cert` one file with the key and its certificate, in PEM.
+    `proxy` is an http(s) URL, with or without credentials, and is used for every host. `ca_file` is a file of
+    certificates, or a folder of them as OpenSSL's rehash makes it. `client_cert` is one file with the key and its
+    certificate, in PEM.
     """
 
     proxy: str | None = None
@@ -41,13 +42,13 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way to one origin; where it `is_forwarded` by a proxy, that is asked for the whole URL."""
+    """The connections to one origin. Where a proxy forwards (`is_forwarded`), requests carry the whole URL."""
 
     pool: HTTPConnectionPool
     is_forwarded: bool
 
     def target(self, url: str) -> str:
-        """What is asked for on the request line."""
+        """The target on the request line."""
         if self.is_forwarded:
             return url
         parts = urlsplit(url)
@@ -64,7 +65,7 @@ class Connections:
         self._routes: dict[str, Route] = {}
 
     def route(self, url: str) -> Route:
-        """The way to `url`. Raises RefusedError where there is none, ForbiddenAddressError where none may be taken."""
+        """The route to `url`. Raises RefusedError for an unusable proxy or TLS setup, else ForbiddenAddressError."""
         key = origin(url)
         route = self._routes.get(key)
         if route is None:
@@ -74,7 +75,7 @@ class Connections:
         return route
 
     def close(self) -> None:
-        """Closes what is kept; call it when no thread uses it any more."""
+        """Closes all connections; call it when no thread uses them any more."""
         for route in self._routes.values():
             route.pool.close()
         self._routes = {}
@@ -127,7 +128,7 @@ class Connections:
 
 
 def _checked_pools(addresses: AddressRule) -> dict[str, type[HTTPConnectionPool]]:
-    """Pools whose connections look where they lead before anything is sent."""
+    """Pools whose connections check the address before anything is sent."""
 
     class CheckedConnection(HTTPConnection):
         def _new_conn(self) -> socket.socket:

@@ -1,4 +1,4 @@
-"""What an index may call a serial or a size."""
+"""Which numbers an index may give as a serial or a size."""
 
 from typing import TypeGuard
 

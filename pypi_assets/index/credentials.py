@@ -1,4 +1,7 @@
-"""Who we are to an index, told as to pip: in the index's URLs, in netrc, in the keyring. Nobody else is told."""
+"""Credentials for an index, found where pip finds them: in the index's URLs, in netrc, in the keyring.
+
+They are sent to the index's own origins alone. A proxy's credentials are part of its URL: see `connections.py`.
+"""
 
 import netrc
 import threading
@@ -20,7 +23,7 @@ _MOST_TRIES = 4
 
 @dataclass(slots=True)
 class _Account:
-    """Of one origin: its URL and what that says, and the login that is sent, once it was looked for."""
+    """One origin: its URL, the user and password in it, and the login that is sent, once it was looked up."""
 
     url: str
     username: str | None
@@ -33,9 +36,9 @@ class _Account:
 class Credentials:
     """The logins of the index's own origins, those of its Simple API and of its changelog.
 
-    What a URL says holds. Else what netrc says (the file that NETRC names, or ~/.netrc) is sent from the first request
-    on, and the keyring, if the package is installed, is asked after a 401: by URL, then by host, with the username
-    where the URL has one.
+    A login in a URL comes first. Else a login from netrc (the file that NETRC names, or ~/.netrc) is sent from the
+    first request on. After a 401 the keyring is queried, if the package is installed: by URL, then by host, with the
+    username where the URL has one.
     """
 
     def __init__(self, index_url: str, changelog_url: str) -> None:
@@ -45,7 +48,7 @@ class Credentials:
         self._accounts = {origin(changelog.url): changelog, origin(index.url): index}
 
     def login(self, url: str) -> Login | None:
-        """What is sent to `url` at first."""
+        """The login that is sent to `url` at first; None for other origins, or where none is known."""
         account = self._accounts.get(origin(url))
         if account is None:
             return None
@@ -57,9 +60,9 @@ class Credentials:
         return account.login
 
     def other_login(self, url: str, tried: Collection[Login]) -> Login | None:
-        """What is sent after `url` answered 401 to all of `tried`; None where nothing is left.
+        """The login that is sent after `url` answered 401 to all of `tried`; None where none is left.
 
-        netrc is read again, and the keyring asked again, since logins expire. Raises RefusedError where that fails.
+        netrc is read again, and the keyring queried again, since logins expire. Raises RefusedError where that fails.
         """
         account = self._accounts.get(origin(url))
         if account is None or _from_url(account) or len(tried) >= _MOST_TRIES:
@@ -118,5 +121,5 @@ def _from_keyring(account: _Account) -> Login | None:
     except NoKeyringError:
         return None
     except Exception as error:  # backends raise what they like
-        raise RefusedError(f"HTTP 401, and the keyring cannot be asked: {type(error).__name__}", account.url) from error
+        raise RefusedError(f"HTTP 401, and the keyring cannot be read: {type(error).__name__}", account.url) from error
     return None

@@ -1,8 +1,8 @@
-"""What can go wrong between us and an index, told apart by what one can do about it."""
+"""Errors of an index, a class for each way to react: try again later, believe it, or change a setting."""
 
 
 class PackageIndexError(Exception):
-    """Base of all index errors. `url` is what was asked for, without credentials."""
+    """Base of all index errors. `url` is the requested one, without credentials."""
 
     def __init__(self, message: str, url: str) -> None:
         super().__init__(message, url)  # as given, so that an error survives pickling between processes
@@ -16,7 +16,7 @@ class PackageIndexError(Exception):
 class TransientError(PackageIndexError):
     """It may work later: the network, a 5xx, a broken body, too many requests. Try again with growing pauses.
 
-    `retry_after_s` is the pause in seconds that the index asks for, where it names one.
+    `retry_after_s` is the pause in seconds that the index requests, where it names one.
     """
 
     def __init__(self, message: str, url: str, retry_after_s: float | None = None) -> None:
@@ -25,7 +25,7 @@ class TransientError(PackageIndexError):
 
 
 def requested_pause_s(error: BaseException | None) -> float:
-    """The pause in seconds that the index asks for with `error`; 0 where it asks for none."""
+    """The pause in seconds that the index requests with `error`; 0 where it requests none."""
     return (error.retry_after_s or 0.0) if isinstance(error, TransientError) else 0.0
 
 
@@ -38,7 +38,7 @@ class GoneError(PackageIndexError):
 
 
 class RefusedError(PackageIndexError):
-    """Asking again will not help: a 4xx, a host that the settings do not allow, content that breaks the protocol."""
+    """The failure is permanent: a 4xx, a host that the settings do not allow, content that breaks the protocol."""
 
 
 class ContentError(RefusedError):

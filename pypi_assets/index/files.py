@@ -1,4 +1,7 @@
-"""Files of an index, as a stream or in parts, checked against what their project's page promises of them."""
+"""Files of an index, as a stream or by byte ranges, checked against what their project's page promises.
+
+What is read from a file's content is decided in `distributions/`.
+"""
 
 import hashlib
 import io
@@ -32,14 +35,14 @@ MAX_SIDECAR_BYTES = 8 * 1024**2
 SPOOLED_BYTES = 16 * 1024**2
 """How much of a whole file is kept in memory; the rest goes to a temporary file."""
 
-# Servers that take a .tar.gz for a compressed .tar must not be asked to compress, nor must it be undone.
+# Some servers take a .tar.gz for a compressed .tar: without this they would decompress it on the way.
 _AS_STORED = {"Accept-Encoding": "identity"}
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class PromisedFile:
-    """A file, what its page says of it (None where it says nothing), and the most bytes that are wanted of it."""
+    """A file, what its page promises of it (None where it promises nothing), and the most bytes to fetch."""
 
     url: str
     sha256: str | None
@@ -55,7 +58,7 @@ class PromisedFile:
 class FileBody(io.RawIOBase):
     """The body of an answer as a stream, to be read once. At its end it raises unless it was what was promised.
 
-    `failure` is what went wrong on the way: whatever a reader has made of the stream by then counts for nothing.
+    `failure` is what went wrong on the way; results that a reader computed from the stream by then are void.
     """
 
     def __init__(self, transport: Transport, response: BaseHTTPResponse, promised: PromisedFile) -> None:
@@ -82,13 +85,13 @@ class FileBody(io.RawIOBase):
         return size
 
     def drain(self) -> int:
-        """Receives what is left, and returns the size of the whole body in bytes."""
+        """Receives the rest, and returns the size of the whole body in bytes."""
         while self._receive():
             pass
         return self.received
 
     def _receive(self) -> bytes:
-        """What comes next, nothing only at the end of what was promised."""
+        """The next chunk; empty only at the end of what was promised."""
         if self.failure is not None:
             raise self.failure
         try:
@@ -114,7 +117,7 @@ class FileBody(io.RawIOBase):
             raise ContentError(f"its sha256 is {self._digest.hexdigest()}, and its page promises {sha256}", url)
 
     def _wrong_size(self, text: str) -> PackageIndexError:
-        """Instead of the file, an HTML page tells of maintenance and the like, whatever its status."""
+        """An HTML page in the file's place is a maintenance page or the like, whatever its status: so transient."""
         url = redact(self._promised.url)
         return TransientError(f"an HTML page: {text}", url) if self._is_page else ContentError(text, url)
 
@@ -128,16 +131,16 @@ class _ConsumerError(Exception):
 
 
 def stream_file(
-    transport: Transport, promised: PromisedFile, consume: Callable[[BinaryIO], _T], asked: list[str]
+    transport: Transport, promised: PromisedFile, consume: Callable[[BinaryIO], _T], requested: list[str]
 ) -> tuple[_T, int]:
     """What `consume` makes of the file, and the file's size; see `IndexClient.stream_file`.
 
-    Each URL asked for is appended to `asked`.
+    Each requested URL is appended to `requested`.
     """
     promised.check_size()
 
     def attempt() -> tuple[_T, int]:
-        with transport.exchange("GET", promised.url, _AS_STORED, asked=asked) as response:
+        with transport.exchange("GET", promised.url, _AS_STORED, requested=requested) as response:
             body = FileBody(transport, response, promised)
             try:
                 result = consume(io.BufferedReader(body, CHUNK_BYTES))
@@ -154,12 +157,12 @@ def stream_file(
 
 
 class RangedFile:
-    """A file that is read where it is asked for; for one thread at a time, and to be closed after use.
+    """A file that is read by byte ranges; for one thread at a time, and to be closed after use.
 
-    Each `read_at` is one request, and nothing is kept between them. Where a server knows no ranges, or answers one with
-    anything else than what was asked for, and where all of the file is asked for, the whole file is fetched, checked,
-    and read from then on. Raises TransientError, GoneError and RefusedError as the client's other methods do, and
-    TooLargeError where only the whole file would do and it is larger than `max_bytes`.
+    Each `read_at` is one request, and nothing is kept between them. The whole file is fetched, checked and read from
+    then on where all of it is requested, where the server knows no ranges, or where it answers another range. Raises
+    TransientError, GoneError and RefusedError as the client's other methods do, and TooLargeError where only the whole
+    file would do and it is larger than `max_bytes`.
     """
 
     def __init__(
@@ -180,7 +183,7 @@ class RangedFile:
         self._may_have_sidecar = has_sidecar
         self._sidecar: bytes | None = None
         self._whole: BinaryIO | None = None
-        self._asked: list[str] = []
+        self._requested: list[str] = []
         self._bytes = 0
         self._seconds = 0.0
 
@@ -191,14 +194,14 @@ class RangedFile:
         self.close()
 
     def close(self) -> None:
-        """Forgets the whole file, where it was fetched."""
+        """Drops the whole file, where it was fetched."""
         if self._whole is not None:
             self._whole.close()
 
     @property
     def fetched(self) -> FetchedBytes:
-        """What this file took until now: the bytes of all good answers, and every request, whatever came of it."""
-        return FetchedBytes(self._bytes, len(self._asked), self._seconds)
+        """The cost of this file until now: the bytes of all good answers, and every request, failed ones too."""
+        return FetchedBytes(self._bytes, len(self._requested), self._seconds)
 
     def read_at(self, offset: int, size: int) -> bytes:
         """`size` bytes from `offset`, fewer only where the file ends. Raises ValueError for a negative offset."""
@@ -209,7 +212,7 @@ class RangedFile:
             return b""
         is_all = end - offset == self.size <= self._promised.max_bytes
         if self._whole is None and not is_all:
-            part = self._timed(lambda: self._transport.retry(lambda: self._ask_range(offset, end)))
+            part = self._timed(lambda: self._transport.retry(lambda: self._request_range(offset, end)))
             if part is not None:
                 return part
         whole = self.whole()
@@ -217,9 +220,9 @@ class RangedFile:
         return whole.read(end - offset)
 
     def sidecar(self) -> bytes | None:
-        """The METADATA that the index serves beside a wheel (PEP 658), its hash checked where the page names one.
+        """The METADATA that the index serves next to a wheel (PEP 658), its hash checked where the page names one.
 
-        None where there is none that can be trusted. It is asked for once at most, unless TransientError comes up.
+        None where there is none that can be trusted. It is requested once at most, unless TransientError is raised.
         """
         if self._may_have_sidecar:
             url = f"{urldefrag(self._promised.url).url}.metadata"
@@ -239,15 +242,15 @@ class RangedFile:
         return self._whole
 
     def _stream(self, promised: PromisedFile, consume: Callable[[BinaryIO], _T]) -> _T:
-        result, received = self._timed(lambda: stream_file(self._transport, promised, consume, self._asked))
+        result, received = self._timed(lambda: stream_file(self._transport, promised, consume, self._requested))
         self._bytes += received
         return result
 
-    def _ask_range(self, offset: int, end: int) -> bytes | None:
-        """The bytes from `offset` to `end`; None where they were not served, and only the whole file can tell."""
+    def _request_range(self, offset: int, end: int) -> bytes | None:
+        """The bytes from `offset` to `end`; None where they were not served, so that the whole file is needed."""
         url = self._promised.url
         headers = _AS_STORED | {"Range": f"bytes={offset}-{end - 1}"}
-        with self._transport.exchange("GET", url, headers, asked=self._asked) as response:
+        with self._transport.exchange("GET", url, headers, requested=self._requested) as response:
             if response.status == HTTPStatus.OK:  # this server knows no ranges: here is the whole file
                 self._promised.check_size()
                 body = FileBody(self._transport, response, self._promised)
@@ -267,12 +270,12 @@ class RangedFile:
         self._bytes += len(part)
         return part
 
-    def _timed(self, ask: Callable[[], _T]) -> _T:
-        started = self._transport.clock()
+    def _timed(self, fetch: Callable[[], _T]) -> _T:
+        started = self._transport.now()
         try:
-            return ask()
+            return fetch()
         finally:
-            self._seconds += self._transport.clock() - started
+            self._seconds += self._transport.now() - started
 
 
 def _spooled(stream: BinaryIO) -> BinaryIO:

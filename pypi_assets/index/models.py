@@ -1,11 +1,14 @@
-"""The things an index says, as plain values: events, listed projects, project pages and their files."""
+"""What an index answers, as plain values: events, listed projects, project pages and their files.
+
+How the catalog stores them is defined in `catalog/tables.py`.
+"""
 
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
 LONGEST_NAME = 512
-"""The most characters of a project's name, a version or a filename; databases cannot index names without end."""
+"""The most characters of a project's name, a version or a filename; databases cannot index unbounded names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class IndexFile:
 
 @dataclass(frozen=True, slots=True)
 class ProjectPage:
-    """What the Simple API says of one project: true at `last_serial`, the serial of the project's last event."""
+    """One project's page of the Simple API, true at `last_serial`, the serial of the project's last event."""
 
     project: str
     last_serial: int
@@ -71,14 +74,14 @@ class ProjectPage:
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """The answer to a conditional request: the page with that ETag still holds, at `last_serial` if the index says."""
+    """The answer to a conditional request: the page with that ETag is current, at `last_serial` if that is given."""
 
     last_serial: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedBytes:
-    """What fetching one file took: its size in bytes, the requests sent (with redirects and retries), the time."""
+    """The cost of fetching one file: its bytes, the requests sent (with redirects and retries), the time."""
 
     bytes: int
     requests: int

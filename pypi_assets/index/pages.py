@@ -1,4 +1,8 @@
-"""Reads one project's page of the Simple API in JSON (PEP 691, 700, 714, 792) and refuses what breaks the protocol."""
+"""Reads one project's page of the Simple API in JSON (PEP 691, 700, 714, 792) and refuses what breaks the protocol.
+
+pypi-simple does not replace this reader: it accepts a file listed twice, a path as filename, a malformed sha256, a
+negative size and a page without a serial, which the catalog would store as facts.
+"""
 
 import re
 from datetime import datetime
@@ -20,7 +24,7 @@ def read_project_page(
 ) -> ProjectPage:
     """The page of `project` (normalized) in `body`, which came from `url`.
 
-    One broken file entry refuses the whole page: a page without it would say that the file is gone.
+    One broken file entry refuses the whole page: without it, the file would count as removed.
     Raises TransientError where the body is not JSON at all, RefusedError where it is not a project page with a serial.
     """
     try:
@@ -42,7 +46,7 @@ def read_project_page(
     if last_serial is None:
         raise RefusedError(
             f"the page of {project} has neither meta._last-serial nor the header X-PyPI-Last-Serial: the index does"
-            " not speak PyPI's protocol, and what it says cannot be placed in time",
+            " not speak PyPI's protocol, and the page cannot be placed in time",
             url,
         )
     return ProjectPage(project, last_serial, status, files, etag)
@@ -51,7 +55,7 @@ def read_project_page(
 def read_meta_serial(meta: object) -> int | None:
     """The serial in `meta`, None if it has none.
 
-    Raises ValueError unless the Simple API's major version is the 1 that we know, as PEP 691 asks of clients.
+    Raises ValueError unless the Simple API's major version is 1, the one we know, as PEP 691 requires of clients.
     """
     fields = _read_object(meta, "meta")
     version = fields.get("api-version")
@@ -61,6 +65,7 @@ def read_meta_serial(meta: object) -> int | None:
 
 
 def read_serial(value: object) -> int | None:
+    """`value` as a serial, or None. Raises ValueError for anything that is no number from 0."""
     if value is not None and not is_count(value):
         raise ValueError("_last-serial is not a number")
     return value
@@ -113,7 +118,7 @@ def _read_file(entry: dict[str, object], url: str) -> IndexFile:
 
 
 def _read_core_metadata(entry: dict[str, object]) -> tuple[bool, str | None]:
-    """Whether the file has a `.metadata` beside it, and its hash; older indexes use an older key (PEP 714)."""
+    """Whether the index serves the file's `.metadata`, and its hash; older indexes use an older key (PEP 714)."""
     keys = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
     value = next((entry[key] for key in keys if entry.get(key) is not None), False)
     if isinstance(value, bool):

@@ -1,4 +1,7 @@
-"""Reads the Simple index, which lists every project, from a file: tens of megabytes, so one project at a time."""
+"""Reads the Simple index, the list of all projects, from a file: tens of megabytes, so one project at a time.
+
+What the list means for the catalog is decided in `crawl/simple_lister.py` and `crawl/full_crawl.py`.
+"""
 
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -11,7 +14,7 @@ from pypi_assets.index.pages import read_meta_serial, read_serial
 
 
 def read_listing_serial(body: BinaryIO, url: str) -> int | None:
-    """The index's last serial in `meta`, wherever that stands in the body; None if there is none.
+    """The index's last serial in `meta`, wherever that is in the body; None if there is none.
 
     Raises RefusedError where the body is another JSON document, TransientError where it is not JSON.
     """

@@ -1,19 +1,34 @@
-"""Rates of requests: what a rate is to those who send, and one that the threads of a process share."""
+"""Rates of requests: the protocol that senders use, and a rate that the threads of one process share.
+
+The rate that several processes share is `catalog/coordination/rates.py`.
+"""
 
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 
 class Rate(Protocol):
-    """How fast requests may follow each other, whoever shares it: threads, or processes too."""
+    """How fast requests may follow each other, of one process or of several."""
 
     def wait(self) -> None:
         """Returns when the caller may send one request."""
 
     def hold(self, seconds: float) -> None:
-        """Grants nothing to anyone for `seconds` from now, beyond what is already granted."""
+        """Grants no request for `seconds` from now, beyond those already granted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The rate of all requests of a client, and that of the changelog's calls, which keep to both.
+
+    None stands for the polite default: 20 requests a second, and one call a second, as PyPI wishes.
+    """
+
+    requests: Rate | None = None
+    changelog: Rate | None = None
 
 
 class RateLimit:
@@ -50,6 +65,6 @@ class RateLimit:
             self._sleep(due - now)
 
     def hold(self, seconds: float) -> None:
-        """Grants nothing to anyone for `seconds` from now, beyond what is already granted."""
+        """Grants no request for `seconds` from now, beyond those already granted."""
         with self._lock:
             self._due = max(self._due, self._clock() + seconds)

@@ -1,15 +1,16 @@
-"""How an index is asked: polite HTTP with checked hosts, a shared rate, retries of what may pass, and typed errors.
+"""Sends requests politely: checked hosts, one shared rate, retries of transient failures, typed errors.
 
-What is asked for and what the answers mean is said elsewhere.
+What is requested and what answers mean does not belong here: see `client.py` and the readers that it uses.
 """
 
 import re
 import ssl
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
@@ -19,7 +20,7 @@ from urllib.parse import urljoin
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.wait import wait_exponential, wait_random
 from urllib3 import BaseHTTPResponse, Retry, Timeout
-from urllib3.exceptions import HTTPError, LocationValueError, NameResolutionError
+from urllib3.exceptions import HTTPError, InvalidHeader, LocationValueError, NameResolutionError
 
 from pypi_assets.index.addresses import ForbiddenAddressError
 from pypi_assets.index.connections import Connections
@@ -37,7 +38,7 @@ from pypi_assets.index.urls import HostRule, redact, split_credentials
 
 MAX_REDIRECTS = 5
 LONGEST_PAUSE_S = 120.0
-"""The longest pause before a retry; an index that asks for a longer one is left alone, and the error says how long."""
+"""The longest pause before a retry. An index that requests a longer one gets no retry, and the error has the pause."""
 SLOWEST_BYTES_PER_S = 1024
 CHUNK_BYTES = 256 * 1024
 MAX_EXPANSION_RATIO = 200
@@ -45,13 +46,39 @@ MAX_EXPANSION_RATIO = 200
 
 _FREELY_EXPANDED_BYTES = 1024**2
 _SMALL_REST_BYTES = 64 * 1024
-"""What is left of a body that nobody reads is received, up to so much, rather than its connection closed."""
+"""The rest of an unread body is received where it is at most this large, since that keeps the connection."""
 _NO_RETRIES = Retry(total=False, redirect=False)
+_RETRY_AFTER = Retry()
+_RETRY_AFTER.retry_after_max = sys.maxsize  # by default it shortens to six hours what the index requests
 _TUNNEL_REFUSAL = re.compile(r"Tunnel connection failed: (?P<status>[0-9]{3})")
 _PROXY_LOGIN_WANTED = "HTTP 407: the proxy demands credentials, or other ones; give them in the proxy's URL"
-_GOOD_IF_ASKED = {206: "Range", 304: "If-None-Match", 416: "Range"}
+_GOOD_WITH_HEADER = {206: "Range", 304: "If-None-Match", 416: "Range"}
 """Answers that are good where the request has that header."""
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds to wait for a connection, and for the next bytes of an answer."""
+
+    connect_s: float = 10.0
+    read_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """Tries of one request, the first included, and the pause before the second in seconds; it doubles each time."""
+
+    attempts: int = 4
+    pause_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time in seconds, from any start, and how to wait. Tests bring their own."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
 
 
 class Transport:
@@ -70,24 +97,21 @@ class Transport:
         agent: str,
         max_connections: int,
         rate: Rate,
-        connect_timeout_s: float,
-        read_timeout_s: float,
-        attempts: int,
-        retry_pause_s: float,
-        sleep: Callable[[float], None],
-        clock: Callable[[], float],
+        timeouts: Timeouts,
+        retries: Retries,
+        clock: Clock,
     ) -> None:
-        self.clock = clock
+        self.now = clock.now
         self._hosts = hosts
         self._credentials = credentials
         self._connections = connections
         self._headers = {"User-Agent": agent, "Accept": "*/*", "Accept-Encoding": "gzip"}
-        self._timeout = Timeout(connect=connect_timeout_s, read=read_timeout_s)
-        self._read_timeout_s = read_timeout_s
-        self._sleep = sleep
+        self._timeouts = timeouts
+        self._sleep = clock.sleep
         self._rate = rate
-        self._attempts = attempts
-        self._backoff = wait_exponential(multiplier=retry_pause_s, max=LONGEST_PAUSE_S) + wait_random(0, retry_pause_s)
+        self._attempts = retries.attempts
+        pause_s = retries.pause_s
+        self._backoff = wait_exponential(multiplier=pause_s, max=LONGEST_PAUSE_S) + wait_random(0, pause_s)
         self._slots = threading.Semaphore(max_connections)
 
     def close(self) -> None:
@@ -95,11 +119,11 @@ class Transport:
         self._connections.close()
 
     def retry(self, attempt: Callable[[], _T]) -> _T:
-        """What `attempt` returns, tried again after growing pauses while it raises TransientError."""
+        """Returns what `attempt` returns; retries it after growing pauses while it raises TransientError."""
         retrying = Retrying(
             retry=retry_if_exception_type(TransientError),
-            stop=lambda state: state.attempt_number >= self._attempts or _asked_pause_s(state) > LONGEST_PAUSE_S,
-            wait=lambda state: max(self._backoff(state), _asked_pause_s(state)),
+            stop=lambda state: state.attempt_number >= self._attempts or _requested_pause_s(state) > LONGEST_PAUSE_S,
+            wait=lambda state: max(self._backoff(state), _requested_pause_s(state)),
             sleep=self._sleep,
             reraise=True,
         )
@@ -113,9 +137,9 @@ class Transport:
         headers: Mapping[str, str],
         *,
         body: bytes | None = None,
-        asked: list[str] | None = None,
+        requested: list[str] | None = None,
     ) -> Iterator[BaseHTTPResponse]:
-        """One good answer, its body unread and its `url` the one that gave it; each URL asked for goes into `asked`.
+        """One good answer, its body unread and its `url` the one that gave it. Requested URLs go into `requested`.
 
         Good are 200, 304 to a conditional request, and 206 and 416 to one for a range. Anything else is raised as a
         typed error.
@@ -124,7 +148,7 @@ class Transport:
             for _ in range(MAX_REDIRECTS + 1):
                 self._hosts.check(url)
                 url, login = split_credentials(url)
-                response = self._answer(partial(self._send, method, url, headers, body, asked), url, login)
+                response = self._answer(partial(self._send, method, url, headers, body, requested), url, login)
                 try:
                     target = _redirect_target(response, url) if method == "GET" else None
                     if target is None:
@@ -139,7 +163,7 @@ class Transport:
     def _answer(
         self, send: Callable[[Login | None], BaseHTTPResponse], url: str, login: Login | None
     ) -> BaseHTTPResponse:
-        """The answer to `login`, or else to the first login that the origin does not answer with 401."""
+        """The answer to `login`, else to the first login that the origin does not answer with 401."""
         login = login or self._credentials.login(url)
         tried: list[Login] = []
         while True:
@@ -161,15 +185,15 @@ class Transport:
         url: str,
         headers: Mapping[str, str],
         body: bytes | None,
-        asked: list[str] | None,
+        requested: list[str] | None,
         login: Login | None,
     ) -> BaseHTTPResponse:
         authorization = {"Authorization": basic_authorization(login)} if login else {}
         with _typed_errors(url):
             route = self._connections.route(url)
             self._rate.wait()
-            if asked is not None:
-                asked.append(url)
+            if requested is not None:
+                requested.append(url)
             response = route.pool.urlopen(
                 method,
                 route.target(url),
@@ -178,7 +202,7 @@ class Transport:
                 retries=_NO_RETRIES,
                 redirect=False,
                 assert_same_host=False,
-                timeout=self._timeout,
+                timeout=Timeout(connect=self._timeouts.connect_s, read=self._timeouts.read_s),
                 preload_content=False,
                 decode_content=False,
             )
@@ -186,19 +210,19 @@ class Transport:
         return response
 
     def chunks(self, response: BaseHTTPResponse, limit: int, url: str, *, decode: bool = True) -> Iterator[bytes]:
-        """The body, at most `limit` bytes of it, and never waited for at less than SLOWEST_BYTES_PER_S for long.
+        """The body in chunks, at most `limit` bytes together.
 
-        Raises TooLargeError beyond `limit`, and for what was compressed beyond all measure; TransientError where the
-        body does not come whole or in time.
+        Raises TooLargeError beyond `limit`, and where it expands beyond MAX_EXPANSION_RATIO. Raises TransientError
+        where the body is cut short, or is slower than SLOWEST_BYTES_PER_S for longer than the timeout.
         """
         waited_s = 0.0
         received = 0
         while True:
-            asked_at = self.clock()
+            started = self.now()
             with _typed_errors(url):
-                # read1 returns what has come: read would wait for a whole chunk, however slowly it drips.
+                # read1 returns what has arrived: read would wait for a whole chunk, however slowly it drips.
                 chunk = response.read1(CHUNK_BYTES, decode_content=decode)
-            waited_s += self.clock() - asked_at
+            waited_s += self.now() - started
             if not chunk:
                 return
             received += len(chunk)
@@ -206,12 +230,12 @@ class Transport:
                 raise TooLargeError(f"more than {limit} bytes", redact(url))
             if decode and received > _FREELY_EXPANDED_BYTES + MAX_EXPANSION_RATIO * response.tell():
                 raise TooLargeError(f"a compressed body of more than {MAX_EXPANSION_RATIO} times its size", redact(url))
-            if waited_s > self._read_timeout_s + received / SLOWEST_BYTES_PER_S:
+            if waited_s > self._timeouts.read_s + received / SLOWEST_BYTES_PER_S:
                 raise TransientError(f"comes slower than {SLOWEST_BYTES_PER_S} bytes a second", redact(url))
             yield chunk
 
     def _release(self, response: BaseHTTPResponse, url: str) -> None:
-        """Keeps the connection for the next request where the body was read or little of it is left, else closes it."""
+        """Keeps the connection for the next request where little or nothing of the body is unread, else closes it."""
         if response.tell() == 0 and (response.length_remaining or 0) <= _SMALL_REST_BYTES:
             with suppress(PackageIndexError):
                 for _ in self.chunks(response, _SMALL_REST_BYTES, url, decode=False):
@@ -221,52 +245,49 @@ class Transport:
 
     def _check_status(self, response: BaseHTTPResponse, headers: Mapping[str, str], url: str) -> None:
         status = response.status
-        if status == HTTPStatus.OK or _GOOD_IF_ASKED.get(status) in headers:
+        if status == HTTPStatus.OK or _GOOD_WITH_HEADER.get(status) in headers:
             return
         text = f"HTTP {status}"
         if status in {404, 410}:
             raise GoneError(text, url)
         if status >= 500 or status in {408, 425, 429}:
-            pause_s = retry_after_s(response.headers.get("Retry-After"), datetime.now(UTC))
+            pause_s = retry_after_s(response.headers.get("Retry-After"))
             if status == HTTPStatus.TOO_MANY_REQUESTS and pause_s:
-                self._rate.hold(min(pause_s, LONGEST_PAUSE_S))  # it counts us as one client, whichever thread asked
+                self._rate.hold(min(pause_s, LONGEST_PAUSE_S))  # it counts all threads as one client
             raise TransientError(text, url, pause_s)
         raise RefusedError(_PROXY_LOGIN_WANTED if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED else text, url)
 
 
 def user_agent(contact: str | None) -> str:
-    """What the index is told of us: the project, its version and whom to ask."""
+    """The User-Agent header: the project, its version and the contact. Raises ValueError for an unusable contact."""
     if contact and not (contact.isascii() and contact.isprintable()):
         raise ValueError(f"the contact must be plain ASCII on one line: {contact!r}")
     return f"pypi-assets/{version('pypi-assets')}" + (f" (contact: {contact})" if contact else "")
 
 
-def retry_after_s(value: str | None, now: datetime) -> float | None:
-    """The pause in seconds that a Retry-After header asks for, as seconds or as a date; None if it says neither."""
+def retry_after_s(value: str | None) -> float | None:
+    """The pause in seconds that a Retry-After header requests, as seconds or as a date; None for anything else."""
     if value is None:
         return None
-    if value.strip().isdecimal():
-        return float(value)
     try:
-        date = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
+        return float(_RETRY_AFTER.parse_retry_after(value))
+    except (InvalidHeader, ValueError, OverflowError):  # the last two for numbers that no date or int can hold
         return None
-    return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds())
 
 
-def _asked_pause_s(state: RetryCallState) -> float:
+def _requested_pause_s(state: RetryCallState) -> float:
     return requested_pause_s(state.outcome.exception() if state.outcome else None)
 
 
 @contextmanager
 def _typed_errors(url: str) -> Iterator[None]:
-    """Turns what goes wrong on the way to `url` and back into our errors."""
+    """Turns failures on the way to `url` and back into our errors."""
     try:
         yield
     except ForbiddenAddressError as error:
         raise RefusedError(str(error), redact(url)) from error
     except LocationValueError as error:
-        raise RefusedError(f"cannot be asked for: {type(error).__name__}", redact(url)) from error
+        raise RefusedError(f"cannot be requested: {type(error).__name__}", redact(url)) from error
     except HTTPError as error:
         text = _describe_failure(error)
         if text == _PROXY_LOGIN_WANTED:
@@ -279,11 +300,11 @@ def _redirect_target(response: BaseHTTPResponse, url: str) -> str | None:
     try:
         return None if location is None else urljoin(url, location.encode("latin-1").decode())
     except ValueError as error:
-        raise RefusedError("redirects to what is no URL", url) from error
+        raise RefusedError("redirects to something that is no URL", url) from error
 
 
 def _describe_failure(error: BaseException) -> str:
-    """Why no (whole) answer came, without the library's own text, which can hold a proxy's password."""
+    """Why no (whole) answer arrived, without the library's own text, which can hold a proxy's password."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, NameResolutionError):

@@ -1,4 +1,4 @@
-"""URLs without their secrets, and which hosts the client may ask."""
+"""URLs without their secrets, and which hosts a URL may name. Which addresses are allowed is in `addresses.py`."""
 
 import re
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of a URL without credentials: credentials for one URL of an origin hold for all."""
+    """Scheme, host and port of a URL without credentials: credentials for one URL of an origin count for all."""
     parts = urlsplit(url)
     default_port = ":443" if parts.scheme == "https" else ":80"
     return f"{parts.scheme}://{parts.netloc.lower().removesuffix(default_port)}"
@@ -36,13 +36,13 @@ def origin(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostRule:
-    """Which hosts may be asked, as `host` or `host:port`, in lower case; over https only unless `allow_http`."""
+    """Which hosts requests may go to, as `host` or `host:port`, in lower case; over https only unless `allow_http`."""
 
     hosts: frozenset[str]
     allow_http: bool
 
     def check(self, url: str) -> None:
-        """Raises RefusedError where `url` must not be asked."""
+        """Raises RefusedError where `url` must not be requested."""
         scheme, host, port = _split(url)
         if scheme == "http" and not self.allow_http:
             raise RefusedError("not over https, though the index itself is", redact(url))
@@ -55,7 +55,7 @@ class HostRule:
 
 
 def host_rule(index_url: str, changelog_url: str, allowed_file_hosts: Iterable[str]) -> HostRule:
-    """The index's own hosts and those allowed besides, over http only if the index itself is."""
+    """The index's own hosts and the allowed ones, over http only if the index itself is."""
     scheme, host, _ = _split(index_url)
     _, changelog_host, _ = _split(changelog_url)
     allowed = {allowed.lower() for allowed in allowed_file_hosts}
@@ -65,5 +65,5 @@ def host_rule(index_url: str, changelog_url: str, allowed_file_hosts: Iterable[s
 def _split(url: str) -> tuple[str, str, str]:
     match = _FETCHABLE.fullmatch(url)
     if match is None:
-        raise RefusedError("not an http(s) URL that can be asked", redact(url))
+        raise RefusedError("not an http(s) URL that can be requested", redact(url))
     return match["scheme"].lower(), match["host"].lower(), match["port"] or ""

@@ -12,6 +12,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.dump_format import as_dumped
+from pypi_assets.index.transport import Retries, Timeouts
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live
 
@@ -45,7 +46,7 @@ fault = [
 def test_a_crawl_with_a_tenth_of_all_requests_failing_is_exact(index: ServedIndex, catalog: Catalog, tmp_path, seed):
     undisturbed = index.crawler(open_catalog(sqlite_database(tmp_path / "undisturbed.sqlite")))
     plan = FaultPlan(f"seed = {seed}\n{PLAN}")
-    client = index.client(attempts=6, retry_pause_s=0.001, read_timeout_s=0.25)
+    client = index.client(retries=Retries(6, 0.001), timeouts=Timeouts(read_s=0.25))
     disturbed = index.crawler(catalog, index=client, retry_deadline_s=60)
     for upload, crawl in ((fill, crawl_full), (change, crawl_incremental)):
         upload(index)

@@ -76,7 +76,7 @@ operations = st.one_of(
     ),
     st.tuples(
         st.sampled_from(
-            ["event:add Owner somebody", "event:rename from Other", "event:docupdate", "event:an action of no known kind"]
+            ["event:add Owner somebody", "event:rename from Other", "event:docupdate", "event:an unknown action"]
         ),
         st.sampled_from(PROJECTS),
         st.none(),

@@ -19,7 +19,8 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.rate import RateLimit
+from pypi_assets.index.rate import RateLimit, Rates
+from pypi_assets.index.transport import Retries
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.index.loopback import Answer, Request, serving
@@ -62,10 +63,9 @@ def recorded_index(folder: Path, catalog: Catalog, exchanges: list[dict[str, Any
         index = IndexClient(
             f"{loopback.url}/simple/",
             changelog_url=f"{loopback.url}/pypi",
-            rate=RateLimit(math.inf),
-            changelog_rate=RateLimit(math.inf),
+            rates=Rates(RateLimit(math.inf), RateLimit(math.inf)),
             allowed_file_hosts=["localhost"],
-            attempts=1,
+            retries=Retries(1),
         )
         with index:
             yield Crawler(

@@ -182,7 +182,7 @@ def test_a_tick_does_not_wait_where_the_index_asks_for_a_pause(index: ServedInde
     index.faults = FaultPlan('[[fault]]\nkind = "status"\nstatus = 429\nretry_after = 100')
     assert failing_tick(patient).startswith("HTTP 429")
     index.faults = FaultPlan("")
-    assert failing_tick(patient).startswith("it is to be left alone for another ")
+    assert failing_tick(patient).startswith("no request is allowed for another ")
     assert index.faults.seen == 0
     patient.parts.close()
     with patient.parts.catalog.write() as connection:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.rate import RateLimit
+from pypi_assets.index.rate import RateLimit, Rates
+from pypi_assets.index.transport import Retries
 from pypi_assets_tests.index.loopback import Answer
 
 JSON = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
@@ -20,9 +21,8 @@ def unhurried_client(root_url: str, **options: Any) -> Iterator[IndexClient]:
     """A client of the index at `root_url`, above its /simple/."""
     settings: dict[str, Any] = {
         "changelog_url": f"{root_url}/pypi",
-        "rate": RateLimit(math.inf),
-        "changelog_rate": RateLimit(math.inf),
-        "attempts": 1,
+        "rates": Rates(RateLimit(math.inf), RateLimit(math.inf)),
+        "retries": Retries(1),
     }
     with IndexClient(options.pop("index_url", f"{root_url}/simple/"), **(settings | options)) as client:
         yield client

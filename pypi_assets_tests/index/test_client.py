@@ -6,6 +6,7 @@ import math
 import socket
 import struct
 import threading
+import time
 import tracemalloc
 import xmlrpc.client
 from collections.abc import Iterator
@@ -19,8 +20,8 @@ import pytest
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import ContentError, GoneError, RefusedError, TooLargeError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
-from pypi_assets.index.rate import RateLimit
-from pypi_assets.index.transport import LONGEST_PAUSE_S, retry_after_s, user_agent
+from pypi_assets.index.rate import RateLimit, Rates
+from pypi_assets.index.transport import LONGEST_PAUSE_S, Clock, Retries, Timeouts, retry_after_s, user_agent
 from pypi_assets_tests.index.clients import JSON, META, PAGE
 from pypi_assets_tests.index.loopback import Answer, Loopback, Request, answering, serving
 from pypi_assets_tests.index.recording import load_recording, replay
@@ -32,8 +33,8 @@ DATA = b"not a real wheel" * 100
 SHA256 = hashlib.sha256(DATA).hexdigest()
 
 
-class Clock:
-    """Time that passes only where someone sleeps."""
+class FakeTime:
+    """Time that passes only while a client sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -47,17 +48,21 @@ class Clock:
         self.now += seconds
 
 
-def rate_of(clock: Clock, per_second: float) -> RateLimit:
+def rate_of(clock: FakeTime, per_second: float) -> RateLimit:
     return RateLimit(per_second, clock=clock, sleep=clock.sleep)
 
 
 @contextmanager
-def client_of(loopback: Loopback, clock: Clock | None = None, **options: Any) -> Iterator[IndexClient]:
-    clock = clock or Clock()
+def client_of(loopback: Loopback, clock: FakeTime | None = None, **options: Any) -> Iterator[IndexClient]:
+    clock = clock or FakeTime()
     unhurried = rate_of(clock, math.inf)
-    settings = {"rate": unhurried, "changelog_rate": unhurried, "changelog_url": f"{loopback.url}/pypi"}
+    settings = {
+        "rates": Rates(unhurried, unhurried),
+        "changelog_url": f"{loopback.url}/pypi",
+        "clock": Clock(clock, clock.sleep),
+    }
     url = options.pop("index_url", f"{loopback.url}/simple/")
-    with IndexClient(url, **(settings | {"sleep": clock.sleep, "clock": clock} | options)) as client:
+    with IndexClient(url, **(settings | options)) as client:
         yield client
 
 
@@ -203,16 +208,17 @@ def test_answers_without_use_cost_no_connection() -> None:
 
 
 def test_all_requests_keep_to_one_rate() -> None:
-    clock = Clock()
-    with answering(PAGE) as loopback, client_of(loopback, clock, rate=rate_of(clock, 10.0)) as client:
+    clock = FakeTime()
+    with answering(PAGE) as loopback, client_of(loopback, clock, rates=Rates(rate_of(clock, 10.0))) as client:
         for _ in range(31):
             client.project_page("demo")
     assert clock.now - 1000 == pytest.approx(3, abs=0.2)
 
 
 def test_the_changelog_is_asked_with_pauses() -> None:
-    clock = Clock()
-    with answering(events(7)) as loopback, client_of(loopback, clock, changelog_rate=None) as client:
+    clock = FakeTime()
+    rates = Rates(rate_of(clock, math.inf))
+    with answering(events(7)) as loopback, client_of(loopback, clock, rates=rates) as client:
         for _ in range(4):
             client.last_serial()
     assert clock.slept == [1.0, 1.0, 1.0]
@@ -234,7 +240,7 @@ def test_the_changelog_is_asked_with_pauses() -> None:
     ids=["429", "503", "500", "502", "html", "broken json", "cut short", "cut chunk", "no gzip"],
 )
 def test_what_may_pass_is_tried_again(trouble: Answer, requested_pause_s: float) -> None:
-    clock = Clock()
+    clock = FakeTime()
     with answering(trouble, trouble, PAGE) as loopback, client_of(loopback, clock) as client:
         assert isinstance(client.project_page("demo"), ProjectPage)
         assert len(loopback.asked) == 3
@@ -246,9 +252,9 @@ def test_what_may_pass_is_tried_again(trouble: Answer, requested_pause_s: float)
 
 
 def test_what_does_not_pass_is_reported_with_its_pause() -> None:
-    clock = Clock()
+    clock = FakeTime()
     trouble = Answer(429, headers={"Retry-After": "7"})
-    with answering(trouble) as loopback, client_of(loopback, clock, attempts=3) as client:
+    with answering(trouble) as loopback, client_of(loopback, clock, retries=Retries(3)) as client:
         with pytest.raises(TransientError, match="HTTP 429") as caught:
             client.project_page("demo")
         assert len(loopback.asked) == 3
@@ -256,7 +262,7 @@ def test_what_does_not_pass_is_reported_with_its_pause() -> None:
 
 
 def test_an_index_that_asks_for_an_hour_is_left_alone() -> None:
-    clock = Clock()
+    clock = FakeTime()
     with answering(Answer(503, headers={"Retry-After": "3600"})) as loopback, client_of(loopback, clock) as client:
         with pytest.raises(TransientError) as caught:
             client.project_page("demo")
@@ -266,9 +272,9 @@ def test_an_index_that_asks_for_an_hour_is_left_alone() -> None:
 
 
 def test_one_429_stops_all_threads() -> None:
-    clock = Clock()
+    clock = FakeTime()
     trouble = Answer(429, headers={"Retry-After": "30"})
-    with answering(trouble, PAGE) as loopback, client_of(loopback, clock, attempts=1) as client:
+    with answering(trouble, PAGE) as loopback, client_of(loopback, clock, retries=Retries(1)) as client:
         with pytest.raises(TransientError):
             client.project_page("demo")
         client.project_page("demo")
@@ -298,7 +304,7 @@ def test_who_shares_a_rate_hears_of_limits_exceeded() -> None:
     ]
     with (
         answering(*troubles) as loopback,
-        client_of(loopback, rate=pages, changelog_rate=changelog, attempts=1) as client,
+        client_of(loopback, rates=Rates(pages, changelog), retries=Retries(1)) as client,
     ):
         for ask in (client.listing, client.listing, client.last_serial, client.last_serial):
             with pytest.raises(TransientError):
@@ -307,14 +313,20 @@ def test_who_shares_a_rate_hears_of_limits_exceeded() -> None:
     assert changelog.heard == [None, 42.0, None, LONGEST_PAUSE_S]
 
 
-def test_retry_after_is_seconds_or_a_date() -> None:
+def test_retry_after_is_seconds_or_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 11, 20, 10, 0, 0, tzinfo=UTC)
-    assert retry_after_s("7", now) == 7.0
-    assert retry_after_s("Fri, 20 Nov 2026 10:01:30 GMT", now) == 90.0
-    assert retry_after_s("Fri, 20 Nov 2026 09:00:00 GMT", now) == 0.0
-    assert retry_after_s("soon", now) is None
-    assert retry_after_s("Fri, 20 Nov 99999999999999999999 10:00:00 GMT", now) is None
-    assert retry_after_s(None, now) is None
+    monkeypatch.setattr(time, "time", now.timestamp)
+    assert retry_after_s("7") == 7.0
+    assert retry_after_s(" 7 ") == 7.0
+    assert retry_after_s("100000") == 100_000.0
+    assert retry_after_s("Fri, 20 Nov 2026 10:01:30 GMT") == 90.0
+    assert retry_after_s("Fri Nov 20 10:01:30 2026") == 90.0
+    assert retry_after_s("Fri, 20 Nov 2026 09:00:00 GMT") == 0.0
+    assert retry_after_s("soon") is None
+    assert retry_after_s("-1") is None
+    assert retry_after_s("9" * 5000) is None
+    assert retry_after_s("Fri, 20 Nov 99999999999999999999 10:00:00 GMT") is None
+    assert retry_after_s(None) is None
 
 
 # The changelog
@@ -336,7 +348,7 @@ def test_the_changelog_is_paged_until_its_end_or_the_wanted_one() -> None:
 
 
 def test_a_fault_that_names_a_reset_is_waited_for() -> None:
-    clock = Clock()
+    clock = FakeTime()
     busy = fault(-32500, "HTTPTooManyRequests: The action could not be performed. Limit may reset in 42 seconds.")
     with answering(busy, events(7)) as loopback, client_of(loopback, clock) as client:
         assert client.last_serial() == 7
@@ -572,21 +584,21 @@ def test_a_redirect_to_nonsense_is_refused(location: str) -> None:
 
 
 def test_a_body_that_drips_is_not_waited_for() -> None:
-    class SlowClock(Clock):
+    class SlowTime(FakeTime):
         def __call__(self) -> float:
             self.now += 900  # one chunk may take that long, two may not
             return self.now
 
     with (
         answering(Answer(200, b"x" * 2_000_000)) as loopback,
-        client_of(loopback, SlowClock(), attempts=1, read_timeout_s=1000) as client,
+        client_of(loopback, SlowTime(), retries=Retries(1), timeouts=Timeouts(read_s=1000)) as client,
         pytest.raises(TransientError, match="slower than"),
     ):
         fetch(client, f"{loopback.url}/f", sha256=None, size=None, max_bytes=10_000_000)
 
 
 def test_who_reads_slowly_does_not_make_the_body_slow() -> None:
-    clock = Clock()
+    clock = FakeTime()
 
     class SlowSink(io.BytesIO):
         def write(self, data: Any) -> int:
@@ -594,7 +606,7 @@ def test_who_reads_slowly_does_not_make_the_body_slow() -> None:
             return super().write(data)
 
     big = b"x" * 2_000_000
-    with answering(Answer(200, big)) as loopback, client_of(loopback, clock, attempts=1) as client:
+    with answering(Answer(200, big)) as loopback, client_of(loopback, clock, retries=Retries(1)) as client:
         assert fetch(client, f"{loopback.url}/f", SlowSink(), sha256=None, size=None, max_bytes=10_000_000) == big
 
 
@@ -624,9 +636,9 @@ def resetting() -> Iterator[str]:
 
 def test_connections_that_are_reset_are_tried_again() -> None:
     with answering(PAGE) as loopback, resetting() as url:
-        clock = Clock()
+        clock = FakeTime()
         with (
-            client_of(loopback, clock, index_url=f"{url}/simple/", attempts=3) as client,
+            client_of(loopback, clock, index_url=f"{url}/simple/", retries=Retries(3)) as client,
             pytest.raises(TransientError, match="no whole answer"),
         ):
             client.project_page("demo")
@@ -636,7 +648,7 @@ def test_connections_that_are_reset_are_tried_again() -> None:
 def test_a_dead_server_is_named() -> None:
     with answering(PAGE) as loopback:
         pass
-    with client_of(loopback, attempts=2) as client, pytest.raises(TransientError, match="refused") as caught:
+    with client_of(loopback, retries=Retries(2)) as client, pytest.raises(TransientError, match="refused") as caught:
         client.project_page("demo")
     assert f"{loopback.url}/simple/demo/" in str(caught.value)
 
@@ -645,7 +657,7 @@ def test_an_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
     url = "http://index.invalid"
     with (
-        IndexClient(f"{url}/simple/", changelog_url=f"{url}/pypi", attempts=1) as client,
+        IndexClient(f"{url}/simple/", changelog_url=f"{url}/pypi", retries=Retries(1)) as client,
         pytest.raises(TransientError, match="cannot be resolved") as caught,
     ):
         client.project_page("demo")
@@ -659,7 +671,8 @@ def test_a_silent_server_times_out() -> None:
         done.wait(5)
         return PAGE
 
-    with serving(answer) as loopback, client_of(loopback, attempts=1, read_timeout_s=0.05) as client:
+    impatient = {"retries": Retries(1), "timeouts": Timeouts(read_s=0.05)}
+    with serving(answer) as loopback, client_of(loopback, **impatient) as client:
         with pytest.raises(TransientError, match="timed out"):
             client.project_page("demo")
         done.set()

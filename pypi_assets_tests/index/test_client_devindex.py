@@ -19,7 +19,8 @@ from pypi_assets.index.actions import Action, file_change
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import GoneError
 from pypi_assets.index.models import NotModified, ProjectPage
-from pypi_assets.index.rate import RateLimit
+from pypi_assets.index.rate import RateLimit, Rates
+from pypi_assets.index.transport import Retries
 from pypi_assets_tests.builders import make_sdist, make_wheel
 
 
@@ -30,9 +31,8 @@ def client_of(folder: Path, *, faults: Faults | None = None, page_rows: int = 50
         IndexClient(
             url,
             changelog_url=url.removesuffix("simple/") + "pypi",
-            rate=RateLimit(math.inf),
-            changelog_rate=RateLimit(math.inf),
-            retry_pause_s=0.001,
+            rates=Rates(RateLimit(math.inf), RateLimit(math.inf)),
+            retries=Retries(pause_s=0.001),
         ) as client,
     ):
         yield client

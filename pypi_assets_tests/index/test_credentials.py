@@ -184,7 +184,7 @@ def use_locked(_: pytest.MonkeyPatch, loopback: Loopback) -> None:
         (use_no_keyring, "HTTP 401: it demands credentials"),
         (use_no_package, "HTTP 401: it demands credentials"),
         (use_wrong_login, "HTTP 401: it does not accept the credentials that are known"),
-        (use_locked, "HTTP 401, and the keyring cannot be asked: RuntimeError"),
+        (use_locked, "HTTP 401, and the keyring cannot be read: RuntimeError"),
     ],
 )
 def test_who_is_not_let_in_is_told_what_to_do(

@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from pypi_assets.index.errors import ContentError, TooLargeError, TransientError
+from pypi_assets.index.transport import Retries
 from pypi_assets_tests.index.loopback import Answer, answering
 from pypi_assets_tests.index.test_client import DATA, SHA256, client_of
 
@@ -80,7 +81,7 @@ def test_a_consumers_own_error_comes_up_as_it_is(error: Exception) -> None:
 
 def test_an_interrupted_stream_is_no_broken_archive() -> None:
     """Readers of archives take OSError for broken bytes: what the network does must not look like it."""
-    with answering(CUT) as loopback, client_of(loopback, attempts=1) as client:
+    with answering(CUT) as loopback, client_of(loopback, retries=Retries(1)) as client:
 
         def consume(stream: BinaryIO) -> None:
             with pytest.raises(TransientError) as first:
@@ -136,7 +137,7 @@ def test_a_page_in_place_of_a_file_is_no_file(page: bytes | None) -> None:
         assert (content, fetched.requests) == (DATA, 2)
     with (
         answering(shown) as loopback,
-        client_of(loopback, attempts=1) as client,
+        client_of(loopback, retries=Retries(1)) as client,
         pytest.raises(TransientError, match="an HTML page: "),
     ):
         client.stream_file(f"{loopback.url}/f", lambda stream: stream.read(3), **PROMISED)

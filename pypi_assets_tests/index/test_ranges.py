@@ -17,6 +17,7 @@ from pypi_assets.index import files
 from pypi_assets.index.errors import ContentError, GoneError, RefusedError, TooLargeError, TransientError
 from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import IndexFile, ProjectPage
+from pypi_assets.index.transport import Retries
 from pypi_assets_tests.file_faults import (
     Faults,
     answers_files,
@@ -64,8 +65,8 @@ class Wheel:
             "has_sidecar": file.core_metadata,
         }
         with (
-            self.index.client(**({"attempts": 3, "retry_pause_s": 0.0} | (client or {}))) as asking,
-            asking.open_ranges(file.url, **(settings | promised)) as ranged,
+            self.index.client(**({"retries": Retries(3, 0.0)} | (client or {}))) as index_client,
+            index_client.open_ranges(file.url, **(settings | promised)) as ranged,
         ):
             yield ranged
 
