@@ -126,6 +126,12 @@ class SmallCatalog:
     def unyank(self, serial: int, filename: str) -> None:
         self._end(yanked_intervals, serial, [filename], "unyank release")
 
+    def store(self, records: Iterable[DistributionRecord]) -> None:
+        """The files of these records are read now, all in one transaction."""
+        reads = [FinishedRead(self._files[record.filename], Outcome.DATA, record) for record in records]
+        with self.catalog.write() as connection:
+            store_reads(connection, reads, 0.0)
+
     def read(self, filename: str, modules: tuple[str, ...] | None, requires_dist: tuple[str, ...] | None) -> int:
         """The file is read now, after its change was logged. Returns up to which serial dumps tell it."""
         record = DistributionRecord(

@@ -160,6 +160,15 @@ name_lists = Table(
     comment="Lists of modules and of requirements, each stored once.",
 )
 
+shared_details = Table(
+    "shared_details",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("sha256", Short, nullable=False, unique=True),
+    Column("content", LargeBinary, nullable=False, comment="a JSON object, zlib-compressed"),
+    comment="What the files of a release have in common of their details, each once.",
+)
+
 module_roots = Table(
     "module_roots",
     metadata,
@@ -192,7 +201,8 @@ distribution_data = Table(
     Column("requires_python", Text),
     Column("requires_dist_id", ForeignKey("name_lists.id")),
     Column("modules_id", ForeignKey("name_lists.id"), index=True),
-    Column("details", Text, comment="JSON: what else the record says, see docs/formats.md"),
+    Column("details", Text, comment="JSON: the record's other facts, see docs/formats.md"),
+    Column("shared_details_id", ForeignKey("shared_details.id"), comment="null: details has all of them"),
     Column("pack_id", ForeignKey("extract_packs.id"), comment="where the extract lies; null: nothing was extracted"),
     Column("pack_offset", BigInteger),
     Column("pack_length", Integer),

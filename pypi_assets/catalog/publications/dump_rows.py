@@ -3,25 +3,27 @@
 Intervals decide whether a file was live and yanked then. What was read of it is as of now.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import orjson
 from packaging.utils import canonicalize_name
 from sqlalchemy import ColumnElement, Select, and_, or_, select
 
 from pypi_assets.catalog.database import Catalog, at_a_time
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.stored_contents import StoredContents
+from pypi_assets.catalog.reads.stored_json import from_json, to_dump
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
     live_intervals,
     projects,
     releases,
+    shared_details,
     yanked_intervals,
 )
+from pypi_assets.distributions.record import DistributionKind
 
 _ROWS_AT_A_TIME = 1_000
 _ENTRY_POINTS_SINCE = 2
@@ -55,6 +57,7 @@ class _Found(NamedTuple):
     requires_dist_id: int | None
     modules_id: int | None
     details: str | None
+    shared_details_id: int | None
 
 
 def holds_at(start: ColumnElement[int], end: ColumnElement[int], serial: int) -> ColumnElement[bool]:
@@ -88,6 +91,7 @@ def rows_at(serial: int) -> Select[tuple[object, ...]]:
         "requires_dist_id": data.c.requires_dist_id,
         "modules_id": data.c.modules_id,
         "details": data.c.details,
+        "shared_details_id": data.c.shared_details_id,
     }
     return (
         select(*(columns[name].label(name) for name in _Found._fields))
@@ -148,24 +152,29 @@ def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator
     A list is JSON already, as an `orjson.Fragment`: dumps take it as it is stored.
     """
     with catalog.read_once() as connection:
-        stored = StoredLists(connection)
+        lists = StoredLists(connection)
+        details = StoredContents(connection, shared_details)
         result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
         for partition in result.partitions():
             rows = [_Found._make(row) for row in partition]
-            contents = stored.load_json(list_id for row in rows for list_id in (row.requires_dist_id, row.modules_id))
-            lists: dict[int | None, object] = {list_id: _spliced(content) for list_id, content in contents.items()}
-            lists[None] = None
+            contents = lists.load_json(list_id for row in rows for list_id in (row.requires_dist_id, row.modules_id))
+            names: dict[int | None, object] = {list_id: to_dump(content) for list_id, content in contents.items()}
+            names[None] = None
+            common = details.load(row.shared_details_id for row in rows)
+            shared = {details_id: from_json(content) for details_id, content in common.items()}
             for row in rows:
-                yield _place(row) | {"tombstone": True} if row.live_since is None else _live_row(row, lists)
+                if row.live_since is None:
+                    yield _place(row) | {"tombstone": True}
+                else:
+                    yield _live_row(row, names, _details(row, shared))
 
 
-def _spliced(content: bytes) -> object:
-    """A stored list as JSON; one that holds half a surrogate pair, which is no JSON, as its names."""
-    return json.loads(content) if rb"\ud" in content else orjson.Fragment(content)
+def _details(found: _Found, shared: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    own: dict[str, Any] = from_json(found.details) if found.details else {}
+    return own if found.shared_details_id is None else own | shared[found.shared_details_id]
 
 
-def _live_row(found: _Found, lists: Mapping[int | None, object]) -> dict[str, object]:
-    details = _details(found.details)
+def _live_row(found: _Found, names: Mapping[int | None, object], details: Mapping[str, Any]) -> dict[str, object]:
     return {
         **_place(found),
         "tombstone": False,
@@ -183,14 +192,14 @@ def _live_row(found: _Found, lists: Mapping[int | None, object]) -> dict[str, ob
         "error_kind": found.error_kind,
         "extractor_version": found.extractor_version,
         "metadata_version": found.metadata_version,
-        "requires_dist": lists[found.requires_dist_id],
+        "requires_dist": names[found.requires_dist_id],
         "provides_extra": details.get("provides_extra", []),
-        "modules": lists[found.modules_id],
+        "modules": names[found.modules_id],
         "modules_by": details.get("modules_by"),
         "requires_by": details.get("requires_by"),
         "stubs": details.get("stubs", []),
         "left_out": details.get("left_out", 0),
-        **_added_columns(details, found.outcome, found.extractor_version or 0),
+        **_added_columns(details, found.kind, found.outcome, found.extractor_version or 0),
     }
 
 
@@ -203,9 +212,9 @@ def _place(found: _Found) -> dict[str, object]:
     }
 
 
-def _added_columns(details: Mapping[str, Any], outcome: str, extractor_version: int) -> dict[str, object]:
+def _added_columns(details: Mapping[str, Any], kind: str, outcome: str, extractor_version: int) -> dict[str, object]:
     """The columns that can be unknown. Details leave out what is empty: it is known to be so where the whole file was
-    read by an extractor that looks for it, and only then."""
+    read by an extractor that looks for it, and only then. The start-up files of an sdist are known once it is built."""
     is_whole = outcome == Outcome.DATA
     in_version_2: Any = {} if is_whole and extractor_version >= _ENTRY_POINTS_SINCE else None
     in_version_3: list[str] | None = [] if is_whole and extractor_version >= _LICENSES_SINCE else None
@@ -222,7 +231,7 @@ def _added_columns(details: Mapping[str, Any], outcome: str, extractor_version: 
         "import_names": details.get("import_names"),
         "modules_grade": None,
         "notes": details.get("notes", None if in_version_2 is None else []),
-        "start_up_paths": details.get("start_up_paths", in_version_3),
+        "start_up_paths": details.get("start_up_paths", None if kind == DistributionKind.SDIST else in_version_3),
         "project_status": None,
         "provenance": None,
     }
@@ -233,10 +242,3 @@ def _entry_points(entry_points: Mapping[str, Mapping[str, str]] | None, group: s
     if entry_points is None:
         return None
     return [f"{name} = {reference}" for name, reference in entry_points.get(group, {}).items()]
-
-
-def _details(stored: str | None) -> dict[str, Any]:
-    if not stored:
-        return {}
-    details: dict[str, Any] = json.loads(stored) if r"\ud" in stored else orjson.loads(stored)
-    return details

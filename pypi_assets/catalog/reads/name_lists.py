@@ -3,16 +3,15 @@
 Of each list of modules the top-level names are stored as well, so that the lists that hold a module are found.
 """
 
-import hashlib
 import json
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-import orjson
-from isal import isal_zlib
 from sqlalchemy import Connection, select, update
 
-from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values, storable
+from pypi_assets.catalog.database import at_a_time, insert_missing, storable
+from pypi_assets.catalog.reads.stored_contents import StoredContents, content_digest
+from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import module_roots, name_lists
 from pypi_assets.index.models import LONGEST_NAME
 
@@ -26,7 +25,7 @@ def store_lists(
     """
     of_modules = {tuple(names) for names in modules}
     contents = {names: to_json(names) for names in {*map(tuple, requirements), *of_modules}}
-    digests = {names: _digest(content) for names, content in contents.items()}
+    digests = {names: content_digest(content) for names, content in contents.items()}
     found = _find_lists(connection, set(digests.values()))
     rows = [
         {
@@ -82,11 +81,10 @@ def lists_with_module(connection: Connection, module: str) -> Iterator[int]:
 
 
 class StoredLists:
-    """Reads lists by id, keeping those that were asked for last: the files of a release share theirs."""
+    """Reads lists by id, and keeps those of the last call: files of one release have the same ones."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._last: dict[int, bytes] = {}
+        self._contents = StoredContents(connection, name_lists)
 
     def load(self, ids: Iterable[int | None]) -> dict[int, list[str]]:
         """The lists with these ids; None is left out."""
@@ -94,28 +92,9 @@ class StoredLists:
 
     def load_json(self, ids: Iterable[int | None]) -> Mapping[int, bytes]:
         """The lists with these ids, each as `to_json` writes it; None is left out."""
-        wanted = {list_id for list_id in ids if list_id is not None}
-        loaded = self._last = {list_id: self._last[list_id] for list_id in wanted & self._last.keys()}
-        if missing := sorted(wanted - loaded.keys()):
-            sent = sent_values(self._connection, name_lists.c.id, missing)
-            query = select(name_lists.c.id, name_lists.c.content).where(name_lists.c.id.in_(select(sent.c.value)))
-            for list_id, content in self._connection.execute(query):
-                loaded[list_id] = isal_zlib.decompress(content)
-        return loaded
+        return self._contents.load(ids)
 
 
 def list_digest(names: Sequence[str]) -> str:
     """The hash by which a list is stored, in hex."""
-    return _digest(to_json(names))
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def to_json(value: object) -> bytes:
-    """Compact JSON. Half a surrogate pair, which UTF-8 cannot say, stays as JSON's own escape of it."""
-    try:
-        return orjson.dumps(value)
-    except orjson.JSONEncodeError:
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    return content_digest(to_json(names))

@@ -20,15 +20,14 @@ from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import insert_missing, storable
 from pypi_assets.catalog.ledger.range_ledger import lock_state, sealed_end
 from pypi_assets.catalog.reads.extract_packs import StoredPack, enter_pack
-from pypi_assets.catalog.reads.name_lists import store_lists, to_json
+from pypi_assets.catalog.reads.stored_records import store_record_parts
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
     distributions,
     projects,
 )
-from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
-from pypi_assets.distributions.record_building import record_digest
+from pypi_assets.distributions.record import DistributionRecord, ErrorKind
 
 READ_LATE = "read late"
 
@@ -131,16 +130,15 @@ def store_reads(
     `pack` is where their extracts lie in the storage.
     """
     places = {} if pack is None else enter_pack(connection, pack)
-    records = [read.record for read in finished if read.record is not None]
-    lists = store_lists(
-        connection,
-        [record.requires_dist for record in records if record.requires_dist is not None],
-        [record.modules for record in records if record.modules is not None],
-    )
+    with_record = [(read.distribution_id, read.record) for read in finished if read.record is not None]
+    of_records = store_record_parts(connection, [record for _, record in with_record])
+    columns = {distribution_id: one for (distribution_id, _), one in zip(with_record, of_records, strict=True)}
     for is_waiting in (True, False):
         for has_record in (True, False):
             rows = [
-                _read_parameters(read, lists) | ({} if is_waiting else _place(places.get(read.distribution_id)))
+                _read_parameters(read)
+                | columns.get(read.distribution_id, {})
+                | ({} if is_waiting else _place(places.get(read.distribution_id)))
                 for read in finished
                 if (read.outcome in _WAITING) == is_waiting and (read.record is not None) == has_record
             ]
@@ -163,8 +161,8 @@ def _read_update(parameters: Mapping[str, Any], is_waiting: bool, now: float) ->
     return update(distribution_data).where(data.distribution_id == bindparam("read_id")).values(columns)
 
 
-def _read_parameters(read: FinishedRead, lists: Mapping[tuple[str, ...], int]) -> dict[str, Any]:
-    parameters: dict[str, Any] = {
+def _read_parameters(read: FinishedRead) -> dict[str, Any]:
+    return {
         "read_id": read.distribution_id,
         "outcome": read.outcome,
         "error_kind": read.error_kind,
@@ -173,48 +171,11 @@ def _read_parameters(read: FinishedRead, lists: Mapping[tuple[str, ...], int]) -
         "requests": read.requests,
         "seconds": read.seconds,
     }
-    if read.record is None:
-        return parameters
-    requires_dist, modules = read.record.requires_dist, read.record.modules
-    return (
-        parameters
-        | record_columns(read.record)
-        | {
-            "extractor_version": EXTRACTOR_VERSION,
-            "record_digest": record_digest(read.record),
-            "requires_dist_id": None if requires_dist is None else lists[requires_dist],
-            "modules_id": None if modules is None else lists[modules],
-        }
-    )
 
 
 def _place(place: tuple[int, int, int] | None) -> dict[str, int | None]:
     """Where the extract lies. A file that was read anew without one has none: the old one may be of other bytes."""
     return dict(zip(("pack_id", "pack_offset", "pack_length"), place or (None, None, None), strict=True))
-
-
-def record_columns(record: DistributionRecord) -> dict[str, str | None]:
-    """What is stored of a record, beside its lists."""
-    details = {
-        "name": record.project,
-        "version": record.version,
-        "summary": record.summary,
-        "provides_extra": record.provides_extra,
-        "entry_points": record.entry_points,
-        "modules_by": record.modules_by,
-        "requires_by": record.requires_by,
-        "stubs": record.stubs,
-        "left_out": record.left_out,
-        "declared": record.declared,
-        "notes": record.notes,
-    }
-    return {
-        "error_kind": None if record.error is None else record.error.kind,
-        "error_text": None if record.error is None else record.error.text,
-        "metadata_version": record.metadata_version,
-        "requires_python": record.requires_python,
-        "details": to_json({name: value for name, value in details.items() if value}).decode(),
-    }
 
 
 def _log_late_reads(connection: Connection, distribution_ids: Iterable[int]) -> None:

@@ -3,27 +3,35 @@
 A reprocess is published by the next full dump: what it changes is not logged for incremental ones.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from isal import isal_zlib
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Select, bindparam, func, select, tuple_, update
 
-from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest, store_lists
-from pypi_assets.catalog.reads.read_outcomes import Outcome, record_columns, record_outcome
-from pypi_assets.catalog.tables import distribution_data, distributions, extract_packs, name_lists, projects
+from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest
+from pypi_assets.catalog.reads.read_outcomes import Outcome, record_outcome
+from pypi_assets.catalog.reads.shared_details import merged_details, record_details
+from pypi_assets.catalog.reads.stored_records import record_columns, store_record_parts
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    extract_packs,
+    name_lists,
+    projects,
+    shared_details,
+)
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
-from pypi_assets.distributions.record_building import record_digest
 
 _NOT_MADE_OF_BYTES = (Outcome.PENDING, Outcome.VANISHED, Outcome.EXHAUSTED)
 """A distribution in such an outcome waits to be read, maybe because its bytes are others than its extract's.
 
 Named, rather than the others, since a database would look for those by their index, and sort nearly all that there is.
 """
-_COMPARED = ("outcome", "error_kind", "error_text", "metadata_version", "requires_python", "details")
+_COMPARED = ("outcome", "error_kind", "error_text", "metadata_version", "requires_python")
 
 _requires = name_lists.alias("requires")
 _modules = name_lists.alias("modules")
@@ -54,9 +62,10 @@ class StoredRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordContent:
-    """What a stored record says. Lists are told by id and hash, None where they are unknown."""
+    """What is stored of a record. Lists are given by id and hash, None where they are unknown."""
 
     columns: Mapping[str, str | None]
+    details: Mapping[str, object]
     requires_dist: tuple[int, str] | None
     modules: tuple[int, str] | None
 
@@ -66,6 +75,7 @@ class RecordContent:
             _is_list(self.modules, record.modules)
             and _is_list(self.requires_dist, record.requires_dist)
             and self.columns == _columns(record)
+            and self.details == _details(record)
         )
 
     @property
@@ -75,8 +85,9 @@ class RecordContent:
         return None if kind is None else f"{kind}: {text}"
 
     def difference(self, record: DistributionRecord) -> str:
-        """The names of what `record` says otherwise, beside lists and errors."""
-        before, after = (_flat(columns) for columns in (self.columns, _columns(record)))
+        """The names of what differs in `record`, except for lists and errors."""
+        before = {**self.columns, **self.details}
+        after = {**_columns(record), **_details(record)}
         return ", ".join(name for name in before | after if before.get(name) != after.get(name))
 
 
@@ -86,12 +97,13 @@ def _is_list(stored: tuple[int, str] | None, names: Sequence[str] | None) -> boo
     return stored[1] == list_digest(names)
 
 
-def _flat(columns: Mapping[str, str | None]) -> dict[str, object]:
-    return {**columns, **json.loads(columns["details"] or "{}"), "details": None}
-
-
 def _columns(record: DistributionRecord) -> dict[str, str | None]:
     return {"outcome": record_outcome(record)} | record_columns(record)
+
+
+def _details(record: DistributionRecord) -> dict[str, object]:
+    parts = record_details(record)
+    return merged_details(parts.own, parts.shared)
 
 
 def records_older_than(
@@ -208,20 +220,9 @@ def store_reprocessed(
     _raise_versions(connection, unchanged)
     before = _lock_unmoved(connection, [old for old, _ in changed])
     stored = [(old, new) for old, new in changed if old.place.distribution_id in before]
-    lists = store_lists(
-        connection,
-        [record.requires_dist for _, record in stored if record.requires_dist is not None],
-        [record.modules for _, record in stored if record.modules is not None],
-    )
     rows = [
-        {"changed_id": old.place.distribution_id, "extractor_version": EXTRACTOR_VERSION}
-        | _columns(new)
-        | {
-            "record_digest": record_digest(new),
-            "requires_dist_id": None if new.requires_dist is None else lists[new.requires_dist],
-            "modules_id": None if new.modules is None else lists[new.modules],
-        }
-        for old, new in stored
+        {"changed_id": old.place.distribution_id, "outcome": record_outcome(new)} | columns
+        for (old, new), columns in zip(stored, store_record_parts(connection, [new for _, new in stored]), strict=True)
     ]
     if rows:
         statement = update(distribution_data).where(distribution_data.c.distribution_id == bindparam("changed_id"))
@@ -256,10 +257,13 @@ def _lock_unmoved(connection: Connection, records: Sequence[StoredRecord]) -> di
             _requires.c.sha256,
             data.modules_id,
             _modules.c.sha256,
+            data.details,
+            shared_details.c.content,
             *(data[name] for name in _COMPARED),
         )
         .outerjoin(_requires, _requires.c.id == data.requires_dist_id)
         .outerjoin(_modules, _modules.c.id == data.modules_id)
+        .outerjoin(shared_details, shared_details.c.id == data.shared_details_id)
         .where(data.distribution_id.in_(places), data.outcome.not_in(_NOT_MADE_OF_BYTES))
         .order_by(data.distribution_id)
         .with_for_update(of=distribution_data)
@@ -272,10 +276,13 @@ def _content(
     requires_dist_sha256: str,
     modules_id: int | None,
     modules_sha256: str,
+    details: str | None,
+    shared: bytes | None,
     *columns: str | None,
 ) -> RecordContent:
     return RecordContent(
         columns=dict(zip(_COMPARED, columns, strict=True)),
+        details=merged_details(details, None if shared is None else isal_zlib.decompress(shared)),
         requires_dist=None if requires_dist_id is None else (requires_dist_id, requires_dist_sha256),
         modules=None if modules_id is None else (modules_id, modules_sha256),
     )

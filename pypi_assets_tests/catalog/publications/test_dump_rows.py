@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
-from pypi_assets.catalog.reads.name_lists import to_json
+from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import distribution_data, distributions
 from pypi_assets.dumps.dump_format import write_rows
 from pypi_assets.dumps.dump_paths import shard_of

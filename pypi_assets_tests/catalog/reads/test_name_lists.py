@@ -1,12 +1,9 @@
 """Lists of names are stored once each, whatever the names are made of, and come back as they were."""
 
-import json
-
-import pytest
 from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest, lists_with_module, store_lists, to_json
+from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest, lists_with_module, store_lists
 from pypi_assets.catalog.tables import name_lists
 
 LISTS = [(), ("one",), ("one", "two"), ("two", "one"), ("größe", "名"), ("half a pair \udc80",), ("nul \0",)]
@@ -29,12 +26,6 @@ def test_a_list_is_stored_once_under_its_hash(catalog: Catalog):
     assert {names: stored[list_id] for names, list_id in again.items()} == {
         names: list_digest(names) for names in LISTS
     }
-
-
-@pytest.mark.parametrize("value", [{"a": ["ü"]}, "half \udc80", [None, 1, True]])
-def test_json_of_any_text(value: object):
-    assert json.loads(to_json(value)) == value
-    assert b" " not in to_json(value).replace(b"half ", b"")
 
 
 def test_lists_of_modules_are_found_by_what_they_hold(catalog: Catalog):
