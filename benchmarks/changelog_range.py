@@ -1,11 +1,11 @@
-"""How fast is a great range of the changelog applied: its events parsed and stored, its projects visited and judged?
+"""How fast is a large range of the changelog applied: its events parsed and stored, its projects visited and judged?
 
     python -m benchmarks.changelog_range [--projects 20000] [--postgresql] [--profile FILE]
 
-Ten events a project come in pages of 50,000 as XML-RPC, and a page of four files for each project as JSON; both are
-answered from memory, so that no server takes part. Reading the files is not in it. The baseline parses the same answers
-and does nothing with them, before and after, in the same run. Seconds are processor time of this process and by the
-clock; with PostgreSQL, the server's own time is only in the latter.
+Ten events a project come in pages of 50,000 as XML-RPC, and a page of four files for each project as JSON. Both are
+answered from memory, so that no server takes part. Files are not read. The baseline parses the same answers and does
+nothing with them, before and after, in the same run. Seconds are processor time of this process and by the clock;
+with PostgreSQL, the server's own time is only in the latter.
 """
 
 import argparse

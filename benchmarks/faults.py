@@ -1,11 +1,12 @@
-"""What does it cost a full crawl that a tenth of all requests fail, and does it end exact?
+"""What does it cost a full crawl that a tenth of all requests fail, and is its result exact?
 
     python -m benchmarks.faults [FOLDER] [--seed 1] [--connections 8]
 
-Crawls an index of the real files in `FOLDER` (default .corpora; it holds `closure` and `pairs`, which
-`python -m benchmarks.corpora.download` brings), served on loopback from this process: undisturbed, disturbed by the
-fault plan below, and undisturbed again. All three have the settings' patience, but for the seconds to wait for a server
-that hangs. Fails unless each catalog tells what the index shows, and the same of each file, with nothing given up.
+Crawls an index of the real files in `FOLDER` (default .corpora; it contains `closure` and `pairs`, which
+`python -m benchmarks.corpora.download` fetches), served on loopback from this process: undisturbed, disturbed by the
+fault plan below, and undisturbed again. All three use the settings' deadlines, except for the seconds to wait for a
+server that hangs. Fails unless each catalog equals what the index shows, all catalogs describe each file identically,
+and no retries are exhausted.
 """
 
 import argparse
@@ -61,7 +62,7 @@ fault = [
 @dataclass(frozen=True)
 class Crawl:
     seconds: float
-    told: list[dict[str, object]]
+    rows: list[dict[str, object]]
     """What a dump of everything would publish, but for `live_since`, which a stale list makes better known."""
 
 
@@ -96,11 +97,11 @@ def crawl(folder: Path, url: str, connections: int) -> Crawl:
         seconds = time.monotonic() - started
     status = catalog_status(catalog)
     assert (status.failed_visits, status.outcomes["gave up"], status.outcomes["pending"]) == (0, 0, 0), status
-    rows = map(as_dumped, full_dump_rows(catalog, open_full_dump(catalog, 1), 0))
-    told = [{name: value for name, value in row.items() if name != "live_since"} for row in rows]
-    assert len(told) == len(list(live_files(catalog)))
+    dumped = map(as_dumped, full_dump_rows(catalog, open_full_dump(catalog, 1), 0))
+    rows = [{name: value for name, value in row.items() if name != "live_since"} for row in dumped]
+    assert len(rows) == len(list(live_files(catalog)))
     catalog.close()
-    return Crawl(seconds, told)
+    return Crawl(seconds, rows)
 
 
 def shown(history: History) -> dict[str, bool]:
@@ -121,7 +122,7 @@ def main() -> None:
     options = parser.parse_args()
     found = {path.name: path for part in ("closure", "pairs") for path in sorted((options.folder / part).glob("*.*"))}
     if not found:
-        parser.error(f"no files in {options.folder}: python -m benchmarks.corpora.download brings them")
+        parser.error(f"no files in {options.folder}: python -m benchmarks.corpora.download fetches them")
     hook: list[Callable[[Request], Response | None]] = []
     plan = FaultPlan(PLAN.format(seed=options.seed))
     with tempfile.TemporaryDirectory() as name:
@@ -135,15 +136,15 @@ def main() -> None:
             hook.clear()
             after = crawl(folder / "after", url, options.connections)
     for one in (before, disturbed, after):
-        assert {row["filename"]: row["yanked"] for row in one.told} == expected
-        assert one.told == before.told
+        assert {row["filename"]: row["yanked"] for row in one.rows} == expected
+        assert one.rows == before.rows
     undisturbed = (before.seconds + after.seconds) / 2
     print(f"{len(expected)} files, {options.connections} connections, {os.cpu_count()} cores, seed {options.seed}")
     print(f"undisturbed (mean of two) {undisturbed:8.2f} s")
     print(f"disturbed                 {disturbed.seconds:8.2f} s{disturbed.seconds / undisturbed:8.2f} times")
     met = ", ".join(f"{kind} {count}" for kind, count in plan.met.most_common())
     print(f"{plan.met.total()} of {plan.seen} requests met a fault ({plan.met.total() / plan.seen:.1%}): {met}")
-    print("each catalog tells what the index shows, and the same of each file")
+    print("each catalog equals what the index shows, and all describe each file identically")
 
 
 if __name__ == "__main__":

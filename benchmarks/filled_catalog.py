@@ -1,4 +1,4 @@
-"""A catalog of any size: rows of dumps, entered in bulk as a full crawl and its reads would have left them."""
+"""A catalog of any size: rows of dumps, inserted in bulk as a full crawl and its reads would have left them."""
 
 import hashlib
 import itertools
@@ -76,7 +76,7 @@ def fill_catalog(catalog: Catalog, rows: Iterable[Row]) -> int:
 
 
 class _Ids:
-    """Hands out ids, and knows which project and release come next and which lists are there."""
+    """Allocates ids, and knows which project and release come next and which lists exist."""
 
     def __init__(self) -> None:
         self._counted = itertools.count(1)

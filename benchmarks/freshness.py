@@ -4,8 +4,9 @@
     make ui                                             # and in another terminal:
     . demo/env && python -m benchmarks.freshness [--uploads 20]
 
-Uploads wheels to the demo's index, one after the other, and asks the newest LevelDBs for each until they tell of it, in
-both datasets. What happens between is told by the catalog, by Dagster's runs and by the storage. Seconds, by the clock.
+Uploads wheels to the demo's index, one after the other, and looks each up in the newest LevelDBs until both datasets
+have it. The times of the steps in between come from the catalog, Dagster's runs and the storage. Seconds are by the
+clock.
 """
 
 import argparse
@@ -35,13 +36,13 @@ from pypi_assets.storage.store import Storage
 
 INDEX = Path(__file__).parent.parent / ".demo" / "index"
 LOOK_EVERY_S = 0.2
-GIVE_UP_S = 600.0
+DEADLINE_S = 600.0
 STEPS = (
-    "a sensor asks for the range",
+    "a sensor requests the range",
     "its run has begun",
     "the range is crawled",
     "its dump is committed",
-    "a sensor asks for the version",
+    "a sensor requests the version",
     "its run has begun",
     "both datasets are published",
     "it is answered",
@@ -82,8 +83,8 @@ def upload(history: History, storage: Storage, number: int) -> Upload:
         history.add(make_wheel(Path(folder), name))
     uploaded_at = time.time()
     while not is_answered(storage, name):
-        if time.time() - uploaded_at > GIVE_UP_S:
-            raise SystemExit(f"{name} is not answered after {GIVE_UP_S:.0f} s: does `make ui` run?")
+        if time.time() - uploaded_at > DEADLINE_S:
+            raise SystemExit(f"{name} is not answered after {DEADLINE_S:.0f} s: does `make ui` run?")
         time.sleep(LOOK_EVERY_S)
     return Upload(history.state().last_serial or 0, uploaded_at, time.time())
 
@@ -109,7 +110,7 @@ def steps(one: Upload, catalog: Catalog, storage: Storage, instance: dg.DagsterI
     with catalog.read() as connection:
         entry = next(entry for entry in recent_ranges(connection, beyond=one.serial - 1))
     dump = next(dump for dump in committed_dumps(catalog) if dump.serials == entry.serials)
-    version = next(asked for asked in allocated_versions(catalog) if asked.serial >= one.serial)
+    version = next(version for version in allocated_versions(catalog) if version.serial >= one.serial)
     moments = [
         one.uploaded_at,
         entry.requested_at,

@@ -1,11 +1,11 @@
-"""How fast is a full crawl, end to end, beside a bare loop of the same client that sends the same requests?
+"""How fast is a full crawl, end to end, compared with a bare loop of the same client that sends the same requests?
 
     python -m benchmarks.full_crawl [--files 2000] [--connections 8] [--rounds 3]
 
-Serves generated wheels from a devindex in a process of its own, on loopback. The first crawl notes what it asks for:
-each project page, and each file or every part of it. The bare loop asks the same client for the same, with as many
-connections, and does nothing with it. Crawls and bare loops take turns. Runs on Linux, which tells of each process
-how much processor time it took.
+Serves generated wheels from a devindex in a separate process, on loopback. The first crawl records its requests: each
+project page, and each file or every part of it. The bare loop sends the same requests through the same client, with
+as many connections, and does nothing with the answers. Crawls and bare loops take turns. Runs on Linux, which reports
+the processor time of each process.
 """
 
 import argparse
@@ -65,8 +65,8 @@ class Turn:
 
 
 @dataclass(slots=True)
-class Asked:
-    """What a crawl asked its client for. Of a file that is opened, what it was then asked for."""
+class Requests:
+    """The requests of a crawl to its client. `opened` has the reads of each opened file."""
 
     projects: list[str] = field(default_factory=list)
     opened: list[tuple[str, dict[str, Any], list[Callable[[RangedFile], object]]]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Asked:
 
 
 class NotedFile(RangedFile):
-    """A file that notes what it is asked for."""
+    """A file that records its reads."""
 
     noted: list[Callable[[RangedFile], object]]
 
@@ -92,22 +92,22 @@ class NotedFile(RangedFile):
 
 
 class NotingClient(IndexClient):
-    """A client that notes what it is asked for."""
+    """A client that records its requests."""
 
-    asked: Asked
+    requests: Requests
 
     def project_page(self, project: str, *, etag: str | None = None) -> ProjectPage | NotModified:
-        self.asked.projects.append(project)
+        self.requests.projects.append(project)
         return super().project_page(project, etag=etag)
 
     def open_ranges(self, url: str, **promised: Any) -> RangedFile:
         file = NotedFile(self._transport, url, **promised)
         file.noted = []
-        self.asked.opened.append((url, promised, file.noted))
+        self.requests.opened.append((url, promised, file.noted))
         return file
 
     def stream_file(self, url: str, consume: Callable[[BinaryIO], Any], **promised: Any) -> tuple[Any, FetchedBytes]:
-        self.asked.streamed.append((url, promised))
+        self.requests.streamed.append((url, promised))
         return super().stream_file(url, consume, **promised)
 
 
@@ -154,24 +154,24 @@ def _processor_seconds(server: int) -> tuple[float, float, float]:
     return ours.ru_utime + ours.ru_stime, children.ru_utime + children.ru_stime, ticks / os.sysconf("SC_CLK_TCK")
 
 
-def crawl(settings: Settings, kind: type[IndexClient], asked: Asked) -> Catalog:
+def crawl(settings: Settings, kind: type[IndexClient], requests: Requests) -> Catalog:
     """Crawls everything into a new catalog."""
     catalog = catalog_from(settings)
     with client_for(settings, catalog, kind) as client, readers_from(settings) as readers:
         if isinstance(client, NotingClient):
-            client.asked = asked
+            client.requests = requests
         crawl_full(crawler_from(settings, client, catalog, storage_from(settings), readers))
     return catalog
 
 
-def bare_loop(settings: Settings, catalog: Catalog, asked: Asked) -> list[FetchedBytes]:
-    """Asks for all that a crawl has asked for, and does nothing with it; returns what the files took."""
+def bare_loop(settings: Settings, catalog: Catalog, requests: Requests) -> list[FetchedBytes]:
+    """Sends the requests of a crawl and does nothing with the answers; returns what the files took."""
 
     def opened(what: tuple[str, dict[str, Any], list[Callable[[RangedFile], object]]]) -> FetchedBytes:
         url, promised, noted = what
         with client.open_ranges(url, **promised) as file:
-            for ask in noted:
-                ask(file)
+            for read in noted:
+                read(file)
             return file.fetched
 
     def streamed(what: tuple[str, dict[str, Any]]) -> FetchedBytes:
@@ -179,18 +179,18 @@ def bare_loop(settings: Settings, catalog: Catalog, asked: Asked) -> list[Fetche
 
     with client_for(settings, catalog, IndexClient) as client, ThreadPoolExecutor(settings.max_connections) as pool:
         client.listing()
-        for _ in pool.map(client.project_page, asked.projects):
+        for _ in pool.map(client.project_page, requests.projects):
             pass
-        return [*pool.map(opened, asked.opened), *pool.map(streamed, asked.streamed)]
+        return [*pool.map(opened, requests.opened), *pool.map(streamed, requests.streamed)]
 
 
-def take_turns(settings: Settings, kind: type[IndexClient], asked: Asked, server: int) -> Turn:
-    """A crawl into a new catalog, and then the bare loop of what was `asked`, the crawl's part if it noted it."""
+def take_turns(settings: Settings, kind: type[IndexClient], requests: Requests, server: int) -> Turn:
+    """A crawl into a new catalog, and then the bare loop of the same `requests`; a NotingClient records them."""
     catalogs: list[Catalog] = []
     fetched: list[FetchedBytes] = []
-    crawled = measured(lambda: catalogs.append(crawl(settings, kind, asked)), server)
+    crawled = measured(lambda: catalogs.append(crawl(settings, kind, requests)), server)
     [catalog] = catalogs
-    looped = measured(lambda: fetched.extend(bare_loop(settings, catalog, asked)), server)
+    looped = measured(lambda: fetched.extend(bare_loop(settings, catalog, requests)), server)
     return Turn(crawled, looped, catalog, fetched)
 
 
@@ -212,7 +212,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     load = os.getloadavg()[0]
-    asked = Asked()
+    requests = Requests()
     turns: list[Turn] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -229,7 +229,7 @@ def main() -> None:
                         requests_per_second=REQUESTS_PER_SECOND,
                         max_connections=options.connections,
                     )
-                    turns.append(take_turns(settings, IndexClient if turns else NotingClient, asked, server.pid))
+                    turns.append(take_turns(settings, IndexClient if turns else NotingClient, requests, server.pid))
             finally:
                 server.terminate()
         for turn in turns:
@@ -247,11 +247,11 @@ def main() -> None:
             later.append((what, time.monotonic() - started))
         for turn in turns:
             turn.catalog.close()
-    requests = sum(one.requests for one in turns[0].fetched)
+    file_requests = sum(one.requests for one in turns[0].fetched)
     size = sum(one.bytes for one in turns[0].fetched)
     print(
-        f"{options.files} wheels: {len(asked.projects)} requests for pages, {requests} for files ({size / 1e6:.1f} MB);"
-        f" {options.connections} connections, {os.cpu_count()} cores, load before {load:.1f};"
+        f"{options.files} wheels: {len(requests.projects)} requests for pages, {file_requests} for files"
+        f" ({size / 1e6:.1f} MB); {options.connections} connections, {os.cpu_count()} cores, load before {load:.1f};"
         f" medians of {options.rounds}"
     )
     print(f"{'':24}{'':25}  seconds of the processors")

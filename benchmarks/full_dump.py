@@ -1,14 +1,14 @@
-"""How fast is a full dump, beside reading the same rows and compressing the same bytes and nothing else?
+"""How fast is a full dump, compared with reading the same rows and compressing the same bytes and nothing else?
 
     python -m benchmarks.full_dump [--rows 100000 1000000] [--databases sqlite postgresql] [--repeats 3]
         [--folder FOLDER]
 
-Catalogs are filled with generated distributions (see benchmarks/generated.py); in FOLDER they are kept for the next
-time. Of each of the 256 shards in turn three things are timed: the query alone, whose rows are fetched and dropped; the
-shard itself, from handing out its name to recording its hash; and the compression of its bytes alone, by the same
-compressor. The ratio is the first and the third to the second, of all shards, by the clock. Then the whole is dumped
-anew some times with so many shards at once, each time by a process of its own, which tells the peak of its memory: the
-median of the seconds is shown, and of the peaks, which differ by 2 MB, the greatest.
+Fills catalogs with generated distributions (see benchmarks/generated.py); in FOLDER they are kept for the next time.
+Times three things of each of the 256 shards in turn: the query alone, whose rows are fetched and dropped; the shard
+itself, from allocating its name to recording its hash; and the compression of its bytes alone, by the same
+compressor. The ratio is the first and the third to the second, of all shards, by the clock. Then dumps everything
+again, `--repeats` times for each number of shards at once, each time in a new process, which reports the peak of its
+memory. Prints the median of the seconds, and the greatest of the peaks, which differ by 2 MB.
 """
 
 import argparse

@@ -3,13 +3,13 @@
     python -m benchmarks.generated FOLDER [--rows 1000000] [--seed 0]
     python -m benchmarks.generated --collect [CORPORA]
 
-The first writes a full dump below the storage FOLDER. Projects have 11 releases and 27 files on average, half of them
-four releases or fewer and a few thousands of files. Each project has the modules and the requirements of a real
-distribution, with its own name in place of that one's; its files share them, and they change a little from time to
-time. The second reads these lists anew from the distributions of CORPORA (see benchmarks/corpora/download.py) and
-keeps them in real_lists.json.gz.
+The first writes a full dump below the storage FOLDER. Projects have 11 releases and 27 files on average; half of them
+have four releases or fewer, and a few thousands of files. Each project has the modules and the requirements of a real
+distribution, under its own name. Its files share them, and they change a little from time to time. The second command
+reads these lists again from the distributions of CORPORA (see benchmarks/corpora/download.py) and stores them in
+real_lists.json.gz.
 
-The same seed gives the same rows, and the more rows are asked for, the more projects there are.
+The same seed gives the same rows, and more rows mean more projects.
 """
 
 import argparse
@@ -63,7 +63,7 @@ _PLATFORMS = [
 
 @dataclass(frozen=True, slots=True)
 class RealLists:
-    """What one real distribution says. `top` is the package that most of its modules are in."""
+    """What one real distribution provides and requires. `top` is the package that most of its modules are in."""
 
     top: str
     modules: tuple[str, ...]
@@ -103,7 +103,7 @@ def real_lists() -> tuple[RealLists, ...]:
 
 
 def collect(corpora: Path) -> int:
-    """Reads the lists of all distributions of the folder anew, each once; returns their number."""
+    """Reads the lists of all distributions of the folder again, each once; returns their number."""
     found: set[tuple[object, ...]] = set()
     for path in corpora.glob("*/*"):
         if path.name.endswith((".whl", ".tar.gz")):
@@ -277,7 +277,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--collect", action="store_true", help="read the real lists anew")
+    parser.add_argument("--collect", action="store_true", help="read the real lists again")
     options = parser.parse_args()
     if options.collect:
         print(f"{collect(options.folder or FOLDER)} distributions read")

@@ -1,10 +1,10 @@
-"""What does an event of a partition cost on PostgreSQL, when Dagster connects for each statement and when it need not?
+"""What does an event of a partition cost on PostgreSQL, with a connection for each statement and with connections kept?
 
     python -m benchmarks.kept_connections [--events 500]
 
-Materializations are reported to an instance on a PostgreSQL server that pip brings, over its socket file and with no
-password: over a network, and with one, to connect takes longer. Milliseconds an event by the clock, and of all
-processors, the server's processes included; nothing else may be at work.
+Reports materializations to an instance on a PostgreSQL server that pip brings, over its socket file and without a
+password: over a network, or with a password, connecting takes longer. Milliseconds an event by the clock, and of all
+processors, the server's processes included; run nothing else meanwhile.
 """
 
 import argparse
@@ -27,9 +27,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
-            told = {"postgres_url": server.get_uri().replace("://", "+psycopg2://")}
-            own = measure(Path(folder), {"postgres": told}, events)
-            kept = measure(Path(folder), {"custom": KEPT | {"config": told}}, events)
+            config = {"postgres_url": server.get_uri().replace("://", "+psycopg2://")}
+            own = measure(Path(folder), {"postgres": config}, events)
+            kept = measure(Path(folder), {"custom": KEPT | {"config": config}}, events)
         finally:
             server.cleanup()
     print("| connections | ms an event | processor ms |")

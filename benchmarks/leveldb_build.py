@@ -1,15 +1,15 @@
-"""How fast are both LevelDBs built from nothing, in how much memory, and how many bytes are written for it?
+"""How fast are both LevelDBs built from scratch, in how much memory, and how many bytes are written for it?
 
     python -m benchmarks.leveldb_build [FOLDER] [--rows 200000 1000000 2000000] [--repeats 3]
 
-Takes full dumps below FOLDER/ROWS, which are generated where they are missing (see generated.py), and builds and
-publishes a version of each dataset from them, each in a new process that is measured from outside: the time from
-before the build to the published version, the greatest memory of all processes together (resident, what they share
-counted again and again), and the bytes that they wrote. The baseline decodes the same gzipped files row by row with
-orjson, in one process on one core; the ratio is to its rows a second of processor time. Of some repeats the median is
-shown; what of it does not grow with the rows is told by the line through the first two sizes. Beside the rate by the
-clock is the one of each second of processor time of all processes, interpreters included, which other work on the same
-machine changes less.
+Takes full dumps below FOLDER/ROWS, and generates missing ones (see generated.py). Builds and publishes a version of
+each dataset from them, each in a new process that is measured from outside: the time from before the build to the
+published version, the greatest memory of all processes together (resident, with shared memory counted for each
+process), and the bytes that they wrote. The baseline decodes the same gzipped files row by row with orjson, in one
+process on one core; the ratio is to its rows a second of processor time. Prints the median of the repeats; the costs
+that do not grow with the rows are those of the line through the first two sizes. The rate by the clock is followed by
+the rate for each second of processor time of all processes, interpreters included, which other work on the machine
+changes less.
 
 Bytes written are those that reached the file system less those of files that were removed before they reached the
 disk, as the kernel counts them; the first is shown too. LevelDB's log makes the difference: it holds all records
@@ -58,7 +58,7 @@ class Measured(NamedTuple):
 
 
 def build(dataset: str, storage: Storage, memory_bytes: int) -> dict[str, float]:
-    """Builds one version in this process, and says what came of it."""
+    """Builds one version in this process, and returns its figures."""
     with tempfile.TemporaryDirectory() as folder:
         catalog = open_catalog(f"sqlite:///{Path(folder) / 'catalog.sqlite'}")
         open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
@@ -82,13 +82,15 @@ def measure(dataset: str, folder: Path, memory_bytes: int) -> Measured:
             memory = max(memory, resident(process.pid))
             time.sleep(SAMPLED_S)
         assert process.stdout is not None
-        told = json.loads(process.stdout.read())
+        reported = json.loads(process.stdout.read())
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
     to_files = (used.ru_oublock - before.ru_oublock) * 512
     for path in (folder / dataset).glob("*/*"):
         subprocess.run(["rm", "-r", str(path)], check=True)
-    return Measured(told["seconds"], processor, memory, to_files, int(to_files - told["cancelled"]), int(told["kept"]))
+    return Measured(
+        reported["seconds"], processor, memory, to_files, int(to_files - reported["cancelled"]), int(reported["kept"])
+    )
 
 
 def resident(process: int) -> int:

@@ -1,20 +1,21 @@
-"""What does the next version of a LevelDB cost, when little has changed, beside building it anew?
+"""What does the next version of a LevelDB cost, when little has changed, compared with building it from scratch?
 
     python -m benchmarks.leveldb_update [FOLDER] [--rows 1000000] [--changed 1000 10000] [--updates 20 6]
 
-Takes the full dump below FOLDER/ROWS, which is generated where it is missing (see generated.py), and builds a version
-of each dataset from it: the rebuild. Then ranges follow, each of so many changed rows, and a version after each, built
-on the one before: 20 with 1,000 rows, then 6 with 10,000. LevelDB merges small tables into larger ones now and then, so
-that versions differ: the mean of them is shown, and the worst one. The changed rows are new releases, with all their
-files, of projects that are drawn evenly, and a tombstone in ten or so (see generated.changed_rows).
+Takes the full dump below FOLDER/ROWS, or generates it (see generated.py), and builds a version of each dataset from
+it: the rebuild. Then come ranges with `--changed` rows each, and a version after each, built on the one before: 20
+with 1,000 rows, then 6 with 10,000. LevelDB merges small tables into larger ones now and then, so versions differ:
+the mean and the worst are printed. The changed rows are new releases, with all their files, of projects that are
+drawn evenly, and a tombstone in ten or so (see generated.changed_rows).
 
-All is done twice: on a local folder, and on an S3 server on loopback (moto, in memory), where requests and the bytes of
-their bodies are counted at the server, by kind. The parts of a multipart upload are requests. Versions on S3 are built
-with a warm cache folder, which holds what the build before left there, and the last one with an empty one once more.
+All is done twice: on a local folder, and on an S3 server on loopback (moto, in memory), where requests and the bytes
+of their bodies are counted at the server, by kind. The parts of a multipart upload are requests. Versions on S3 are
+built with a warm cache folder, which contains what the build before left there, and the last one again with an empty
+folder.
 
-Each build runs in a new process, which takes the time around the build alone: by the clock, and of the processor, with
-the processes that it starts. The server takes processor time beside it, which is not counted, but it makes the clock on
-S3 tell little. Ratios are to the rebuild on the same store.
+Each build runs in a new process, which measures the build alone: by the clock, and of the processor, with the
+processes that it starts. The server's processor time is not counted, but it makes the clock on S3 of little use.
+Ratios are to the rebuild on the same store.
 """
 
 import argparse
@@ -103,7 +104,7 @@ class Bench:
     door: Door
 
     def change(self, changed: int) -> None:
-        """Commits the next range, of so many changed rows."""
+        """Commits the next range, of `count` changed rows."""
         start = max(int(name.partition("-")[2]) for name in restore_index(self.catalog, self.storage).restored)
         serials = SerialRange(start, start + changed)
         rows = changed_rows(self.projects, changed, serials.end)
@@ -118,11 +119,11 @@ class Bench:
         self.door.cost = Cost()
         command = [sys.executable, "-m", "benchmarks.leveldb_update", "--build", dataset, self.storage.url]
         command += [self.catalog.engine.url.render_as_string(hide_password=False), str(work), str(int(from_scratch))]
-        told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        reported = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         cost, self.door.cost = self.door.cost, Cost()
-        cost.seconds, cost.processor = told["seconds"], told["processor"]
+        cost.seconds, cost.processor = reported["seconds"], reported["processor"]
         if self.storage.root is not None:
-            folder = self.storage.root / dataset / "leveldbs" / told["directory"]
+            folder = self.storage.root / dataset / "leveldbs" / reported["directory"]
             cost.sent = sum(path.stat().st_size for path in folder.iterdir())
         return cost
 
@@ -132,11 +133,11 @@ def build(dataset: str, storage_url: str, catalog_url: str, work_dir: Path, *, f
     catalog, storage = open_catalog(catalog_url), open_storage(storage_url)
     began, started = _processor_s(), time.monotonic()
     result = build_version(dataset, storage=storage, catalog=catalog, work_dir=work_dir, from_scratch=from_scratch)
-    told = {"seconds": time.monotonic() - started, "processor": _processor_s() - began}
+    reported = {"seconds": time.monotonic() - started, "processor": _processor_s() - began}
     assert result.published
     assert (result.base_version is None) == from_scratch, result.rebuilt_because
     catalog.close()
-    return told | {"directory": f"{result.version:05}"}
+    return reported | {"directory": f"{result.version:05}"}
 
 
 def _processor_s() -> float:
@@ -190,7 +191,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=Path(tempfile.gettempdir()) / "pypi-assets-dumps")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--changed", type=int, nargs="+", default=[1_000, 10_000])
-    parser.add_argument("--updates", type=int, nargs="+", default=[20, 6], help="versions with so many changed rows")
+    parser.add_argument("--updates", type=int, nargs="+", default=[20, 6], help="how many versions of each size")
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     parser.add_argument("--stores", nargs="+", choices=["local", "s3"], default=["local", "s3"])
     parser.add_argument("--build", nargs=5, help=argparse.SUPPRESS)

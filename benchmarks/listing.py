@@ -1,12 +1,12 @@
-"""How long does it take, and how much memory, to list an index into the catalog, and does that grow as the index does?
+"""How long does it take, and how much memory, to list an index into the catalog, and does that grow with the index?
 
     python -m benchmarks.listing [--projects 10000 50000 200000 740000] [--postgresql]
 
-The list comes compressed over HTTP from a process of its own; a full crawl is opened, and a visit of each project is
-queued. Each size is listed in a process of its own, into a catalog of its own. The baseline parses the same list and
-does nothing with it, before and after, in the same run. Then all visits are claimed and finished, 200 at a time (a
-batch), without asking for a page: what the queue costs must not grow with its length. With PostgreSQL, the server's own
-time is in the seconds by the clock only, and its memory in no figure.
+The list comes compressed over HTTP from another process; a full crawl is opened, and a visit of each project is
+queued. Each size is listed in a new process, into a new catalog. The baseline parses the same list and does nothing
+with it, before and after, in the same run. Then all visits are claimed and finished, 200 at a time (a batch), without
+requesting a page: the cost of the queue must not grow with its length. With PostgreSQL, the server's own time is in
+the seconds by the clock only, and its memory in no figure.
 """
 
 import argparse
@@ -111,9 +111,9 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-def serve(folder: Path, told: Connection) -> None:
+def serve(folder: Path, port: Connection) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, folder))
-    told.send(server.server_port)
+    port.send(server.server_port)
     server.serve_forever()
 
 

@@ -1,13 +1,14 @@
-"""How fast are lookups in a version of a million rows, beside the bare reading of the same records?
+"""How fast are lookups in a version of a million rows, compared with the bare reading of the same records?
 
     python -m benchmarks.lookups FOLDER [--rows 1000000] [--asked 10000]
 
-FOLDER is a storage with published versions of both datasets; where it has none, a dump of so many rows is generated
-there, and they are built. Names are drawn evenly from all that have an answer of at most 100 results, with repetition,
-and are asked one after the other, first once to warm up, in one process and one thread; the table says how many of them
-are different, and how many bytes their records take. Answers are whole, with all results decoded. The bare loop reads
-the same records from a LevelDB with the same memory, with their checksums, and decodes nothing: for one version of a
-project too, it reads all of the project's. All but the first answer's seconds is of processor time.
+FOLDER is a storage with published versions of both datasets. If it has none, a dump of `--rows` rows is generated
+there, and they are built. `--asked` names are drawn evenly, with repetition, from all that have an answer of at most
+100 results. They are looked up one after the other, first once to warm up, in one process and one thread. The table
+shows how many of them are different, and how many bytes their records take. Answers are complete, with all results
+decoded. The bare loop reads the same records from a LevelDB with the same memory, with their checksums, and decodes
+nothing; for one version of a project too, it reads all of the project's. All times are of the processor, except the
+seconds to the first answer.
 """
 
 import argparse
@@ -48,7 +49,7 @@ OPENINGS, TURNS = 5, 3
 
 
 def publish(storage: Storage, rows: int) -> None:
-    """Publishes a version of both datasets with so many rows."""
+    """Publishes a version of both datasets with `rows` rows."""
     if not committed_directories(storage):
         write_full_dump(storage, generate_projects(rows))
     with tempfile.TemporaryDirectory() as folder:
@@ -77,12 +78,12 @@ def time_opening(storage: Storage) -> None:
             print(f"| `{dataset}` | {megabytes:.0f} | {checked} | {clock:.3f} | {processor:.3f} |")
 
 
-def time_answers(storage: Storage, asked: int) -> None:
-    print("\n| asked | names | MB | results | answers/s | bare reads/s | ratio | median µs | p99 µs | p99.9 µs |")
+def time_answers(storage: Storage, names: int) -> None:
+    print("\n| lookup | names | MB | results | answers/s | bare reads/s | ratio | median µs | p99 µs | p99.9 µs |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     with open_latest("modules", storage) as reader, bare_leveldb("modules", storage) as db:
         counts = counted(one["module"] for one in reader.modules())
-        notify("`module`", reader.module, partial(module_records, db), drawn(counts, asked))
+        print_rates("`module`", reader.module, partial(module_records, db), drawn(counts, names))
     with open_latest("depgraph", storage) as reader, bare_leveldb("depgraph", storage) as db:
         bare = partial(depgraph.project_records, db)
         versions = {one["normalized"]: one["version"] for one in reader.projects()}
@@ -90,12 +91,14 @@ def time_answers(storage: Storage, asked: int) -> None:
         few = [one for one in counts if one[1] <= FEW_RESULTS]
         most = most_results(counts)
         for what, known in (("any", counts), (f"of at most {FEW_RESULTS} files", few), ("with the most files", most)):
-            notify(f"`project`, {what}", reader.project, bare, drawn(known, asked))
-        notify("`project`, its newest version", partial(ask_newest, reader, versions), bare, drawn(counts, asked))
+            print_rates(f"`project`, {what}", reader.project, bare, drawn(known, names))
+        print_rates(
+            "`project`, its newest version", partial(look_up_newest, reader, versions), bare, drawn(counts, names)
+        )
         counts = counted(one["required"] for one in reader.all_dependents())
         bare = partial(records_below, db, depgraph.dependents_prefix)
         for what, known in (("any", counts), ("with the most", most_results(counts))):
-            notify(f"`dependents`, {what}", reader.dependents, bare, drawn(known, asked))
+            print_rates(f"`dependents`, {what}", reader.dependents, bare, drawn(known, names))
 
 
 def module_records(db: plyvel.DB, name: str) -> list[tuple[bytes, bytes]]:
@@ -108,7 +111,7 @@ def records_below(db: plyvel.DB, start_of: Callable[[str], bytes], name: str) ->
     return records_of(db, start_of(name))
 
 
-def ask_newest(reader: DepgraphReader, versions: Mapping[str, str], name: str) -> Answer[Distribution]:
+def look_up_newest(reader: DepgraphReader, versions: Mapping[str, str], name: str) -> Answer[Distribution]:
     return reader.project(name, versions[name])
 
 
@@ -122,19 +125,19 @@ def most_results(counts: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     return sorted(counts, key=lambda one: one[1])[-100:]
 
 
-def drawn(counts: Sequence[tuple[str, int]], asked: int) -> list[str]:
-    return [name for name, _ in Random(0).choices(counts, k=asked)]
+def drawn(counts: Sequence[tuple[str, int]], names: int) -> list[str]:
+    return [name for name, _ in Random(0).choices(counts, k=names)]
 
 
-def notify(
+def print_rates(
     what: str,
-    ask: Callable[[str], Answer[Any]],
+    look_up: Callable[[str], Answer[Any]],
     bare: Callable[[str], list[tuple[bytes, bytes]]],
     names: Sequence[str],
 ) -> None:
     gc.collect()
     gc.freeze()  # the names of the benchmark are none of the reader's
-    rates: dict[Callable[[str], object], list[float]] = {ask: [], bare: []}
+    rates: dict[Callable[[str], object], list[float]] = {look_up: [], bare: []}
     for turn in range(1 + TURNS):
         for one in rates:
             used = time.process_time()
@@ -146,14 +149,14 @@ def notify(
     results = 0
     for name in names:
         begun = time.thread_time()
-        answer = ask(name)
+        answer = look_up(name)
         times.append(time.thread_time() - begun)
         results += len(answer.results)
     times.sort()
     different = set(names)
     records = (record for name in different for record in bare(name))
     megabytes = sum(len(record_key) + len(value) for record_key, value in records) / 1e6
-    rate, bare_rate = median(rates[ask]), median(rates[bare])
+    rate, bare_rate = median(rates[look_up]), median(rates[bare])
     shown = " | ".join(f"{1e6 * times[int(len(times) * share)]:,.0f}" for share in (0.5, 0.99, 0.999))
     print(f"| {what} | {len(different):,} | {megabytes:.0f} | {results / len(names):.1f} |", end=" ")
     print(f"{rate:,.0f} | {bare_rate:,.0f} | {rate / bare_rate:.2f} | {shown} |", flush=True)
@@ -172,13 +175,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--asked", type=int, default=10_000)
+    parser.add_argument("--asked", dest="names", type=int, default=10_000, help="how many names are looked up")
     arguments = parser.parse_args()
     storage = open_storage(arguments.folder.resolve().as_uri())
     if not published_versions(storage, "depgraph"):
         publish(storage, arguments.rows)
     time_opening(storage)
-    time_answers(storage, arguments.asked)
+    time_answers(storage, arguments.names)
 
 
 if __name__ == "__main__":

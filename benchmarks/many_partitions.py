@@ -1,13 +1,13 @@
-"""Do Dagster's pages, the sensors and the command line stay quick with the partitions of a year?
+"""Do Dagster's pages, the sensors and the command line stay fast with the partitions of a year?
 
     python -m benchmarks.many_partitions [FOLDER] [--ranges 52560] [--shown 52560 20000 KEPT] [--no-browser]
 
-FOLDER gets a year of ranges (see benchmarks/year_of_ranges.py; some 5 GB, kept for the next time; a folder that goes
-away without it). First what does not depend on the pages: ticks, as the daemon has them evaluated, without a cursor and
-with one; compaction; a check; `pypi-assets`; and the pruning of one day's partitions. Then for so many of the newest
-ranges left as partitions, in Chromium with an empty profile, the seconds until a page shows what it is asked for, with
-the processor time of Dagster's webserver and the slowest of the queries that the page sends to it. The baseline is the
-same page of an asset with 256 partitions, in the same run. KEPT is what the settings leave.
+FOLDER gets a year of ranges (see benchmarks/year_of_ranges.py; some 5 GB, kept for the next time; without FOLDER a
+temporary one). First comes what does not depend on the pages: ticks, as the daemon evaluates them, without a cursor
+and with one; compaction; a check; `pypi-assets`; and the pruning of one day's partitions. Then, for each number of
+`--shown` newest ranges left as partitions, in Chromium with an empty profile: the seconds until a page shows what was
+requested, the processor time of Dagster's webserver, and the slowest of the page's queries. The baseline is the same
+page of an asset with 256 partitions, in the same run. KEPT is the number that the settings keep.
 
 Needs selenium, chromium and chromedriver.
 """
@@ -54,7 +54,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Page:
-    """`shows` is what its text has once it is there, as a regular expression, for so many partitions."""
+    """`shows` makes a regular expression of a number of partitions: what the page's text has once it is complete."""
 
     name: str
     path: str
@@ -79,11 +79,11 @@ def main() -> None:
     parser.add_argument("--ranges", type=int, default=52_560)
     parser.add_argument("--shown", type=int, nargs="+")
     parser.add_argument("--no-browser", action="store_true")
-    told = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as away:
-        folder = told.folder or Path(away)
+        folder = options.folder or Path(away)
         folder.mkdir(exist_ok=True)
-        with opened_year(folder, told.ranges) as year:
+        with opened_year(folder, options.ranges) as year:
             ranges = [serials.key for serials in shown_ranges(year.catalog, math.inf)]
             keys = {
                 "serial_ranges": ranges,
@@ -93,8 +93,8 @@ def main() -> None:
             kept = len(shown_ranges(year.catalog, year.settings.partitions_kept_days))
             print(f"{len(ranges):,} ranges; the settings keep {kept:,}, {year.settings.partitions_kept_days:.0f} days")
             measure_processes(year, ranges)
-            if not told.no_browser:
-                measure_pages(year, folder / "dagster", keys, told.shown or [len(ranges), 20_000, kept])
+            if not options.no_browser:
+                measure_pages(year, folder / "dagster", keys, options.shown or [len(ranges), 20_000, kept])
             leave(year, keys, len(ranges))
 
 
@@ -150,7 +150,7 @@ def environment(year: Year) -> dict[str, str]:
 
 
 def leave(year: Year, keys: dict[str, list[str]], count: int) -> None:
-    """Leaves the newest of `keys`, so many of ranges and of versions, as partitions, in their order."""
+    """Leaves the newest `count` of `keys`, of ranges and of versions, as partitions, in their order."""
     table = DynamicPartitionsTable
     with year.instance.event_log_storage.index_connection() as connection:  # type: ignore[attr-defined]
         connection.execute(table.delete())
@@ -165,11 +165,11 @@ def measure_pages(year: Year, dagster_home: Path, keys: dict[str, list[str]], sh
         with webserver(year, dagster_home) as (process, url):
             see(url, process, BASELINE_PAGE, BASELINE)  # once, so that the server has what it keeps
             for page in (BASELINE_PAGE, *PAGES):
-                see(url, process, page, BASELINE if page is BASELINE_PAGE else count, told=True)
+                see(url, process, page, BASELINE if page is BASELINE_PAGE else count, show=True)
 
 
-def see(url: str, process: int, page: Page, count: int, *, told: bool = False) -> None:
-    """Prints how long it took, and the slowest query, where `told`."""
+def see(url: str, process: int, page: Page, count: int, *, show: bool = False) -> None:
+    """Prints how long it took, and the slowest query, where `show`."""
     with chromium() as browser:
         began = time.monotonic(), tree_processor_s(process)
         browser.get(url + page.path)
@@ -180,7 +180,7 @@ def see(url: str, process: int, page: Page, count: int, *, told: bool = False) -
             time.sleep(0.1)
         seconds, processor = time.monotonic() - began[0], tree_processor_s(process) - began[1]
         slowest, query_s, size = max(queries(browser), key=lambda one: one[1])
-    if told:
+    if show:
         print(
             f"{page.name:<30} {count:>6,} partitions: {seconds:>6.1f} s; the webserver's processor {processor:>5.2f} s;"
             f" {slowest} {query_s:.2f} s, {size / 1e6:.2f} MB",
@@ -194,16 +194,16 @@ def text_of(browser: Any) -> str:
 
 def queries(browser: Any) -> Iterator[tuple[str, float, int]]:
     """The GraphQL queries that were answered: name, seconds, bytes sent over the wire."""
-    asked: dict[str, tuple[str, float]] = {}
+    sent: dict[str, tuple[str, float]] = {}
     for entry in browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]
-        told = message["params"]
-        if message["method"] == "Network.requestWillBeSent" and "/graphql" in told["request"]["url"]:
-            name = json.loads(told["request"].get("postData", "{}")).get("operationName", "?")
-            asked[told["requestId"]] = name, told["timestamp"]
-        elif message["method"] == "Network.loadingFinished" and told["requestId"] in asked:
-            name, began = asked[told["requestId"]]
-            yield name, told["timestamp"] - began, int(told["encodedDataLength"])
+        parameters = message["params"]
+        if message["method"] == "Network.requestWillBeSent" and "/graphql" in parameters["request"]["url"]:
+            name = json.loads(parameters["request"].get("postData", "{}")).get("operationName", "?")
+            sent[parameters["requestId"]] = name, parameters["timestamp"]
+        elif message["method"] == "Network.loadingFinished" and parameters["requestId"] in sent:
+            name, began = sent[parameters["requestId"]]
+            yield name, parameters["timestamp"] - began, int(parameters["encodedDataLength"])
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""What does a Parquet export cost beside reading the dumps alone, how large is it, and how fast are questions answered?
+"""What does a Parquet export cost compared with reading the dumps alone, how large is it, and how fast are queries?
 
     python -m benchmarks.parquet_export [--rows 200000 1000000] [--ranges 10] [--changed 1000]
 
-Generated full dumps of so many rows in 256 shards, each with some ranges of changed rows after it, are exported to a
-local folder. The baseline reads the rows of the same dumps and does nothing with them. Each runs in a process of its
-own; rates are per second of processor time, memory is the peak of the process. Then DuckDB is asked the questions of
+Exports generated full dumps of `--rows` rows in 256 shards, each with some ranges of changed rows after it, to a
+local folder. The baseline reads the rows of the same dumps and does nothing with them. Each runs in a new process;
+rates are per second of processor time, memory is the peak of the process. Then DuckDB answers the questions of
 docs/parquet.md, by the clock, with all files in the system's cache.
 """
 
@@ -44,7 +44,7 @@ class Cost:
     processor_s: float
     peak_bytes: int
 
-    def told(self, what: str) -> str:
+    def line(self, what: str) -> str:
         return (
             f"{what:<22}{self.rows:>10,} rows {self.rows / self.processor_s:>9,.0f} rows/s"
             f" {self.size / 1e6:>8.1f} MB, peak {self.peak_bytes / 2**20:>4.0f} MiB"
@@ -79,7 +79,7 @@ def export(folder: Path) -> Cost:
     return _cost(made.rows, made.size, started)
 
 
-def ask(storage: Storage) -> list[tuple[int, float]]:
+def query(storage: Storage) -> list[tuple[int, float]]:
     """How many rows the answer to each question has, and the seconds that it took, the second time."""
     newest = newest_export(storage)
     assert newest is not None
@@ -118,11 +118,11 @@ def main() -> None:
             alone(write_dumps, folder, rows, options.ranges, options.changed)
             read = alone(read_dumps, folder)
             made = alone(export, folder)
-            print(read.told("dumps read"))
-            print(made.told("exported as Parquet"))
+            print(read.line("dumps read"))
+            print(made.line("exported as Parquet"))
             ratio = (made.processor_s / made.rows) / (read.processor_s / read.rows)
             print(f"{ratio:.1f} times the time of reading alone, {made.size / read.size:.2f} of the bytes")
-            for number, (answers, seconds) in enumerate(ask(open_storage(folder.as_uri())), start=1):
+            for number, (answers, seconds) in enumerate(query(open_storage(folder.as_uri())), start=1):
                 print(f"question {number}: {answers:,} rows in {seconds:.2f} s")
 
 

@@ -1,10 +1,10 @@
-"""How much memory does reading take at the most, for any real or hostile file?
+"""How much memory does reading take at most, for any real or hostile file?
 
     python -m benchmarks.read_memory [FOLDER]
 
-`FOLDER` holds `closure/` and `pairs/`, which `python -m benchmarks.corpora.download` fetches. Each file is read, and
-its extract encoded, in a process of its own that has everything imported; its peak resident set counts above that of
-the same process with a wheel and an sdist of a few bytes. Fails above 150 MB.
+`FOLDER` contains `closure/` and `pairs/`, which `python -m benchmarks.corpora.download` fetches. Each file is read,
+and its extract encoded, in a new process that has everything imported. Its peak resident set counts above that of the
+same process with a wheel and an sdist of a few bytes. Fails above 150 MB.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""How quickly are sdists read, beside pkginfo and tarfile, and where does the time go?
+"""How fast are sdists read, compared with pkginfo and tarfile, and where does the time go?
 
     python -m benchmarks.read_sdists [FOLDER]
 
-`FOLDER` holds sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. First every .tar.gz in
-it must give the names and contents that tarfile gives; then the mix is read in one process, each way in each of five
-rounds. Figures are medians; a ratio is of the same round.
+`FOLDER` contains sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. First every
+.tar.gz in it must give the names and contents that tarfile gives. Then the mix is read in one process, each way in
+each of five rounds. Figures are medians; a ratio is of the same round.
 """
 
 import argparse

@@ -1,11 +1,12 @@
-"""How fast are wheels read from local files, beside pkginfo and zipfile doing the same reading?
+"""How fast are wheels read from local files, compared with pkginfo and zipfile doing the same reading?
 
     python -m benchmarks.read_wheels [FOLDER]
 
-`FOLDER` (default .corpora) holds `closure` and `pairs`, which `python -m benchmarks.corpora.download` brings. Each way
-reads every wheel once a round, in one process, without hashing; the table has medians of five rounds, which take turns.
-The baseline takes the metadata by pkginfo, and by zipfile the names of all members, top_level.txt, entry_points.txt and
-a plain list of modules. "records from extracts" is the part that is done again when the reading rules change.
+`FOLDER` (default .corpora) contains `closure` and `pairs`, which `python -m benchmarks.corpora.download` fetches.
+Each way reads every wheel once a round, in one process, without hashing; the table has medians of five rounds, which
+take turns. The baseline takes the metadata by pkginfo, and by zipfile the names of all members, top_level.txt,
+entry_points.txt and a plain list of modules. "records from extracts" is the part that is repeated when the reading
+rules change.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""What does it cost to read in processes of their own, beside reading in the same process?
+"""What does it cost to read in separate processes, compared with reading in the same process?
 
     python -m benchmarks.reader_pool [FOLDER]
 
-`FOLDER` holds wheels and sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. Each figure
-is the median of five rounds, and each ratio is to direct reading in the same round: with one thread and one process,
-then with two of each.
+`FOLDER` contains wheels and sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. Each
+figure is the median of five rounds, and each ratio is to direct reading in the same round: with one thread and one
+process, then with two of each.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""How fast are records made anew from stored extracts, beside reading the same files again from local disk?
+"""How fast are records made again from stored extracts, compared with reading the same files again from local disk?
 
     python -m benchmarks.reprocess [FOLDER] [--distributions 5000] [--changed 10] [--processes 2] [--postgresql]
 
-Takes the real distributions of FOLDER (see benchmarks/corpora/download.py), stores their extracts again and again under
-other projects' names until there are enough, and changes the stored modules of some per cent of them, as older rules
-would have. Then all of them are reprocessed, end to end: from the catalog and the packs back into the catalog, five
+Takes the real distributions of FOLDER (see benchmarks/corpora/download.py), stores their extracts repeatedly under
+other projects' names until there are enough, and changes the stored modules of `--changed` per cent of them, as older
+rules would have. Then reprocesses all of them, end to end: from the catalog and the packs back into the catalog, five
 times. Rates are per second of processor time, of this process and its readers together, and per second of the clock.
 The baseline reads each file again from disk, hash included, in one process.
 """

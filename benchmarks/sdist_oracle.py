@@ -1,9 +1,9 @@
-"""Does an sdist say what the wheel of the same release turned out to hold?
+"""Does an sdist's record agree with the wheel of the same release?
 
     python -m benchmarks.sdist_oracle [FOLDER]
 
-`FOLDER` (default .corpora) holds `pairs`, an sdist and a wheel of each of many releases, which
-`python -m benchmarks.corpora.download` brings. The modules that are told from the sdist are compared with those in the
+`FOLDER` (default .corpora) contains `pairs`, an sdist and a wheel of each of many releases, which
+`python -m benchmarks.corpora.download` fetches. The modules of the sdist's record are compared with those in the
 wheel, and the requirements where the sdist's are known. Every difference is printed; docs/sdist-differences.md gives
 the reasons. Public modules are those without a leading underscore in any part of their name.
 
@@ -77,14 +77,14 @@ def compare_modules(pairs: list[Pair]) -> tuple[float, float]:
     every: list[float] = []
     stubs_differ = []
     for pair in pairs:
-        told, found = set(pair.sdist.modules or ()), set(pair.wheel.modules or ())
-        public_by_rule[pair.sdist.modules_by or "unknown"].append(jaccard(public(told), public(found)))
-        every.append(jaccard(told, found))
+        claimed, found = set(pair.sdist.modules or ()), set(pair.wheel.modules or ())
+        public_by_rule[pair.sdist.modules_by or "unknown"].append(jaccard(public(claimed), public(found)))
+        every.append(jaccard(claimed, found))
         if pair.sdist.stubs != pair.wheel.stubs:
             stubs_differ.append(pair.release)
-        if told != found:
+        if claimed != found:
             print(f"{pair.release} ({pair.sdist.modules_by}): {every[-1]:.3f}")
-            for side, names in (("sdist", told - found), ("wheel", found - told)):
+            for side, names in (("sdist", claimed - found), ("wheel", found - claimed)):
                 if names:
                     print(f"    only in the {side}: {listing(names)}")
     print(f"\n{'rule':40}{'pairs':>6}{'public':>8}")
@@ -103,12 +103,12 @@ def compare_requirements(pairs: list[Pair]) -> int:
         rules[pair.sdist.requires_by or "unknown"] += 1
         if pair.sdist.requires_dist is None:
             continue
-        told = set(map(canonical, pair.sdist.requires_dist))
+        claimed = set(map(canonical, pair.sdist.requires_dist))
         found = set(map(canonical, pair.wheel.requires_dist or ()))
-        if told != found:
+        if claimed != found:
             differing += 1
             print(f"{pair.release} ({pair.sdist.requires_by}): requirements differ")
-            for side, requirements in (("sdist", told - found), ("wheel", found - told)):
+            for side, requirements in (("sdist", claimed - found), ("wheel", found - claimed)):
                 if requirements:
                     print(f"    only in the {side}: {listing(requirements)}")
     print(f"\n{'requirements by':40}{'pairs':>6}")

@@ -3,10 +3,10 @@
     python -m benchmarks.train_extract_dictionary ID [FOLDER]
 
 Writes pypi_assets/distributions/dictionaries/ID.zdict. A dictionary that extracts have been stored with is needed for
-ever: a better one gets the next ID, and DICTIONARY_ID in extracts.py is set to it. What people wrote, who they are,
-programs and addresses are not trained on: none of it has a place in this repository. Prints how large the extracts of
-each kind are without a dictionary, with this one, and with one trained on the other half of the projects, which is what
-can be expected of distributions that it has never seen.
+ever: a better one gets the next ID, and DICTIONARY_ID in distributions/extract.py is set to it. Prose, people's
+names, programs and addresses are not trained on: none of it has a place in this repository. Prints how large the
+extracts of each kind are without a dictionary, with this one, and with one trained on the other half of the projects,
+which is what can be expected of distributions that it has never seen.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""How many bytes and requests does it take to read remote wheels in parts, beside fetching them whole?
+"""How many bytes and requests does it take to read remote wheels in parts, compared with fetching them whole?
 
     python -m benchmarks.wheel_bytes [FOLDER ...]
 
 Serves the wheels of each FOLDER (default .corpora/closure; `python -m benchmarks.corpora.download` fetches it) from a
-devindex on loopback and reads each through HTTP ranges. Fails unless every record and extract equals those of the whole
-local file, and unless the server has seen the very requests that the client counts.
+devindex on loopback and reads each through HTTP ranges. Fails unless every record and extract equals those of the
+whole local file, and unless the server has received exactly the requests that the client counts.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class Read:
 
 
 class Requests:
-    """Writes down what the server is asked for."""
+    """Records the requests that the server receives."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -105,8 +105,8 @@ def size_class(size: int) -> str:
 def row(name: str, reads: Sequence[Read]) -> str:
     size = sum(read.size for read in reads)
     fetched = sum(read.fetched.bytes for read in reads)
-    asked = [min(read.fetched.requests, 3) for read in reads]
-    shares = "".join(f"{asked.count(number) / len(reads):7.0%}" for number in (1, 2, 3))
+    counts = [min(read.fetched.requests, 3) for read in reads]
+    shares = "".join(f"{counts.count(number) / len(reads):7.0%}" for number in (1, 2, 3))
     requests = sum(read.fetched.requests for read in reads) / len(reads)
     sidecars = sum(read.used_sidecar for read in reads)
     return (

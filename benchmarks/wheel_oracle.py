@@ -2,9 +2,9 @@
 
     python -m benchmarks.wheel_oracle [FOLDER] [--jobs 2]
 
-`FOLDER` (default .corpora) holds `closure`, the wheels of this project's own dependencies for this interpreter, which
-`python -m benchmarks.corpora.download` brings. Each is installed alone into an empty folder. Prints every difference;
-the exit code is 1 if there is one.
+`FOLDER` (default .corpora) contains `closure`, the wheels of this project's own dependencies for this interpreter,
+which `python -m benchmarks.corpora.download` fetches. Each is installed alone into an empty folder. Prints every
+difference; the exit code is 1 if there is one.
 """
 
 import argparse

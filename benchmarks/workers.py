@@ -2,8 +2,8 @@
 
     python -m benchmarks.workers [--files 600] [--rate 100]
 
-Serves generated wheels from a devindex in a process of its own, on loopback, and crawls it into a new PostgreSQL
-database with one, two and four processes of `pypi-assets crawl full`, without a limit worth the name and with `--rate`.
+Serves generated wheels from a devindex in a separate process, on loopback, and crawls it into a new PostgreSQL
+database with one, two and four processes of `pypi-assets crawl full`, practically without a limit and with `--rate`.
 The rate is measured while distributions are read: requests of all attempts, from the start of the first to the end of
 the last.
 """
@@ -30,7 +30,7 @@ UNLIMITED = 10_000.0
 
 
 def crawl(environment: dict[str, str], processes: int) -> float:
-    """Seconds until all of so many processes have crawled what there is."""
+    """Seconds until all of `processes` processes have crawled everything."""
     started = time.monotonic()
     crawls = [
         subprocess.Popen(
@@ -42,7 +42,7 @@ def crawl(environment: dict[str, str], processes: int) -> float:
     return time.monotonic() - started
 
 
-def told(catalog: Catalog) -> tuple[float, int, int]:
+def read_statistics(catalog: Catalog) -> tuple[float, int, int]:
     """Requests a second while distributions were read, how many were read more than once, and how many workers read."""
     attempt = read_attempts.c
     with catalog.read() as connection:
@@ -70,10 +70,10 @@ def measure(environment: dict[str, str], uri: str, rates: Sequence[float]) -> No
             environment |= {"PYPI_ASSETS_DATABASE_URL": url, "PYPI_ASSETS_REQUESTS_PER_SECOND": str(rate)}
             catalog = open_catalog(url.replace("postgresql://", "postgresql+psycopg://"))
             seconds = crawl(environment, processes)
-            held, twice, workers = told(catalog)
+            rate_kept, twice, workers = read_statistics(catalog)
             catalog.close()
             limit = f"{rate:.0f}" if rate < UNLIMITED else "none"
-            print(f"{processes:9}{limit:>9}{seconds:9.1f}{held:12.1f}{twice:12}{workers:11}", flush=True)
+            print(f"{processes:9}{limit:>9}{seconds:9.1f}{rate_kept:12.1f}{twice:12}{workers:11}", flush=True)
 
 
 def main() -> None:

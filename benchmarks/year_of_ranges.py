@@ -1,9 +1,9 @@
 """A year of serial ranges, one every ten minutes: in a catalog, its storage, and an instance of Dagster.
 
-One range and one LevelDB version are run by Dagster. Copies of what they left are entered in bulk for the others: rows
-of the ledger, the queue, dumps and versions; partitions, runs, tags, events and checks. The full dump, the ranges'
-dumps and the hourly compactions of the last week are made by the code that the schedules run, and so is the last
-version. A run's own log, which nothing but the page of that run reads, is not made.
+Dagster runs one range and one LevelDB version. Copies of what they left are inserted in bulk for the others: rows of
+the ledger, the queue, dumps and versions; partitions, runs, tags, events and checks. The code that the schedules run
+makes the full dump, the ranges' dumps and the hourly compactions of the last week, and the last version. A run's own
+log, which only the page of that run reads, is not made.
 """
 
 import re
@@ -74,7 +74,7 @@ class RestingIndex:
 
 @dataclass
 class Year:
-    """What is below a folder. `moment`, in unix seconds, is the catalog's clock, and `index` is asked in place of the
+    """What is below a folder. `moment`, in unix seconds, is the catalog's clock, and `index` is used in place of the
     one that the settings name."""
 
     settings: Settings
@@ -115,7 +115,7 @@ class Year:
 
 @contextmanager
 def opened_year(folder: Path, ranges: int) -> Iterator[Year]:
-    """The year below `folder`, with so many ranges and as many LevelDB versions; made where it is not there yet."""
+    """The year below `folder`, with `ranges` ranges and as many LevelDB versions; made where it is missing."""
     done = folder / "ranges"
     if not done.exists():
         make_year(folder, ranges)
@@ -155,10 +155,10 @@ def _run_once(year: Year, served: ServedIndex) -> None:
     full_dump(year.catalog, year.storage, 1)
     served.wheel("newcomer", "1.0")
     for sensor, job in JOBS.items():
-        told = year.tick(sensor)
-        for request in told.dynamic_partitions_requests:
+        result = year.tick(sensor)
+        for request in result.dynamic_partitions_requests:
             year.instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
-        [request] = told.run_requests
+        [request] = result.run_requests
         result = year.defs.resolve_job_def(job).execute_in_process(
             instance=year.instance, partition_key=request.partition_key, tags={"dagster/sensor_name": sensor}
         )
@@ -251,7 +251,7 @@ def _enter_old_dumps(year: Year, ranges: Sequence[SerialRange], born: dict[Seria
 
 def _enter_versions(year: Year, ranges: Sequence[SerialRange], born: dict[SerialRange, float]) -> None:
     first = _scalar(year.catalog, sa.func.max(tables.leveldb_versions.c.version)) + 1
-    asked = [
+    allocated = [
         {"version": first + at, "requested_at": born[serials], "serial": serials.end}
         for at, serials in enumerate(ranges)
     ]
@@ -264,11 +264,11 @@ def _enter_versions(year: Year, ranges: Sequence[SerialRange], born: dict[Serial
             "published_at": one["requested_at"],
             "serial": one["serial"],
         }
-        for one in asked
+        for one in allocated
         for dataset in DATASETS
     ]
     with year.catalog.write() as connection:
-        connection.execute(sa.insert(tables.leveldb_versions), asked)
+        connection.execute(sa.insert(tables.leveldb_versions), allocated)
         connection.execute(sa.insert(tables.leveldb_builds), built)
 
 
@@ -322,8 +322,8 @@ class _Copied:
     def entered(self, key: str, run_id: str, began: float) -> dict[sa.Table, list[Row]]:
         """The rows of another run, of the partition `key`."""
         shift = began - self.began
-        told = {self.run_id: run_id, self.key: key}
-        made = {table: [self._moved(row, told, shift) for row in rows] for table, rows in self.rows.items()}
+        replaced = {self.run_id: run_id, self.key: key}
+        made = {table: [self._moved(row, replaced, shift) for row in rows] for table, rows in self.rows.items()}
         events = {row.pop("was"): row.setdefault("id", next(self.ids)) for row in made[SqlEventLogStorageTable]}
         for row in made[AssetEventTagsTable]:
             row["event_id"] = events[row["event_id"]]
@@ -332,13 +332,15 @@ class _Copied:
                 row[name] = events.get(row[name])
         return made
 
-    def _moved(self, row: Row, told: dict[str, str], shift: float) -> Row:
-        return {name: _moved_value(value, told, shift) for name, value in row.items()}
+    def _moved(self, row: Row, replaced: dict[str, str], shift: float) -> Row:
+        return {name: _moved_value(value, replaced, shift) for name, value in row.items()}
 
 
-def _moved_value(value: Any, told: dict[str, str], shift: float) -> Any:
+def _moved_value(value: Any, replaced: dict[str, str], shift: float) -> Any:
     if isinstance(value, list):
-        return "".join(repr(piece + shift) if isinstance(piece, float) else told.get(piece, piece) for piece in value)
+        return "".join(
+            repr(piece + shift) if isinstance(piece, float) else replaced.get(piece, piece) for piece in value
+        )
     if isinstance(value, datetime):
         return datetime.fromtimestamp(value.replace(tzinfo=UTC).timestamp() + shift, UTC).replace(tzinfo=None)
     return value + shift if isinstance(value, float) else value

@@ -4,8 +4,8 @@
 
 `FOLDER` (default .corpora) gets `closure/`, the wheels of this project's own pinned dependencies, and `pairs/`, an
 sdist and a wheel of each release in pairs.txt; with `--wheels`, no sdists, and of these wheels those that `closure/`
-lacks. pip asks a build backend for the metadata of an sdist before it keeps it; here every backend is replaced by one
-that copies the sdist's PKG-INFO, so that nothing of a distribution is run.
+lacks. pip requests the metadata of an sdist from its build backend before it keeps it; here every backend is replaced
+by one that copies the sdist's PKG-INFO, so that nothing of a distribution is run.
 """
 
 import argparse

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.devindex.server import Faults, running
-from pypi_assets_tests.deploy.services import DEPLOY, LOOPBACK, Deployment, drop_databases, make_databases, told_here
+from pypi_assets_tests.deploy.services import (
+    DEPLOY,
+    LOOPBACK,
+    Deployment,
+    drop_databases,
+    local_environment,
+    make_databases,
+)
 from pypi_assets_tests.environment import clear_settings
 
 CORPORA = DEPLOY.parent / ".corpora"
@@ -40,19 +47,19 @@ def deploy(
     tmp_path: Path, postgres_url: str, index_faults: Faults | None, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Deployment]]:
     """Starts the services of the Compose files that it is given, over an empty store, two empty databases and the index
-    of `tmp_path / "index"`; what else it is given goes over what the services are told."""
+    of `tmp_path / "index"`; keyword arguments replace variables of the services."""
     clear_settings(monkeypatch)
     with ExitStack() as on_end:
         index_url = on_end.enter_context(running(tmp_path / "index", host=address, faults=index_faults))
-        environment = told_here(index_url, postgres_url, address)
+        environment = local_environment(index_url, postgres_url, address)
         for name, value in environment.items():
-            monkeypatch.setenv(name, value)  # for what is asked of the store here
+            monkeypatch.setenv(name, value)  # for reading the store from this process
         monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "reader"))
 
-        def start(*files: str, **told: str) -> Deployment:
+        def start(*files: str, **variables: str) -> Deployment:
             make_databases(postgres_url)
             on_end.callback(drop_databases, postgres_url)
-            deployment = Deployment(tmp_path / "deployment", environment | told, files)
+            deployment = Deployment(tmp_path / "deployment", environment | variables, files)
             on_end.callback(deployment.stop)
             deployment.start()
             return deployment

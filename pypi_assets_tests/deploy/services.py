@@ -20,7 +20,7 @@ import psycopg
 import yaml
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
-TOLD = ("PYPI_ASSETS_", "DAGSTER_", "AWS_", "CELERY_")
+VARIABLE_PREFIXES = ("PYPI_ASSETS_", "DAGSTER_", "AWS_", "CELERY_")
 START_WITHIN_S = 120
 LOOPBACK = "127.0.0.1"
 ENTRY_POINTS = {"s3": ["rclone"]}
@@ -34,7 +34,7 @@ LISTENS = {
     "metrics": "METRICS_PORT",
     "worker": None,
 }
-"""The services but PostgreSQL, in order, and which variable tells where they listen."""
+"""The services but PostgreSQL, in order, and the variable with the address of each."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::\?[^}]*)?\}")
 
@@ -53,8 +53,8 @@ def read_environment(path: Path, others: Mapping[str, str] | None = None) -> dic
     return values
 
 
-def told_here(index_url: str, postgres_url: str, address: str = LOOPBACK) -> dict[str, str]:
-    """What `env.example` tells the services, for an index and a PostgreSQL server of this machine, on free ports.
+def local_environment(index_url: str, postgres_url: str, address: str = LOOPBACK) -> dict[str, str]:
+    """The variables of `env.example`, for an index and a PostgreSQL server of this machine, on free ports.
 
     At `address` are the store and Redis, which workers on other machines use.
     """
@@ -113,7 +113,7 @@ class Network:
 
 @contextmanager
 def own_network() -> Iterator[Network | None]:
-    """A network namespace that is joined to this machine by one cable; None where nobody may make one."""
+    """A network namespace that is joined to this machine by one cable; None where this process may not create one."""
     name = f"elsewhere{os.getpid()}"
     here, there = "10.231.207.1", "10.231.207.2"
     within = ("ip", "netns", "exec", name)
@@ -138,9 +138,9 @@ def own_network() -> Iterator[Network | None]:
 
 @dataclass
 class Deployment:
-    """The services of Compose files but PostgreSQL, with what `environment` tells them.
+    """The services of Compose files but PostgreSQL, with the variables of `environment`.
 
-    To all of them, `root` is what the root of its file system is to a container. What they say is in `logs`.
+    To all of them, `root` is what the root of its file system is to a container. Their output is in `logs`.
     """
 
     root: Path
@@ -156,10 +156,10 @@ class Deployment:
         shutil.copy(DEPLOY / "workspace.yaml", self.home)
         for folder in (Path(), Path("celery")):
             (self.home / folder / "dagster.yaml").write_text(instance_file(folder / "run_launcher.yaml"))
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(TOLD)}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLE_PREFIXES)}
         commands = os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]])
         image = {"PATH": commands, "DAGSTER_HOME": str(self.home), "PYPI_ASSETS_HOME": str(self.home)}
-        self.told = kept | image | self.environment
+        self.variables = kept | image | self.environment
 
     @property
     def home(self) -> Path:
@@ -206,15 +206,15 @@ class Deployment:
 
     def run(self, *command: str) -> str:
         """What `docker compose run` prints: a command in the environment of the services."""
-        done = subprocess.run(command, cwd=self.home, env=self.told, stdout=subprocess.PIPE, check=True)
+        done = subprocess.run(command, cwd=self.home, env=self.variables, stdout=subprocess.PIPE, check=True)
         return done.stdout.decode()
 
-    def said(self, name: str) -> str:
+    def log_of(self, name: str) -> str:
         return (self.root / "logs" / name).read_text(errors="replace")
 
-    def last_said(self) -> str:
-        """The last of what each process has said."""
-        return "\n".join(f"--- {log.name}\n{self.said(log.name)[-2000:]}" for log in (self.root / "logs").iterdir())
+    def last_logs(self) -> str:
+        """The end of each process's output."""
+        return "\n".join(f"--- {log.name}\n{self.log_of(log.name)[-2000:]}" for log in (self.root / "logs").iterdir())
 
     def _within(self, path: str) -> Path:
         return self.root / path.removeprefix("/")
@@ -228,7 +228,7 @@ class Deployment:
             self.running[called] = subprocess.Popen(
                 [*(network.enter if network else ()), *ENTRY_POINTS.get(name, ()), *service["command"]],
                 cwd=begins_in,
-                env=self.told | folders,
+                env=self.variables | folders,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -243,11 +243,11 @@ class Deployment:
                 if probe.connect_ex((address or LOOPBACK, int(port))) == 0:
                     return
             pause.wait(0.2)
-        raise AssertionError(f"{name} does not answer\n{self.last_said()}")
+        raise AssertionError(f"{name} does not answer\n{self.last_logs()}")
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens on."""
+    """Ports of this machine on which no process listens."""
     with ExitStack() as opened:
         probes = [opened.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

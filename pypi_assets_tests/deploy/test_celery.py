@@ -12,8 +12,8 @@ import pytest
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from pypi_assets.devindex.history import History
-from pypi_assets_tests.deploy.asking import backfill, ended, filenames, launch, providers, runs, told_runs, until
 from pypi_assets_tests.deploy.services import LOOPBACK, Deployment, Network, own_network
+from pypi_assets_tests.deploy.ui_client import backfill, ended, filenames, launch, providers, run_details, runs, until
 
 pytestmark = pytest.mark.deploy
 
@@ -44,9 +44,9 @@ def reads(deployment: Deployment) -> int:
 
 def is_reading(deployment: Deployment, worker: str) -> bool:
     """Whether a run of shards is under way on that worker, whose log names it, and something was read."""
-    under_way = [run["runId"] for run in told_runs(deployment, "STARTED") if run["jobName"] == "__ASSET_JOB"]
-    said = deployment.said(worker)
-    return reads(deployment) > 0 and any(run in said for run in under_way)
+    under_way = [run["runId"] for run in run_details(deployment, "STARTED") if run["jobName"] == "__ASSET_JOB"]
+    log = deployment.log_of(worker)
+    return reads(deployment) > 0 and any(run in log for run in under_way)
 
 
 def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
@@ -80,6 +80,6 @@ def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
     status = json.loads(deployment.run("pypi-assets", "status", "--json"))
     assert (status["read"], status["failed"]) == (len(wheels), 0)
     until(deployment, lambda: not runs(deployment, "QUEUED", "NOT_STARTED", "STARTING", "STARTED"))
-    lost = {run["runId"] for run in told_runs(deployment, "FAILURE")}
-    assert 1 <= len(lost) <= AT_ONCE, deployment.last_said()
-    assert lost <= {run["parentRunId"] for run in told_runs(deployment, "SUCCESS")}
+    lost = {run["runId"] for run in run_details(deployment, "FAILURE")}
+    assert 1 <= len(lost) <= AT_ONCE, deployment.last_logs()
+    assert lost <= {run["parentRunId"] for run in run_details(deployment, "SUCCESS")}

@@ -1,7 +1,7 @@
 """What deploy/ starts, with its processes killed, its database restarted, its store and its index gone for a while, and
-its disk full: each time it ends exact, and nobody does anything but start anew what has ended, as Compose does.
+its disk full. Each time it ends exact, and the only repair is to restart what has ended, as Compose does.
 
-FAULTS_INDEX_DOWN_S says for how long the index is down. `make test-faults` prints the table of what was seen.
+FAULTS_INDEX_DOWN_S is how many seconds the index is down. `make test-faults` prints the table of what was seen.
 """
 
 import json
@@ -31,9 +31,9 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.builders import make_wheel
-from pypi_assets_tests.deploy.asking import ask, ended, launch, runs, told_runs, until
 from pypi_assets_tests.deploy.services import Deployment
 from pypi_assets_tests.deploy.test_native import postgres_program
+from pypi_assets_tests.deploy.ui_client import ended, launch, query_ui, run_details, runs, until
 
 pytestmark = pytest.mark.faults
 
@@ -53,10 +53,10 @@ class Troubles:
 
     down: bool = False
     slow_s: float = 0.0
-    asked: int = 0
+    received: int = 0
 
     def __call__(self, _request: Request) -> Response | None:
-        self.asked += 1
+        self.received += 1
         if self.down:
             return spoiling.reset_at_once()
         time.sleep(self.slow_s)
@@ -85,7 +85,7 @@ class Site:
         self.uploaded.setdefault(project, set()).add(wheel.name)
 
     def answers(self, *projects: str) -> bool:
-        """Whether the newest LevelDBs tell all that was uploaded of these projects."""
+        """Whether the newest LevelDBs have everything that was uploaded to these projects."""
         storage = storage_from(load_settings())
         try:
             with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
@@ -98,37 +98,37 @@ class Site:
             return False
 
     def await_run(self, job: str) -> None:
-        """Waits until a run of the job is under way, and has asked the index for something."""
+        """Waits until a run of the job is under way, and has sent a request to the index."""
         until(self.deployment, lambda: job in runs(self.deployment, "STARTED"))
-        asked = self.troubles.asked
-        until(self.deployment, lambda: self.troubles.asked > asked)
+        received = self.troubles.received
+        until(self.deployment, lambda: self.troubles.received > received)
         assert job in runs(self.deployment, "STARTED"), "the index was too quick for this machine"
 
     def failures(self) -> dict[str, str]:
-        """The failed runs, and what the UI says of each."""
-        found = told_runs(self.deployment, "FAILURE")
+        """The failed runs, and what the UI shows of each."""
+        found = run_details(self.deployment, "FAILURE")
         return {run["runId"]: f"{run['jobName']}: {self._reason(run['runId'])}" for run in found}
 
     def _reason(self, run: str) -> str:
-        """What its last failed step says; where none has failed, what Dagster says of the run itself."""
+        """The error of its last failed step; where none has failed, Dagster's error of the run itself."""
         query = """query ($id: ID!, $after: String) {runOrError(runId: $id) {... on Run {
             eventConnection(afterCursor: $after) {cursor hasMore events {__typename ... on EngineEvent {message}
             ... on RunFailureEvent {message} ... on ExecutionStepFailureEvent {error {message}}}}}}}"""
-        told: dict[str, str] = {}
+        messages: dict[str, str] = {}
         connection: dict[str, Any] = {"cursor": None, "hasMore": True}
         while connection["hasMore"]:
-            found = ask(self.deployment, query, id=run, after=connection["cursor"])
+            found = query_ui(self.deployment, query, id=run, after=connection["cursor"])
             connection = found["runOrError"]["eventConnection"]
             for event in connection["events"]:
                 message = (event.get("error") or event).get("message")
-                if message and "RunFailureEvent" not in told:
-                    told[event["__typename"]] = message.replace(run, "it").strip().splitlines()[0]
-        tells_nothing = "from outside" in told.get("RunFailureEvent", "")
-        kinds = ("ExecutionStepFailureEvent", "EngineEvent" if tells_nothing else "RunFailureEvent", "RunFailureEvent")
-        return next(told[kind] for kind in kinds if kind in told)
+                if message and "RunFailureEvent" not in messages:
+                    messages[event["__typename"]] = message.replace(run, "it").strip().splitlines()[0]
+        is_unspecific = "from outside" in messages.get("RunFailureEvent", "")
+        kinds = ("ExecutionStepFailureEvent", "EngineEvent" if is_unspecific else "RunFailureEvent", "RunFailureEvent")
+        return next(messages[kind] for kind in kinds if kind in messages)
 
     def is_shown(self) -> bool:
-        """Whether the UI answers, which it does not to those who ask while its database restarts."""
+        """Whether the UI answers; it does not while its database restarts."""
         try:
             self.failures()
         except AssertionError:
@@ -143,8 +143,8 @@ class Site:
         yield
         until(self.deployment, lambda: self.answers(*projects))
         seconds = time.monotonic() - begun
-        told = Counter(reason for run, reason in self.failures().items() if run not in failed)
-        self.seen.append((fault, "; ".join(f"{count} x {reason}" for reason, count in told.items()), seconds))
+        reasons = Counter(reason for run, reason in self.failures().items() if run not in failed)
+        self.seen.append((fault, "; ".join(f"{count} x {reason}" for reason, count in reasons.items()), seconds))
 
 
 def kill_runs(site: Site) -> None:
@@ -157,7 +157,7 @@ def kill_runs(site: Site) -> None:
 
 
 def kill_and_restart(site: Site, name: str) -> None:
-    """kill -9 of a service's process alone, after which Compose starts it anew."""
+    """kill -9 of a service's process alone, after which Compose restarts it."""
     process = site.deployment.running.pop(name)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -208,7 +208,7 @@ def fill(folder: Path) -> Path:
     return path
 
 
-def test_whatever_is_killed_or_goes_away_it_ends_exact_without_a_hand(
+def test_whatever_is_killed_or_goes_away_it_ends_exact_without_manual_repair(
     small_disk: Path | None,
     deploy: Callable[..., Deployment],
     index_faults: Troubles,
@@ -283,6 +283,6 @@ def test_whatever_is_killed_or_goes_away_it_ends_exact_without_a_hand(
     status = json.loads(deployment.run("pypi-assets", "status", "--json"))
     assert (status["read"], status["failed"]) == (len(site.uploaded), 0)
     deployment.run("pypi-assets", "leveldb", "verify", "--deep")
-    rows = [f"| {fault} | {told or 'none'} | {seconds:.0f} |" for fault, told, seconds in site.seen]
-    head = ["", "| fault | failed runs, as the UI tells | seconds until all was known |", "|---|---|---|"]
+    rows = [f"| {fault} | {reasons or 'none'} | {seconds:.0f} |" for fault, reasons, seconds in site.seen]
+    head = ["", "| fault | failed runs, as the UI shows them | seconds until all was known |", "|---|---|---|"]
     sys.stdout.write("\n".join([*head, *rows, ""]))

@@ -12,8 +12,8 @@ import pytest
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from pypi_assets.devindex.history import History
-from pypi_assets_tests.deploy.asking import ended, filenames, launch, metrics, providers, runs, until
 from pypi_assets_tests.deploy.services import Deployment, drop_databases, make_databases
+from pypi_assets_tests.deploy.ui_client import ended, filenames, launch, metrics, providers, runs, until
 
 pytestmark = pytest.mark.deploy
 
@@ -77,19 +77,19 @@ def database_urls(deployment: Deployment) -> dict[str, str]:
 
 def rclone(deployment: Deployment, *arguments: str) -> None:
     """Runs rclone with the remote STORE, which is the store over S3."""
-    told = deployment.environment
+    variables = deployment.environment
     remote = {
         "RCLONE_CONFIG_STORE_TYPE": "s3",
         "RCLONE_CONFIG_STORE_PROVIDER": "Rclone",
-        "RCLONE_CONFIG_STORE_ENDPOINT": told["AWS_ENDPOINT_URL"],
-        "RCLONE_CONFIG_STORE_ACCESS_KEY_ID": told["AWS_ACCESS_KEY_ID"],
-        "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY": told["AWS_SECRET_ACCESS_KEY"],
+        "RCLONE_CONFIG_STORE_ENDPOINT": variables["AWS_ENDPOINT_URL"],
+        "RCLONE_CONFIG_STORE_ACCESS_KEY_ID": variables["AWS_ACCESS_KEY_ID"],
+        "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY": variables["AWS_SECRET_ACCESS_KEY"],
     }
-    subprocess.run(["rclone", *arguments], env=deployment.told | remote, check=True)
+    subprocess.run(["rclone", *arguments], env=deployment.variables | remote, check=True)
 
 
 def back_up(deployment: Deployment, folder: Path) -> Path:
-    """As deploy/README.md tells: the databases, then what of the store is older than they are."""
+    """As deploy/README.md describes: the databases, then what of the store is older than they are."""
     folder.mkdir()
     begun = (datetime.now(UTC) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
     for name, url in database_urls(deployment).items():
@@ -101,7 +101,7 @@ def back_up(deployment: Deployment, folder: Path) -> Path:
 
 
 def restore(deployment: Deployment, backup: Path, postgres_url: str) -> None:
-    """As deploy/README.md tells, into empty databases and an empty bucket."""
+    """As deploy/README.md describes, into empty databases and an empty bucket."""
     drop_databases(postgres_url)
     make_databases(postgres_url)
     for name, url in database_urls(deployment).items():

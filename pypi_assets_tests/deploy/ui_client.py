@@ -23,17 +23,17 @@ T = TypeVar("T")
 
 
 def until(deployment: Deployment, look: Callable[[], T | None]) -> T:
-    """What `look` finds, asked again until it finds something."""
+    """What `look` finds; it is called again until it finds something."""
     pause = threading.Event()
     deadline = time.monotonic() + STEP_WITHIN_S
     while not (found := look()):
         if time.monotonic() > deadline:
-            pytest.fail(f"not there after {STEP_WITHIN_S} s\n{deployment.last_said()}")
+            pytest.fail(f"not there after {STEP_WITHIN_S} s\n{deployment.last_logs()}")
         pause.wait(1)
     return found
 
 
-def ask(deployment: Deployment, query: str, **variables: object) -> Any:
+def query_ui(deployment: Deployment, query: str, **variables: object) -> Any:
     answer = requests.post(deployment.url, json={"query": query, "variables": variables}, timeout=STEP_WITHIN_S).json()
     assert "errors" not in answer, answer
     return answer["data"]
@@ -47,7 +47,7 @@ def launch(deployment: Deployment, job: str, *assets: str) -> str:
         "jobName": job,
         "assetSelection": [{"path": [asset]} for asset in assets] or None,
     }
-    launched = ask(
+    launched = query_ui(
         deployment,
         "mutation ($params: ExecutionParams!) {launchRun(executionParams: $params)"
         " {__typename ... on LaunchRunSuccess {run {runId}} ... on PythonError {message}}}",
@@ -57,15 +57,15 @@ def launch(deployment: Deployment, job: str, *assets: str) -> str:
 
 
 def ended(deployment: Deployment, run: str) -> str | None:
-    """How a run ended; None while it goes on."""
-    found = ask(deployment, "query ($id: ID!) {runOrError(runId: $id) {... on Run {status}}}", id=run)
+    """How a run ended; None while it is under way."""
+    found = query_ui(deployment, "query ($id: ID!) {runOrError(runId: $id) {... on Run {status}}}", id=run)
     status = str(found["runOrError"]["status"])
     return status if status in {"SUCCESS", "FAILURE", "CANCELED"} else None
 
 
 def backfill(deployment: Deployment, assets: Sequence[str], keys: Sequence[str]) -> None:
     """Backfills these partitions, as the UI does."""
-    launched = ask(
+    launched = query_ui(
         deployment,
         "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
         " {__typename ... on PythonError {message}}}",
@@ -75,17 +75,17 @@ def backfill(deployment: Deployment, assets: Sequence[str], keys: Sequence[str])
 
 
 def runs(deployment: Deployment, *statuses: str) -> list[str]:
-    """The jobs of the runs that stand so."""
-    return [str(run["jobName"]) for run in told_runs(deployment, *statuses)]
+    """The jobs of the runs with one of these statuses."""
+    return [str(run["jobName"]) for run in run_details(deployment, *statuses)]
 
 
-def told_runs(deployment: Deployment, *statuses: str) -> list[dict[str, Any]]:
-    """The runs that stand so: `jobName`, `runId`, `parentRunId` of one that is run again, `startTime`, `endTime`."""
+def run_details(deployment: Deployment, *statuses: str) -> list[dict[str, Any]]:
+    """The runs with one of these statuses: `jobName`, `runId`, `parentRunId` of a retry, `startTime`, `endTime`."""
     query = (
         "query ($filter: RunsFilter!) {runsOrError(filter: $filter)"
         " {... on Runs {results {jobName runId parentRunId startTime endTime}}}}"
     )
-    found: list[dict[str, Any]] = ask(deployment, query, filter={"statuses": statuses})["runsOrError"]["results"]
+    found: list[dict[str, Any]] = query_ui(deployment, query, filter={"statuses": statuses})["runsOrError"]["results"]
     return found
 
 
