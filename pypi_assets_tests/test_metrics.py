@@ -123,7 +123,7 @@ def test_a_file_is_written_whole_again_and_again_and_an_address_answers(index: S
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            address = re.fullmatch(r"answers at (http://\S+)\n", process.stderr.readline())
+            address = re.fullmatch(r"serving metrics at (http://\S+)\n", process.stderr.readline())
             assert address
             with urllib.request.urlopen(address[1], timeout=10) as response:
                 served = response.read().decode()

@@ -72,7 +72,7 @@ def test_a_stage_is_behind_once_it_lacks_an_event_that_is_old(index: ServedIndex
 def test_a_young_lag_is_shown_all_the_same(index: ServedIndex) -> None:
     index.wheel("demo", "2.0")
     told = CliRunner().invoke(cli, ["status"]).stdout
-    assert "2 serials behind the index" in told
+    assert "lags the index by 2 serials" in told
     assert "all is well" in told
 
 

@@ -44,7 +44,7 @@ from pypi_assets.storage.store import StorageError
 from pypi_assets.terminal import plain, print_message
 
 INTERRUPTED = 130
-_STOPPED = "Stopped. What was done is kept; run the same command again and it goes on from there."
+_STOPPED = "Stopped. What was done is kept; run the same command again to continue."
 _FAILURES = (
     CatalogError,
     RangeError,
@@ -58,11 +58,11 @@ _FAILURES = (
     ReaderStartError,
     OSError,
 )
-_OUR_FAULTS = (DataError, IntegrityError, ProgrammingError)
+_BUGS_HERE = (DataError, IntegrityError, ProgrammingError)
 
 
 class _Commands(click.Group):
-    """Turns what can be expected to go wrong into one clear message and an exit code: 1, or 2 for wrong settings."""
+    """Turns expected errors into one clear message and an exit code: 1, or 2 for wrong settings."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -70,33 +70,33 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             print_message(_STOPPED)
             raise click.exceptions.Exit(INTERRUPTED) from None
-        except BrokenPipeError:  # whoever read the output has had enough; click ends quietly
+        except BrokenPipeError:  # the reader of the output has closed it; click exits quietly
             raise
         except SettingsError as error:
-            raise _SettingsFailure(_lines(error)) from error
+            raise _SettingsFailure(_plain_lines(error)) from error
         except DBAPIError as error:
-            if isinstance(error, _OUR_FAULTS):
+            if isinstance(error, _BUGS_HERE):
                 raise
             raise click.ClickException(f"the database failed: {plain(error.orig)}") from error
         except _FAILURES as error:
-            raise click.ClickException(_lines(error)) from error
+            raise click.ClickException(_plain_lines(error)) from error
 
 
 class _SettingsFailure(click.ClickException):
     exit_code = 2
 
 
-def _lines(error: Exception) -> str:
+def _plain_lines(error: Exception) -> str:
     return "\n".join(plain(line) for line in str(error).splitlines())
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pypi-assets")
 def cli() -> None:
-    """Keeps an exact, queryable picture of a Python package index.
+    """Keep an exact, queryable picture of a Python package index.
 
-    Settings are read from the environment (PYPI_ASSETS_...). Exit codes: 0 done, 1 it could not be done, 2 wrong usage
-    or settings. What is asked for and not found is an empty answer, not a failure.
+    Settings are read from the environment (PYPI_ASSETS_...). Exit codes: 0 success, 1 failure, 2 wrong usage
+    or settings. If nothing is found, the answer is empty; that is not a failure.
     """
 
 
@@ -124,7 +124,7 @@ for _command in _COMMANDS:
 
 
 def main() -> None:
-    """The entry point. A first Ctrl-C waits for the requests that are under way, a second one does not."""
+    """The entry point. The first Ctrl-C waits for open requests, the second exits at once."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, stop_at_once)

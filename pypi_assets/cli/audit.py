@@ -17,7 +17,7 @@ from pypi_assets.terminal import plain, print_json
     "--share",
     type=click.FloatRange(0, 100),
     metavar="PERCENT",
-    help="Of all projects, those unvisited for longest are visited too; default: PYPI_ASSETS_AUDIT_SHARE_PERCENT.",
+    help="Also visit this share of all projects, longest unvisited first; default: PYPI_ASSETS_AUDIT_SHARE_PERCENT.",
 )
 @JSON
 def audit_command(share: float | None, as_json: bool) -> None:

@@ -20,11 +20,11 @@ def crawl_group() -> None:
 
 @command("full", group=crawl_group)
 @click.option(
-    "--with-history", is_flag=True, help="Replay the whole changelog first: exact serials from the beginning on."
+    "--with-history", is_flag=True, help="Store the whole changelog first, so that the catalog is exact from serial 0."
 )
 @JSON
 def crawl_full_command(with_history: bool, as_json: bool) -> None:
-    """List the index, visit every project and read every distribution; goes on with an open full crawl."""
+    """List the index, visit every project and read every distribution; continues an open full crawl."""
     with opened_crawler() as crawler:
         result = crawl_full(crawler, with_history=with_history)
         with crawler.catalog.read() as connection:
@@ -52,7 +52,7 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
 @command("incremental", group=crawl_group)
 @JSON
 def crawl_incremental_command(as_json: bool) -> None:
-    """Follow the changelog up to the index's last serial; goes on with ranges that are open."""
+    """Follow the changelog up to the index's last serial; continues open ranges."""
     with opened_crawler() as crawler:
         results = crawl_incremental(crawler)
         with crawler.catalog.read() as connection:
@@ -77,9 +77,9 @@ def crawl_incremental_command(as_json: bool) -> None:
     for result in results:
         if not as_json:
             unknown = f" ({result.events.unknown} of unknown kinds)" if result.events.unknown else ""
-            told = "no events, but the list" if result.lister == SIMPLE else f"{result.events.events} events{unknown}"
+            source = "no events, but the list" if result.lister == SIMPLE else f"{result.events.events} events{unknown}"
             visited = f"{result.visits.total} projects visited"
-            click.echo(f"range {result.serials}: {told}, {visited}, {describe_reads(result.reads)}")
+            click.echo(f"range {result.serials}: {source}, {visited}, {describe_reads(result.reads)}")
         if result.unexplained_changes:
             unexplained = f"changes of files that no event explains: {result.unexplained_changes}"
             print_message(f"range {result.serials}: {unexplained}")

@@ -51,7 +51,7 @@ def dump_group() -> None:
 @_CONCURRENCY
 @JSON
 def dump_full_command(shards: str, concurrency: int | None, as_json: bool) -> None:
-    """Dump what is live at the complete serial; goes on with an open dump of so many shards."""
+    """Dump what is live at the complete serial; continues an open dump of the same number of shards."""
     _dump_full(int(shards), concurrency, as_json)
 
 
@@ -60,11 +60,11 @@ def dump_full_command(shards: str, concurrency: int | None, as_json: bool) -> No
 @_CONCURRENCY
 @JSON
 def dump_redo_command(shards: str, concurrency: int | None, as_json: bool) -> None:
-    """Dump anew what is live at the complete serial, also where nothing has changed since the last full dump.
+    """Dump what is live at the complete serial again, even if nothing has changed since the last full dump.
 
-    For what no incremental dump tells: run it after `pypi-assets reprocess`. The dumps in use stay so until the new one
-    is whole, and the next LevelDB versions are built from scratch on it. Where it was stopped, `pypi-assets dump full`
-    goes on with it.
+    Run it after `pypi-assets reprocess`, whose changes no incremental dump contains. The dumps in use stay in use until
+    the new one is complete. The next LevelDB versions are built from scratch on it. If it was stopped,
+    `pypi-assets dump full` continues it.
     """
     _dump_full(int(shards), concurrency, as_json, from_scratch=True)
 
@@ -107,20 +107,20 @@ def dump_incremental_command(as_json: bool) -> None:
     type=click.IntRange(1),
     default=GROWTH,
     show_default=True,
-    help="Join ranges once together they are this many times the largest of them; 1 joins all.",
+    help="Join ranges whose total size is at least this many times the largest of them; 1 joins all.",
 )
 @click.option(
     "--most",
     type=click.IntRange(2),
     default=MOST,
     show_default=True,
-    help="Join no more dumps than this into one.",
+    help="Join at most this many dumps into one.",
 )
 @JSON
 def dump_compact_command(growth: int, most: int, as_json: bool) -> None:
-    """Join dumps of ranges that follow each other, so that readers have few to read.
+    """Join dumps of adjacent ranges, so that readers have fewer to read.
 
-    What the newest LevelDB versions do not hold yet is left alone for a day.
+    Dumps that the newest LevelDB versions do not contain yet are left out for a day.
     """
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
@@ -138,11 +138,11 @@ def dump_compact_command(growth: int, most: int, as_json: bool) -> None:
         )
     _print_dumps(manifests, storage, as_json)
     if not manifests:
-        print_message("there is nothing to join")
+        print_message("no dumps can be joined")
 
 
 @command("parquet", group=dump_group)
-@click.option("--force", is_flag=True, help="Export again even where nothing is new.")
+@click.option("--force", is_flag=True, help="Export again even if nothing is new.")
 @JSON
 def dump_parquet_command(force: bool, as_json: bool) -> None:
     """Export what is live at the end of the dumps as Parquet, and print where it is stored."""
@@ -171,7 +171,7 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @JSON
 def dump_clean_command(dry_run: bool, as_json: bool) -> None:
-    """Delete superseded dumps, LevelDB versions and Parquet exports, and what stopped attempts have left."""
+    """Delete superseded dumps, LevelDB versions and Parquet exports, and what stopped runs left."""
     settings = load_settings()
     grace_s = settings.superseded_kept_hours * 3600
     with opened_catalog(settings) as catalog:
@@ -194,7 +194,7 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
 @command("restore", group=dump_group)
 @JSON
 def dump_restore_command(as_json: bool) -> None:
-    """Enter into the catalog every committed dump that the storage holds, by its manifest."""
+    """Enter every committed dump of the storage into the catalog, from its manifest."""
     settings = load_settings()
     with opened_catalog(settings) as catalog, lease(catalog, LEASE_NAME):  # nothing is deleted meanwhile
         found = restore_index(catalog, storage_from(settings, read_only=True))

@@ -22,12 +22,12 @@ from pypi_assets.terminal import (
 
 _OUTCOMES = ("error", "gave up", "waiting")
 _NO_FAILURES = "nothing has failed"
-_NONE_MATCH = "nothing of that has failed; see `pypi-assets failures list`"
+_NONE_MATCH = "no failure matches; see `pypi-assets failures list`"
 
 
 @click.group("failures")
 def failures_group() -> None:
-    """What could not be read or visited, and trying it again."""
+    """List what could not be read or visited, and try it again."""
 
 
 @command("list", '--kind "corrupt archive"', group=failures_group)
@@ -35,7 +35,7 @@ def failures_group() -> None:
 @click.option("--project", help="List each failure of this project.")
 @JSON
 def failures_list_command(kind: str | None, project: str | None, as_json: bool) -> None:
-    """Distributions that could not be read, and projects that could not be visited, by the kind of failure."""
+    """List distributions that could not be read and projects that could not be visited, by kind of failure."""
     settings = load_settings()
     normalized = None if project is None else canonicalize_name(project)
     with opened_catalog(settings) as catalog, catalog.read() as connection:
@@ -43,23 +43,23 @@ def failures_list_command(kind: str | None, project: str | None, as_json: bool) 
         each = None if kind is project is None else list(found)
         groups = group_failures(found if each is None else each)
     if as_json:
-        listed = None if each is None else [_told_failure(failure) for failure in each]
-        print_json({"groups": [_told_group(group) for group in groups], "failures": listed})
+        listed = None if each is None else [_failure_to_json(failure) for failure in each]
+        print_json({"groups": [_group_to_json(group) for group in groups], "failures": listed})
     elif each is None:
         print_table(("kind", "count", *_OUTCOMES, "examples"), (_group_row(group) for group in groups))
     else:
         columns = ("project", "filename", "outcome", "kind", "attempts", "attempts_remaining", "next_due", "text")
-        print_rows(columns, (_told_failure(failure) for failure in each), as_json=False)
+        print_rows(columns, (_failure_to_json(failure) for failure in each), as_json=False)
     if not groups:
         print_message(_NO_FAILURES if each is None else _NONE_MATCH)
 
 
-def _told_failure(failure: Failure) -> dict[str, Any]:
+def _failure_to_json(failure: Failure) -> dict[str, Any]:
     return asdict(failure) | {"next_due": local_time(failure.next_due)}
 
 
-def _told_group(group: FailureGroup) -> dict[str, Any]:
-    return asdict(group) | {"examples": [_told_failure(failure) for failure in group.examples]}
+def _group_to_json(group: FailureGroup) -> dict[str, Any]:
+    return asdict(group) | {"examples": [_failure_to_json(failure) for failure in group.examples]}
 
 
 def _group_row(group: FailureGroup) -> list[object]:
@@ -73,7 +73,7 @@ def _group_row(group: FailureGroup) -> list[object]:
 @click.option("--project", help="Only failures of this project.")
 @JSON
 def failures_retry_command(kind: str | None, project: str | None, as_json: bool) -> None:
-    """Try again what failed, and what is pending; as patient as a crawl."""
+    """Try again what failed and what is pending, with the same pauses and deadline as a crawl."""
     with opened_crawler() as crawler:
         result = retry(crawler, kind, project)
     if as_json:

@@ -11,35 +11,32 @@ from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.index.actions import Action
 from pypi_assets.settings import load_settings
-from pypi_assets.terminal import (
-    print_json_rows,
-    print_message,
-    print_table,
-    utc_time,
-)
+from pypi_assets.terminal import print_json_rows, print_message, print_table, utc_time
 
 
 @command("history", "requests --all")
 @click.argument("project")
 @click.option(
-    "--all", "everything", is_flag=True, help="Also events that change no files: roles, renames and the like."
+    "--all", "everything", is_flag=True, help="Include events that change no files, such as roles and renames."
 )
 @JSON
 def history_command(project: str, everything: bool, as_json: bool) -> None:
-    """The story of PROJECT: what happened to it at which serial, and the visits of its page."""
+    """Show what happened to PROJECT at each serial, and the visits of its page."""
     with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
-        story = [] if known is None else read_history(connection, known)
-    rows = [asdict(entry) | {"at": utc_time(entry.at)} for entry in story if everything or entry.kind != Action.IGNORED]
+        entries = [] if known is None else read_history(connection, known)
+    rows = [
+        asdict(entry) | {"at": utc_time(entry.at)} for entry in entries if everything or entry.kind != Action.IGNORED
+    ]
     if as_json:
         print_json_rows(rows)
     else:
-        print_table(("serial", "time", "what", "live", "away"), map(_told_entry, rows))
+        print_table(("serial", "time", "what", "live", "away"), map(_entry_row, rows))
     if known is None:
         print_message(f"the catalog knows no project {project}")
 
 
-def _told_entry(row: dict[str, Any]) -> tuple[object, ...]:
+def _entry_row(row: dict[str, Any]) -> tuple[object, ...]:
     outcome = "" if row["kind"] == VISIT else row["outcome"]
     what = ": ".join(part for part in (row["text"], outcome, row["error"]) if part)
     flags = [f"{len(row[flag])} files {flag}" for flag in ("yanked", "unyanked") if row[flag]]

@@ -18,16 +18,18 @@ from pypi_assets.terminal import print_facts, print_json_rows, print_message
 
 @command("inspect", "dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--from-extract", is_flag=True, help="FILES are names of distributions: read their stored extracts.")
-@click.option("--project", help="With --from-extract: the project that they belong to, if the names do not tell.")
+@click.option(
+    "--from-extract", is_flag=True, help="Treat FILES as filenames of distributions, and read their stored extracts."
+)
+@click.option("--project", help="With --from-extract: the project of the files, if their names leave it open.")
 @JSON
 def inspect_command(files: tuple[Path, ...], from_extract: bool, project: str | None, as_json: bool) -> None:
-    """Read distributions from disk, without running anything of them, and print their records."""
+    """Read distributions from disk without executing any of their code, and print their records."""
     if from_extract:
         _inspect_extracts([str(filename) for filename in files], project, as_json)
         return
     if project is not None:
-        raise click.BadParameter("it is read only with --from-extract", param_hint="--project")
+        raise click.BadParameter("it is used only with --from-extract", param_hint="--project")
     for path in files:
         if not path.is_file():
             raise click.BadParameter(f"file {str(path)!r} does not exist", param_hint="FILES")

@@ -31,8 +31,8 @@ def leveldb_group() -> None:
 
 @command("update", group=leveldb_group)
 @_DATASET
-@click.option("--from-scratch", is_flag=True, help="Build from the dumps alone, not on the version before.")
-@click.option("--force", is_flag=True, help="Build a version even where nothing is new.")
+@click.option("--from-scratch", is_flag=True, help="Build from the dumps alone, not on the previous version.")
+@click.option("--force", is_flag=True, help="Build a version even if nothing is new.")
 @JSON
 def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
     """Build and publish the next version of each dataset from the dumps."""
@@ -113,7 +113,7 @@ def _listed_version(storage: Storage, dataset: str, version: int) -> dict[str, o
 @click.option("--deep", is_flag=True, help="Also rebuild it from its input list and compare record by record.")
 @JSON
 def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool, as_json: bool) -> None:
-    """Check published versions record by record; exits with 1 where something is wrong."""
+    """Check published versions record by record; exits with 1 if something is wrong."""
     settings = load_settings()
     storage = storage_from(settings, read_only=True)
     found = []
@@ -128,7 +128,7 @@ def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool,
         print_json([asdict(one) | {"ok": one.ok} for one in found])
     for one in found:
         if one.ok and not as_json:
-            click.echo(f"{one.dataset} version {one.version}: {one.records} records, all as they must be")
+            click.echo(f"{one.dataset} version {one.version}: {one.records} records, all correct")
         for problem in one.problems:
             print_message(f"{one.dataset} version {one.version}: {problem}")
     if not all(one.ok for one in found):

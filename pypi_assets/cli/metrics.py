@@ -24,17 +24,27 @@ def _address(_context: click.Context, _option: click.Parameter, value: str | Non
 
 
 @command("metrics", "--listen 127.0.0.1:9464")
-@click.option("--file", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write them whole to this file.")
-@click.option("--listen", metavar="HOST:PORT", callback=_address, help="Answer at this address, until stopped.")
 @click.option(
-    "--every", type=click.FloatRange(1), metavar="SECONDS", help="Take them so often, until stopped; --listen: 60."
+    "--file",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the metrics to this file, replacing it as a whole.",
+)
+@click.option(
+    "--listen", metavar="HOST:PORT", callback=_address, help="Serve the metrics at this address until stopped."
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(1),
+    metavar="SECONDS",
+    help="Measure again every SECONDS until stopped; default with --listen: 60.",
 )
 def metrics_command(path: Path | None, listen: tuple[str, int] | None, every: float | None) -> None:
-    """How things stand as metrics for Prometheus: printed, written to a file, or served."""
+    """Print the state of every stage as metrics for Prometheus, write them to a file, or serve them."""
     taken = StatusMetrics(load_settings())
     taken.take()
     if listen:
-        print_message(f"answers at {taken.listen(*listen)}")
+        print_message(f"serving metrics at {taken.listen(*listen)}")
     while True:
         if path:
             taken.write(path)

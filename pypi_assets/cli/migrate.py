@@ -13,7 +13,7 @@ from pypi_assets.terminal import print_json
 def migrate_command(as_json: bool) -> None:
     """Bring the catalog's tables up to date after an upgrade of pypi-assets.
 
-    Stop all that works with it, and back it up before.
+    Stop all processes that use the catalog and back it up first.
     """
     before, after = migrate_catalog(load_settings().resolved_database_url)
     if as_json:

@@ -1,4 +1,4 @@
-"""What commands open: the catalog, and a crawler with all that it works with."""
+"""Context managers for the commands: the catalog, and a crawler with everything that it needs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,5 +34,5 @@ def opened_crawler() -> Iterator[Crawler]:
 
 
 def private_folder(settings: Settings) -> Path:
-    """Where LevelDBs of a remote store are built and kept for reading."""
+    """The folder in which LevelDBs of a remote store are built and cached."""
     return settings.leveldbs_dir

@@ -2,7 +2,7 @@
 
 import click
 
-from pypi_assets.catalog.reports.range_states import range_statuses
+from pypi_assets.catalog.reports.range_states import RangeStatus, range_statuses
 from pypi_assets.catalog.work.full_crawls import followed_index
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
@@ -14,10 +14,10 @@ _SHOWN_COMPLETE_RANGES = 10
 
 
 @command("ranges", "--all")
-@click.option("--all", "all_ranges", is_flag=True, help="Also those that have long been complete.")
+@click.option("--all", "all_ranges", is_flag=True, help="Include all complete ranges, not only the newest ten.")
 @JSON
 def ranges_command(all_ranges: bool, as_json: bool) -> None:
-    """The serial ranges of the ledger: complete, running, failed, interrupted, waiting, and missing up to the index."""
+    """List the serial ranges of the ledger with their states, and what is missing up to the index's last serial."""
     settings = load_settings()
     with opened_catalog(settings) as catalog:
         with catalog.read() as connection:
@@ -31,24 +31,7 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
                 complete=None if all_ranges else _SHOWN_COMPLETE_RANGES,
             )
     columns = ("range", "state", "to_visit", "to_read", "gave_up", "completed", "error")
-    rows = [
-        {
-            "range": status.serials.key,
-            "state": status.state.value,
-            "projects": status.visits.total,
-            "visited": status.visits.done,
-            "gave_up": status.visits.exhausted,
-            "to_visit": status.visits.todo,
-            "to_read": status.reads_to_do,
-            "asked": local_time(status.requested_at),
-            "begun": local_time(status.begun_at),
-            "completed": local_time(status.completed_at),
-            "error": status.error_text,
-            "lister": status.lister,
-            "exact_from": status.exact_from,
-        }
-        for status in found
-    ]
+    rows = [_range_row(status) for status in found]
     if problem:
         print_message(problem)
     if inexact := [status.serials.key for status in found if status.exact_from is not None]:
@@ -56,3 +39,21 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
         print_message(f"changes in {spans} were found from the list of projects; their single events are not known")
     if not print_rows(columns, rows, as_json):
         print_message("there are no ranges: run `pypi-assets crawl full` first")
+
+
+def _range_row(status: RangeStatus) -> dict[str, object]:
+    return {
+        "range": status.serials.key,
+        "state": status.state.value,
+        "projects": status.visits.total,
+        "visited": status.visits.done,
+        "gave_up": status.visits.exhausted,
+        "to_visit": status.visits.todo,
+        "to_read": status.reads_to_do,
+        "asked": local_time(status.requested_at),
+        "begun": local_time(status.begun_at),
+        "completed": local_time(status.completed_at),
+        "error": status.error_text,
+        "lister": status.lister,
+        "exact_from": status.exact_from,
+    }

@@ -20,20 +20,20 @@ from pypi_assets.terminal import plain, print_json, print_message
     type=click.IntRange(1),
     default=EXTRACTOR_VERSION,
     show_default=True,
-    help="Records that an extractor older than this made; the default is the one of today.",
+    help="Only records of extractors older than this version; the default is the current one.",
 )
 @click.option("--project", help="Only the records of this project.")
 @click.option(
     "--processes",
     type=click.IntRange(1),
     default=PROCESSES,
-    help="How many processes read at once, of some 100 MB each; by default one for each core, and 8 at most.",
+    help="How many processes read at once, about 100 MB each; default: one for each core, at most 8.",
 )
 @JSON
 def reprocess_command(older_than_version: int, project: str | None, processes: int, as_json: bool) -> None:
-    """Make records anew from what was kept of the distributions, without a request to the index.
+    """Make records again from stored extracts, without a request to the index.
 
-    The next full dump tells what changed.
+    The next full dump contains what changed: run `pypi-assets dump redo` for it.
     """
     settings = load_settings()
     with (
@@ -62,9 +62,9 @@ def reprocess_command(older_than_version: int, project: str | None, processes: i
             for example in examples:
                 click.echo(f"  {sort}: {plain(example)}")
     if result.overtaken:
-        print_message(f"read anew meanwhile, and left as they are: {result.overtaken}")
+        print_message(f"read again by a crawl meanwhile, and left as they are: {result.overtaken}")
     if result.unread:
         broken = f"broken packs: {len(result.broken_packs)}"
-        print_message(f"no record could be made of {result.unread}: they keep theirs; {broken}")
+        print_message(f"extracts without a new record, whose old record stays: {result.unread}; {broken}")
     for problem in result.problems:
         print_message(problem)

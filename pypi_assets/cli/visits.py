@@ -18,10 +18,10 @@ _DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
 
 @command("visits", "requests --compare 1 3")
 @click.argument("project")
-@click.option("--compare", type=click.IntRange(1), nargs=2, help="How the files that two visits saw differ.")
+@click.option("--compare", type=click.IntRange(1), nargs=2, help="Compare the files that these two visits saw.")
 @JSON
 def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool) -> None:
-    """The visits of PROJECT's page and what came of them, or how the files that two of them saw differ."""
+    """List the visits of PROJECT's page with their outcomes, or compare the files that two of them saw."""
     rows: list[dict[str, Any]] = []
     nothing = f"the catalog knows no project {project}"
     with opened_catalog(load_settings()) as catalog, catalog.read() as connection:

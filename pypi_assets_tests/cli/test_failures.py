@@ -28,7 +28,7 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
     assert (status["failed"], status["gave_up"], status["failed_visits"]) == (2, 1, 1)
     assert status["to_do"][0] == "2 reads and visits were abandoned: see `pypi-assets failures list`"
     assert "1 gave up" in commands.done("status").stdout
-    assert ", 1 given up, longest unvisited" in commands.done("status").stdout
+    assert ", 1 without tries left, longest unvisited" in commands.done("status").stdout
     listed = commands.json("failures", "list")
     assert listed["failures"] is None
     assert [(group["kind"], group["count"], group["outcomes"]) for group in listed["groups"]] == [
@@ -47,9 +47,9 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
     [hidden] = commands.json("failures", "list", "--project", "Hidden", "--kind", "visit")["failures"]
     assert (hidden["project"], hidden["filename"]) == ("hidden", "")
     assert "hidden\t" in commands.done("failures", "list", "--project", "hidden").stdout
-    assert "nothing of that has failed" in commands.done("failures", "list", "--kind", "gone").stderr
+    assert "no failure matches" in commands.done("failures", "list", "--kind", "gone").stderr
     nothing = commands.done("failures", "retry", "--kind", "gone")
-    assert nothing.stderr.startswith("nothing of that has failed; see `pypi-assets failures list`")
+    assert nothing.stderr.startswith("no failure matches; see `pypi-assets failures list`")
     assert commands.json("failures", "retry", "--project", "Broken")["reads"]["errors"] == 1
     index.faults = None
     again = commands.json("failures", "retry")
