@@ -24,7 +24,9 @@ def names(pattern: str, text: str) -> set[str]:
 
 def commands(group: click.Group, prefix: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
     found = set()
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         found.add((*prefix, name))
         if isinstance(command, click.Group):
             found |= commands(command, (*prefix, name))

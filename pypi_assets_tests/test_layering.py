@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "dumps": {"catalog", "storage"},
     "leveldbs": {"dumps", "storage", "catalog"},
     "parquet": {"dumps", "storage", "catalog"},
-    "lookup": {"leveldbs", "storage", "settings"},
+    "lookup": {"leveldbs", "dumps", "catalog", "storage", "settings"},
     "devindex": {"index", "distributions"},
     "assembly": {"settings", "index", "distributions", "catalog", "crawl", "storage", "progress"},
     "upkeep": {

@@ -1,187 +1,212 @@
-"""Commands that look up: in the newest LevelDB versions, or at an earlier serial in the catalog.
+"""`pypi-assets lookup ...`: queries the newest LevelDB versions, or the catalog for an earlier serial.
 
-The versions' files are not compared with their hashes first: reading them through takes longer than an answer.
+Each dataset's reader declares its sub-commands; here they only become options and output. Files of a version are not
+compared with their hashes first: reading them through takes longer than an answer.
 """
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import click
 
-from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
 from pypi_assets.catalog.reports.answerable_serials import answerable_serial
 from pypi_assets.cli.opening import opened_catalog
-from pypi_assets.cli.options import JSON, command
-from pypi_assets.dumps.dump_format import as_dumped
-from pypi_assets.lookup.answers import Answer, Distribution, ModuleResult, Stream, module_answer, project_answer
+from pypi_assets.cli.options import JSON
+from pypi_assets.leveldbs.datasets.dataset import Dataset
+from pypi_assets.lookup.answers import Answer
+from pypi_assets.lookup.dataset_readers import lookup_commands
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.readers import Reader
+from pypi_assets.lookup.lookup_command import LookupCommand, LookupNameError
+from pypi_assets.lookup.reader import Reader
 from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_json_line, print_message, print_rows
 
 _STANDARD_INPUT = "-"
-_LOOK_EVERY_S = 60.0
-_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
-_PREFIX = click.option("--prefix", is_flag=True, help="All whose name begins with NAME.")
+_REFRESH_EVERY_S = 60.0
+_PREFIX = click.option("--prefix", is_flag=True, help="Everything whose name begins so.")
 _LIMIT = click.option("--limit", type=click.IntRange(1), help="Print no more results than this.")
 _AT_SERIAL = click.option(
     "--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published."
 )
+_ALL = click.option("--all", "ever", is_flag=True, help="Also what was removed, with its times, from the catalog.")
+_FILE = click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="This local file; can be repeated.",
+)
 
-_Ask = Callable[[str], Answer[Any]]
+_Query = Callable[[str], Answer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What is wanted of a lookup: what has this name, or begins with it."""
+class _Request:
+    """What the command line requests."""
 
-    name: str
+    names: tuple[str, ...]
     prefix: bool
     limit: int | None
+    at_serial: int | None
+    ever: bool
     as_json: bool
 
     @property
-    def look_every_s(self) -> float | None:
-        """How often to look for a newer version: whoever sends names may go on for days."""
-        return _LOOK_EVERY_S if self.name == _STANDARD_INPUT else None
-
-    def print_rows(self, found: Answer[Any] | Stream[Any], columns: Sequence[str], nothing: str) -> None:
-        """Prints what was found, or says that `nothing` is."""
-        if not print_rows(columns, islice(found.results, self.limit), self.as_json):
-            print_message(f"{nothing} as of serial {found.serial}")
-        elif found.version is None:
-            print_message(f"as of serial {found.serial}, from the catalog")
-
-    def print_answers(self, ask: _Ask) -> None:
-        """Answers each name of standard input in a line; one that cannot be asked about has an `error` instead."""
-        for line in sys.stdin.buffer:
-            if name := line.decode(errors="replace").strip():
-                try:
-                    found = ask(name)
-                except click.BadParameter as error:
-                    print_json_line({"name": name, "error": error.message})
-                    continue
-                results = list(islice(found.results, self.limit))
-                print_json_line({"name": name, "version": found.version, "serial": found.serial, "results": results})
+    def is_stream(self) -> bool:
+        """Whether names come from standard input."""
+        return self.names == (_STANDARD_INPUT,)
 
 
-@click.group("lookup")
+class _Lookups(click.Group):
+    """The sub-commands that the readers of the registered datasets declare."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        return [command.name for _, command in lookup_commands()]
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        for dataset, command in lookup_commands():
+            if command.name == cmd_name:
+                return _click_command(dataset, command)
+        return None
+
+
+@click.group("lookup", cls=_Lookups)
 def lookup_group() -> None:
-    """Ask the newest LevelDB versions; of an earlier serial, the catalog.
+    """Query the newest LevelDB versions; for an earlier serial, the catalog.
 
     For the names of standard input, one a line, NAME is -; each answer is a line of JSON.
     """
 
 
-@command("module", "yaml", group=lookup_group)
-@click.argument("name")
-@_PREFIX
-@_LIMIT
-@_AT_SERIAL
-@JSON
-def module_command(name: str, prefix: bool, limit: int | None, at_serial: int | None, as_json: bool) -> None:
-    """Which projects provide the module NAME, and in which versions."""
-    wanted = _wanted(name, prefix, limit, as_json, at_serial)
-    columns, nothing = ("project", "versions"), f"no project provides the module {name}"
-    if at_serial is not None:
-        with _at_serial(at_serial) as (catalog, serial):
+def _click_command(dataset: Dataset, command: LookupCommand[Any]) -> click.Command:
+    takes_many = command.name_of_file is not None
 
-            def ask(name: str) -> Answer[ModuleResult]:
-                return module_answer(serial, name, providing_releases(catalog, serial, name))
+    def run(
+        names: str | tuple[str, ...],
+        as_json: bool,
+        limit: int | None = None,
+        prefix: bool = False,
+        at_serial: int | None = None,
+        ever: bool = False,
+        files: tuple[Path, ...] = (),
+    ) -> None:
+        given = names if isinstance(names, tuple) else (names,)
+        request = _Request((*given, *_names_of(command, files)), prefix, limit, at_serial, ever, as_json)
+        _check(request)
+        try:
+            _run(dataset, command, request)
+        except LookupNameError as error:
+            raise click.BadParameter(str(error)) from error
 
-            _answer(wanted, ask, columns, nothing)
-        return
-    with open_latest("modules", check_hashes=False, refresh_every_s=wanted.look_every_s) as reader:
-        _tell_skipped(reader)
-        if prefix:
-            wanted.print_rows(reader.modules(name), ("module", *columns), f"no module begins with {name}")
-        else:
-            _answer(wanted, reader.module, columns, nothing)
-
-
-@command("project", "requests==2.32.3", group=lookup_group)
-@click.argument("requirement", metavar="NAME[==VERSION]")
-@_PREFIX
-@_LIMIT
-@_AT_SERIAL
-@JSON
-def project_command(requirement: str, prefix: bool, limit: int | None, at_serial: int | None, as_json: bool) -> None:
-    """What the distributions of a project, or of one version of it, require."""
-    wanted = _wanted(requirement, prefix, limit, as_json, at_serial)
-    columns = ("filename", "version", "requires_python", "yanked", "requires_dist")
-    nothing = f"no project begins with {requirement}"
-    if requirement != _STANDARD_INPUT and not prefix:
-        name, version = _read_requirement(requirement)
-        nothing = f"no distribution of {name}{f' in version {version}' if version else ''} is known"
-    if at_serial is not None:
-        with _at_serial(at_serial) as (catalog, serial):
-
-            def ask(requirement: str) -> Answer[Distribution]:
-                name, version = _read_requirement(requirement)
-                return project_answer(serial, map(as_dumped, project_rows_at(catalog, serial, name)), version)
-
-            _answer(wanted, ask, columns, nothing)
-        return
-    with open_latest("depgraph", check_hashes=False, refresh_every_s=wanted.look_every_s) as reader:
-        _tell_skipped(reader)
-        if prefix:
-            wanted.print_rows(reader.projects(requirement), columns, nothing)
-        else:
-            _answer(wanted, lambda requirement: reader.project(*_read_requirement(requirement)), columns, nothing)
+    options = (
+        click.argument("names", metavar=command.argument, nargs=-1 if takes_many else 1),
+        _FILE if takes_many else None,
+        _PREFIX if command.prefix else None,
+        _LIMIT,
+        _AT_SERIAL if command.at_serial else None,
+        _ALL if command.ever else None,
+        JSON,
+    )
+    for option in reversed([option for option in options if option]):
+        run = option(run)
+    example = f"Example: pypi-assets lookup {command.name} {command.example}"
+    return click.command(command.name, help=command.help, epilog=example)(run)
 
 
-@command("dependents", "requests", group=lookup_group)
-@click.argument("name")
-@_PREFIX
-@_LIMIT
-@JSON
-def dependents_command(name: str, prefix: bool, limit: int | None, as_json: bool) -> None:
-    """Which projects require the project NAME, and in which versions: always, only by a marker, only with an extra."""
-    wanted = _wanted(name, prefix, limit, as_json)
-    columns = ("normalized", "always", "marker", "extra")
-    with open_latest("depgraph", check_hashes=False, refresh_every_s=wanted.look_every_s) as reader:
-        _tell_skipped(reader)
-        if prefix:
-            nothing = f"no project requires one that begins with {name}"
-            wanted.print_rows(reader.all_dependents(name), ("required", *columns), nothing)
-        else:
-            _answer(wanted, reader.dependents, columns, f"no project requires {name}")
+def _names_of(command: LookupCommand[Any], files: Sequence[Path]) -> Iterator[str]:
+    for file in files:
+        if command.name_of_file:
+            yield command.name_of_file(file)
 
 
-def _wanted(name: str, prefix: bool, limit: int | None, as_json: bool, at_serial: int | None = None) -> _Wanted:
-    if not name.strip():
+def _check(request: _Request) -> None:
+    """Raises UsageError and BadParameter for what does not go together."""
+    if not request.names:
+        raise click.UsageError("nothing is named: give NAME, --file, or - for names from standard input")
+    if not all(name.strip() for name in request.names):
         raise click.BadParameter("there is nothing whose name is empty", param_hint="NAME")
-    if prefix and (name == _STANDARD_INPUT or at_serial is not None):
-        raise click.UsageError("--prefix goes neither with --at-serial nor with names from standard input")
-    return _Wanted(name, prefix, limit, as_json)
+    if _STANDARD_INPUT in request.names and not request.is_stream:
+        raise click.UsageError("- for names from standard input goes with no other name")
+    if request.prefix and (request.is_stream or request.at_serial is not None or request.ever):
+        raise click.UsageError("--prefix goes neither with --at-serial or --all nor with names from standard input")
+    if request.prefix and len(request.names) > 1:
+        raise click.UsageError("--prefix goes with one name")
 
 
-def _answer(wanted: _Wanted, ask: _Ask, columns: Sequence[str], nothing: str) -> None:
-    if wanted.name == _STANDARD_INPUT:
-        wanted.print_answers(ask)
-    else:
-        wanted.print_rows(ask(wanted.name), columns, nothing)
+def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> None:
+    if not request.is_stream and not request.prefix:
+        for name in request.names:
+            command.nothing_found(name)  # raises for what is not a name, before anything is opened
+    if request.at_serial is not None or request.ever:
+        with _opened_catalog_query(command, request) as (query, columns):
+            _print_answers(command, request, query, columns)
+        return
+    with open_latest(dataset.name, check_hashes=False, refresh_every_s=_refresh_every_s(request)) as reader:
+        _report_skipped(reader)
+        if request.prefix:
+            _print_prefix(command, request, reader)
+        else:
+            _print_answers(command, request, partial(command.answer, reader), command.columns)
 
 
 @contextmanager
-def _at_serial(at_serial: int) -> Iterator[tuple[Catalog, int]]:
+def _opened_catalog_query(command: LookupCommand[Any], request: _Request) -> Iterator[tuple[_Query, Sequence[str]]]:
+    lookup = command.ever if request.ever else command.at_serial
+    if lookup is None:
+        raise LookupError(f"lookup {command.name} has no answers from the catalog")
     with opened_catalog(load_settings()) as catalog:
-        yield catalog, answerable_serial(catalog, at_serial)
+        serial = answerable_serial(catalog, request.at_serial)
+        yield partial(lookup.answer, catalog, serial), lookup.columns
 
 
-def _tell_skipped(reader: Reader) -> None:
+def _refresh_every_s(request: _Request) -> float | None:
+    """How often to look for a newer version: a program that sends names may run for days."""
+    return _REFRESH_EVERY_S if request.is_stream else None
+
+
+def _report_skipped(reader: Reader) -> None:
     for skipped in reader.skipped:
         print_message(f"not used: {skipped}")
 
 
-def _read_requirement(requirement: str) -> tuple[str, str | None]:
-    match = _REQUIREMENT.fullmatch(requirement)
-    if match is None:
-        raise click.BadParameter(f"{requirement!r} is neither a project's NAME nor NAME==VERSION")
-    return match[1], match[2]
+def _print_prefix(command: LookupCommand[Any], request: _Request, reader: Reader) -> None:
+    if command.prefix is None:
+        raise LookupError(f"lookup {command.name} has no --prefix")
+    [prefix] = request.names
+    found = command.prefix.stream(reader, prefix)
+    if not print_rows(command.prefix.columns, islice(found.results, request.limit), request.as_json):
+        print_message(f"{command.prefix.nothing_found(prefix)} as of serial {found.serial}")
+
+
+def _print_answers(command: LookupCommand[Any], request: _Request, query: _Query, columns: Sequence[str]) -> None:
+    if request.is_stream:
+        _print_stream(query, request.limit)
+        return
+    answers = [(name, query(name)) for name in request.names]
+    results = (result for _, answer in answers for result in answer.results)
+    found = print_rows(columns, islice(results, request.limit), request.as_json)
+    for name, answer in answers:
+        if not answer.results:
+            print_message(f"{command.nothing_found(name)} as of serial {answer.serial}")
+    _, last = answers[-1]
+    if found and last.version is None:
+        print_message(f"as of serial {last.serial}, from the catalog")
+
+
+def _print_stream(query: _Query, limit: int | None) -> None:
+    """Answers each line of standard input by a line; for what is not a name it has an `error` instead."""
+    for line in sys.stdin.buffer:
+        if name := line.decode(errors="replace").strip():
+            try:
+                found = query(name)
+            except LookupNameError as error:
+                print_json_line({"name": name, "error": str(error)})
+                continue
+            results = list(islice(found.results, limit))
+            print_json_line({"name": name, "version": found.version, "serial": found.serial, "results": results})

@@ -3,7 +3,7 @@
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, TypeVar, overload
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
@@ -13,63 +13,70 @@ from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
-from pypi_assets.lookup.readers import DepgraphReader, ModulesReader, OpenVersion
+from pypi_assets.lookup.dataset_readers import reader_class
+from pypi_assets.lookup.reader import OpenVersion, Reader
 from pypi_assets.storage.store import Storage, open_storage
 
 CACHE_BYTES = 256 * 1024**2
+AnyReader = TypeVar("AnyReader", bound=Reader)
 
 
 @overload
 def open_latest(
-    dataset_name: Literal["modules"],
+    dataset: type[AnyReader],
     storage: Storage | str | None = None,
     cache_dir: Path | None = None,
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
     cache_bytes: int = CACHE_BYTES,
-) -> ModulesReader: ...
+) -> AnyReader: ...
 @overload
 def open_latest(
-    dataset_name: Literal["depgraph"],
+    dataset: str,
     storage: Storage | str | None = None,
     cache_dir: Path | None = None,
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
     cache_bytes: int = CACHE_BYTES,
-) -> DepgraphReader: ...
+) -> Any: ...
 def open_latest(
-    dataset_name: str,
+    dataset: str | type[Reader],
     storage: Storage | str | None = None,
     cache_dir: Path | None = None,
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
     cache_bytes: int = CACHE_BYTES,
-) -> ModulesReader | DepgraphReader:
+) -> Reader:
     """Opens the newest version of a dataset in a private copy, or if it is damaged the newest that is not.
 
-    `storage` is an open one or its URL; without it, storage and cache are those of the settings (PYPI_ASSETS_...). A
-    version in a remote store is downloaded, by way of `cache_dir` if there is one: then only what is new.
+    >>> with open_latest(ModulesReader) as modules:  # or open_latest("modules"), whose type checkers know less of
+    ...     modules.module("yaml").results
 
-    `check_hashes` False saves reading the files of a local version, or of the cache, through before the first answer:
-    only their sizes are checked then. Each block has a checksum besides, which is checked whenever the block is read;
-    damage that it shows leads to a check of all files, and on to a good version. With `refresh_every_s` the reader
-    looks for a newer version at most that often, while it is asked. `cache_bytes` is how much memory blocks may take
-    that were read before, which makes asking for them again several times as fast.
+    `dataset` is the class of its reader, or its name. `storage` is an open one or its URL; without it, storage and
+    cache are those of the settings (PYPI_ASSETS_...). A version in a remote store is downloaded; with `cache_dir`, only
+    the files that the cache lacks are.
 
-    Raises NoVersionError, StorageError, and SettingsError where the settings are asked and wrong.
+    `check_hashes` False compares only the sizes of the files of a local version, or of the cache, which saves reading
+    them through before the first answer. Each block also has a checksum, which is verified whenever the block is read.
+    Where one is wrong, all files are checked, and a good version is opened. With `refresh_every_s` the reader looks for
+    a newer version at most that often, while it is in use. `cache_bytes` is the memory for blocks that were read
+    before: reading them again is several times as fast.
+
+    Raises NoVersionError, NotBuiltYetError where dumps lack columns that the dataset needs, StorageError, and
+    SettingsError where settings are needed and wrong.
     """
-    dataset = require_dataset(dataset_name)
+    known = require_dataset(dataset if isinstance(dataset, str) else dataset.dataset)
     if storage is None:
         from pypi_assets.settings import load_settings  # takes longer to load than all the rest
 
         settings = load_settings()
         storage, cache_dir = settings.resolved_storage_url, cache_dir or settings.leveldbs_dir
     opened = open_storage(storage, read_only=True) if isinstance(storage, str) else storage
-    reader = ModulesReader if dataset.name == "modules" else DepgraphReader
-    versions = _Versions(dataset, opened, cache_dir, cache_bytes)
+    versions = _Versions(known, opened, cache_dir, cache_bytes)
+    reader = reader_class(known) if isinstance(dataset, str) else dataset
     return reader(versions, check_hashes=check_hashes, refresh_every_s=refresh_every_s)
 
 

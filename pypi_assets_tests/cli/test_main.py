@@ -125,7 +125,9 @@ def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: Ser
 def every_command(
     group: click.Group = cli, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from every_command(command, (*path, name))
         else:

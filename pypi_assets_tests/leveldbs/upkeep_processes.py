@@ -27,14 +27,15 @@ from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError
 from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.unused_versions import clean_up
 from pypi_assets.leveldbs.versions.verify import verify
-from pypi_assets.lookup.answers import module_answer, project_answer
-from pypi_assets.lookup.latest import NoVersionError, open_latest
-from pypi_assets.lookup.readers import DepgraphReader, ModulesReader
+from pypi_assets.lookup.depgraph_reader import project_answer
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.modules_reader import module_answer
+from pypi_assets.lookup.reader import DepgraphReader, ModulesReader
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import continued
 

@@ -11,8 +11,9 @@ from pypi_assets.catalog.publications.dump_rows import project_rows_at, providin
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.lookup.answers import module_answer, project_answer
+from pypi_assets.lookup.depgraph_reader import project_answer
 from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.modules_reader import module_answer
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

@@ -9,11 +9,11 @@ import pytest
 
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbError, NoVersionError
 from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbFile, check_file, read_published
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
-from pypi_assets.lookup.latest import NoVersionError, open_latest
+from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog

@@ -18,7 +18,7 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import Distribution, ModuleResult, ModulesReader, latest, open_latest
-from pypi_assets.lookup.readers import OpenVersion
+from pypi_assets.lookup.reader import OpenVersion
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog

@@ -1,0 +1,185 @@
+"""Looks up distributions, what they require, and who requires a project."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, TypedDict, cast
+
+import plyvel
+from packaging.utils import canonicalize_name
+
+from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.format.keys import key
+from pypi_assets.leveldbs.format.records import Row, records_of, scan
+from pypi_assets.leveldbs.format.version_order import canonical_version
+from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, PrefixLookup
+from pypi_assets.lookup.reader import Reader
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
+
+
+class Distribution(TypedDict):
+    """One file of a project, as in the dumps. `requires_dist` None: unknown. A wheel tag that it lacks is empty."""
+
+    filename: str
+    version: str
+    normalized: str
+    kind: str
+    project: str
+    sha256: str | None
+    size: int | None
+    uploaded_at: str | None
+    requires_python: str | None
+    requires_dist: list[str] | None
+    provides_extra: list[str]
+    yanked: bool
+    yanked_reason: str | None
+    outcome: str
+    platform: str
+    abi: str
+    build: str
+
+
+class Dependent(TypedDict):
+    """A project (`normalized`) that requires another, and its versions that do: `always`, only by a `marker`, only with
+    an `extra`; each in PEP 440's order.
+    """
+
+    required: str
+    normalized: str
+    always: list[str]
+    marker: list[str]
+    extra: list[str]
+
+
+class DepgraphReader(Reader):
+    """Answers from `depgraph`. Names are compared normalized, and versions canonically."""
+
+    dataset = "depgraph"
+
+    def project(self, name: str, version: str | None = None) -> Answer[Distribution]:
+        """The distributions of a project, or of one version of it, by version (PEP 440) and filename."""
+        project = canonicalize_name(name)
+
+        def found(db: plyvel.DB) -> list[Distribution]:
+            if version is None:
+                found = depgraph.decode_project(project, depgraph.project_records(db, project))
+            else:
+                found = depgraph.find_version(db, project, version)
+            return cast("list[Distribution]", found)
+
+        return self._answer(Distribution, found)
+
+    def projects(self, prefix: str = "") -> Stream[Distribution]:
+        """The distributions of all projects whose name begins with `prefix`, by project, version and filename."""
+
+        def results(db: plyvel.DB) -> Iterator[Distribution]:
+            records = scan(db, key("d", canonicalize_name(prefix)))
+            for project, of_project in groupby(records, key=lambda record: depgraph.project_of(record[0])):
+                yield from cast("list[Distribution]", depgraph.decode_project(project.decode(), of_project))
+
+        return self._stream(Distribution, results)
+
+    def dependents(self, name: str) -> Answer[Dependent]:
+        """The projects that require a project, by normalized name."""
+        required = canonicalize_name(name)
+        start = depgraph.dependents_prefix(required)
+
+        def found(db: plyvel.DB) -> Iterator[Dependent]:
+            for record_key, value in records_of(db, start):
+                yield _dependent(required, record_key[len(start) :].decode(), value)
+
+        return self._answer(Dependent, found)
+
+    def all_dependents(self, prefix: str = "") -> Stream[Dependent]:
+        """All that require a project whose name begins with `prefix`, by its name and by theirs."""
+
+        def results(db: plyvel.DB) -> Iterator[Dependent]:
+            for record_key, value in scan(db, key("r", canonicalize_name(prefix))):
+                _, required, project = record_key.decode().split("\0")
+                yield _dependent(required, project, value)
+
+        return self._stream(Dependent, results)
+
+
+def parse_requirement(requirement: str) -> tuple[str, str | None]:
+    """The project's name and the version of `NAME` or `NAME==VERSION`. Raises LookupNameError for anything else."""
+    match = _REQUIREMENT.fullmatch(requirement)
+    if match is None:
+        raise LookupNameError(f"{requirement!r} is neither a project's NAME nor NAME==VERSION")
+    return match[1], match[2]
+
+
+def project_answer(serial: int, rows: Iterable[Row], version: str | None = None) -> Answer[Distribution]:
+    """What `DepgraphReader.project` answers of the rows of a project's live distributions, as dumps give them."""
+    found = [row for row in rows if version is None or canonical_version(row["version"]) == canonical_version(version)]
+    if not found:
+        return Answer(None, serial, (), Distribution)
+    project = found[0]["normalized"]
+    results = depgraph.decode_project(project, depgraph.encoded(project, found))
+    return Answer(None, serial, tuple(cast("list[Distribution]", results)), Distribution)
+
+
+def _dependent(required: str, project: str, value: bytes) -> Dependent:
+    always, marker, extra = depgraph.decode_dependent(value)
+    return Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra)
+
+
+def _project(reader: DepgraphReader, requirement: str) -> Answer[Distribution]:
+    return reader.project(*parse_requirement(requirement))
+
+
+def _project_at(catalog: "Catalog", serial: int, requirement: str) -> Answer[Distribution]:
+    from pypi_assets.catalog.publications.dump_rows import project_rows_at  # the database takes long to load
+    from pypi_assets.dumps.dump_format import as_dumped
+
+    name, version = parse_requirement(requirement)
+    return project_answer(serial, map(as_dumped, project_rows_at(catalog, serial, name)), version)
+
+
+def _no_distribution(requirement: str) -> str:
+    name, version = parse_requirement(requirement)
+    return f"no distribution of {name}{f' in version {version}' if version else ''} is known"
+
+
+_DISTRIBUTION_COLUMNS = ("filename", "version", "requires_python", "yanked", "requires_dist")
+_DEPENDENT_COLUMNS = ("normalized", "always", "marker", "extra")
+READER = DepgraphReader
+COMMANDS = (
+    LookupCommand(
+        name="project",
+        argument="NAME[==VERSION]",
+        example="requests==2.32.3",
+        help="What the distributions of a project, or of one version of it, require.",
+        columns=_DISTRIBUTION_COLUMNS,
+        answer=_project,
+        nothing_found=_no_distribution,
+        prefix=PrefixLookup(
+            columns=_DISTRIBUTION_COLUMNS,
+            stream=DepgraphReader.projects,
+            nothing_found=lambda prefix: f"no project begins with {prefix}",
+        ),
+        at_serial=CatalogLookup(_DISTRIBUTION_COLUMNS, _project_at),
+    ),
+    LookupCommand(
+        name="dependents",
+        argument="NAME",
+        example="requests",
+        help=(
+            "Which projects require the project NAME, and in which versions: always, only by a marker, only with an"
+            " extra."
+        ),
+        columns=_DEPENDENT_COLUMNS,
+        answer=DepgraphReader.dependents,
+        nothing_found=lambda name: f"no project requires {name}",
+        prefix=PrefixLookup(
+            columns=("required", *_DEPENDENT_COLUMNS),
+            stream=DepgraphReader.all_dependents,
+            nothing_found=lambda prefix: f"no project requires one that begins with {prefix}",
+        ),
+    ),
+)

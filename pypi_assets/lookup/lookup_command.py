@@ -1,0 +1,60 @@
+"""How a reader module declares its `pypi-assets lookup` sub-commands. `cli/lookup.py` renders them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.reader import Reader
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+
+AnyReader = TypeVar("AnyReader", bound=Reader)
+
+
+class LookupNameError(ValueError):
+    """A text that is not a name of what is looked up; the error says what it must be."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixLookup(Generic[AnyReader]):
+    """The lookup of all names that begin with a text. `nothing_found` is said where there are none."""
+
+    columns: tuple[str, ...]
+    stream: Callable[[AnyReader, str], Stream[Any]]
+    nothing_found: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogLookup:
+    """A lookup in the catalog as of a serial: `answer(catalog, serial, name)`."""
+
+    columns: tuple[str, ...]
+    answer: Callable[["Catalog", int, str], Answer[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupCommand(Generic[AnyReader]):
+    """One sub-command: `pypi-assets lookup NAME ARGUMENT`.
+
+    `columns` are those of its table; JSON has all fields of a result. `answer` looks up one name. `nothing_found`
+    returns what is said where the name is not found. Both raise LookupNameError for what is not a name.
+
+    Options follow from what is declared: `--prefix` from `prefix`, `--at-serial` from `at_serial`, `--all` from
+    `ever` (what was known at any time up to a serial), and `--file` from `name_of_file`, which also means that several
+    names may be given.
+    """
+
+    name: str
+    argument: str
+    example: str
+    help: str
+    columns: tuple[str, ...]
+    answer: Callable[[AnyReader, str], Answer[Any]]
+    nothing_found: Callable[[str], str]
+    prefix: PrefixLookup[AnyReader] | None = None
+    at_serial: CatalogLookup | None = None
+    ever: CatalogLookup | None = None
+    name_of_file: Callable[[Path], str] | None = None

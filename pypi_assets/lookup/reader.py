@@ -1,0 +1,171 @@
+"""What the readers of all datasets share: they answer from the newest version, and move on to newer ones."""
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+import plyvel
+
+from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.open_leveldb import plyvel_errors_as_damage
+from pypi_assets.lookup.answers import Answer, Result, Stream
+from pypi_assets.storage.store import StorageError
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class OpenVersion:
+    """A version in a private copy, which is removed with the last reference to this: the last answer made from it.
+
+    `checked`: the files were compared with their hashes. `process` is the id of the process that opened it.
+    """
+
+    db: plyvel.DB
+    name: str
+    version: int
+    serial: int
+    checked: bool
+    process: int
+
+    def close_with(self, stack: ExitStack) -> None:
+        """Closes `stack` when this object is collected."""
+        weakref.finalize(self, _close, stack, self.process)
+
+
+def _close(stack: ExitStack, process: int) -> None:
+    if os.getpid() == process:
+        stack.close()
+    else:  # a fork has none of LevelDB's threads, and would wait for them
+        _LEFT_TO_PARENT.append(stack)
+
+
+_LEFT_TO_PARENT: list[ExitStack] = []
+
+
+class Versions(Protocol):
+    """The published versions of a dataset. `skipped` has the reason for each that was tried and not opened."""
+
+    dataset: str
+    skipped: dict[int, str]
+
+    def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:
+        """The newest good version above `beyond`; raises NoVersionError where there is none above 0."""
+        ...
+
+
+class Reader:
+    """Answers from the newest version of a dataset, for any number of threads; a context manager.
+
+    `refresh` moves on to a newer version. With `refresh_every_s`, the first query that many seconds after the last look
+    starts the next look in the background; `refresh_problem` says why the last one failed. An answer that has begun is
+    completed from its version. A forked process must open a reader of its own.
+
+    A subclass names its `dataset` and queries by `_answer` and `_stream`. Both raise LeveldbDamagedError where the
+    version is damaged and no other one is good.
+    """
+
+    dataset: ClassVar[str]
+
+    def __init__(self, versions: Versions, *, check_hashes: bool, refresh_every_s: float | None = None) -> None:
+        self._versions, self._check_hashes, self._refresh_every_s = versions, check_hashes, refresh_every_s
+        self._opening, self._swapping = threading.Lock(), threading.Lock()
+        self._opened = versions.open_newest(check_hashes=check_hashes)
+        self._next_look = time.monotonic() + (refresh_every_s or 0)
+        self.refresh_problem: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def version(self) -> int:
+        """The version that is read now."""
+        return self._current().version
+
+    @property
+    def serial(self) -> int:
+        """The serial of the version that is read now."""
+        return self._current().serial
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Why versions that are newer than this one, or were when they were tried, are not read."""
+        skipped = sorted(self._versions.skipped.items(), reverse=True)
+        return tuple(f"version {version}: {why}" for version, why in skipped if version > self.version)
+
+    def close(self) -> None:
+        """Closes the reader; the private copy is removed after the last answer that has begun."""
+        with self._swapping:
+            self._opened = None
+
+    def refresh(self) -> bool:
+        """Moves on to the newest good version; returns whether that is another one."""
+        with self._opening:
+            return self._move(beyond=self._current().version, check_hashes=self._check_hashes)
+
+    def _move(self, *, beyond: int, check_hashes: bool) -> bool:
+        newest = self._versions.open_newest(check_hashes=check_hashes, beyond=beyond)
+        with self._swapping:
+            if newest is None or self._opened is None:  # closed meanwhile
+                return False
+            self._opened = newest
+            return True
+
+    def _current(self) -> OpenVersion:
+        opened = self._opened
+        if opened is None:
+            raise LeveldbError(f"this reader of {self._versions.dataset} is closed: open another one")
+        if opened.process != os.getpid():
+            raise LeveldbError(
+                f"this reader of {self._versions.dataset} was opened before the process was forked: open one in each"
+                " process, and start processes by spawn or forkserver"
+            )
+        if self._refresh_every_s is not None and time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + self._refresh_every_s
+            threading.Thread(target=self._look, name=f"newer {self._versions.dataset}", daemon=True).start()
+        return opened
+
+    def _look(self) -> None:
+        if not self._opening.acquire(blocking=False):  # another look takes its time
+            return
+        try:
+            opened = self._opened
+            if opened is not None:
+                self._move(beyond=opened.version, check_hashes=self._check_hashes)
+            self.refresh_problem = None
+        except (LeveldbError, StorageError, OSError) as error:
+            self.refresh_problem = str(error)
+        finally:
+            self._opening.release()
+
+    def _answer(self, kind: type[Result], query: Callable[[plyvel.DB], Iterable[Result]]) -> Answer[Result]:
+        """All that `query` finds in the version that is read now."""
+        opened = self._current()
+        try:
+            return Answer(opened.version, opened.serial, tuple(query(opened.db)), kind)
+        except plyvel.Error:
+            if opened.checked:
+                with plyvel_errors_as_damage(opened.name):
+                    raise
+        with self._opening:
+            if self._opened is opened:  # its files were not compared with their hashes: find out which are damaged
+                self._move(beyond=0, check_hashes=True)
+        opened = self._current()
+        with plyvel_errors_as_damage(opened.name):
+            return Answer(opened.version, opened.serial, tuple(query(opened.db)), kind)
+
+    def _stream(self, kind: type[Result], query: Callable[[plyvel.DB], Iterator[Result]]) -> Stream[Result]:
+        """What `query` finds, as it is read. A caller that stops early keeps the version open until it lets go."""
+        opened = self._current()
+
+        def results() -> Iterator[Result]:
+            with plyvel_errors_as_damage(opened.name):
+                yield from query(opened.db)
+
+        return Stream(opened.version, opened.serial, results(), kind)
