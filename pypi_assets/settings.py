@@ -20,7 +20,7 @@ _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 
 
 class SettingsError(Exception):
-    """A setting has a wrong value; the text names its variable and what it accepts."""
+    """A setting has a wrong value; the message names its variable and what it accepts."""
 
 
 def is_loopback(host: str | None) -> bool:
@@ -43,9 +43,9 @@ def _pypi_url() -> str:
 
 
 class Settings(BaseSettings):
-    """All settings of pypi-assets, with their defaults. Field descriptions say what each variable accepts.
+    """All settings of pypi-assets, with their defaults. The description of a field is what its variable accepts.
 
-    A variable that is empty counts as not set.
+    An empty variable counts as not set.
     """
 
     model_config = SettingsConfigDict(
@@ -57,15 +57,13 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
     )
 
-    home: Annotated[Path, Field(description="a folder for everything kept locally; made if missing")] = Path(
-        ".pypi-assets"
-    )
+    home: Annotated[Path, Field(description="a folder for all local files; created if missing")] = Path(".pypi-assets")
     index_url: Annotated[
         str,
         Field(default_factory=_pypi_url, description="the Simple API's base URL, http(s), ending in /simple/"),
     ]
     changelog_url: Annotated[
-        str | None, Field(description="the XML-RPC endpoint's URL; default: /pypi beside the index's /simple/")
+        str | None, Field(description="the XML-RPC endpoint's URL; default: /pypi next to the index's /simple/")
     ] = None
     lister: Annotated[
         Literal["auto", "xmlrpc", "simple"],
@@ -83,11 +81,14 @@ class Settings(BaseSettings):
     projects: Annotated[
         tuple[str, ...],
         NoDecode,
-        Field(description="project names separated by commas or spaces, or a file with one a line; empty means all"),
+        Field(
+            description="project names separated by commas or spaces, or a file with one name per line; empty means all"
+        ),
     ] = ()
-    max_connections: Annotated[int, Field(ge=1, le=64, description="connections to the index at once, 1 to 64")] = 10
+    max_connections: Annotated[int, Field(ge=1, le=64, description="concurrent connections to the index, 1 to 64")] = 10
     requests_per_second: Annotated[
-        float, Field(gt=0, le=10_000, description="requests to the index a second, above 0, of all processes")
+        float,
+        Field(gt=0, le=10_000, description="requests per second to the index, of all processes together, above 0"),
     ] = 20.0
     allowed_file_hosts: Annotated[
         tuple[str, ...],
@@ -104,7 +105,8 @@ class Settings(BaseSettings):
         Field(description="a file or a folder of trusted certificates, in PEM; default: REQUESTS_CA_BUNDLE, ..."),
     ] = None
     client_cert: Annotated[
-        Path | None, Field(description="a file with a private key and its certificate, in PEM, to show to servers")
+        Path | None,
+        Field(description="a file with a private key and its certificate, in PEM, for servers that require one"),
     ] = None
     connect_timeout_s: Annotated[
         float, Field(gt=0, le=3600, description="seconds to wait for a connection, above 0, at most 3600")
@@ -112,42 +114,48 @@ class Settings(BaseSettings):
     read_timeout_s: Annotated[
         float, Field(gt=0, le=3600, description="seconds to wait for the next bytes, above 0, at most 3600")
     ] = 60.0
-    request_attempts: Annotated[int, Field(ge=1, le=20, description="tries of one request, 1 to 20")] = 4
+    request_attempts: Annotated[int, Field(ge=1, le=20, description="attempts of one request, 1 to 20")] = 4
     retry_pause_s: Annotated[
         float, Field(gt=0, le=3600, description="the first pause before a retry in seconds, above 0; it doubles")
     ] = 1.0
     retry_deadline_s: Annotated[
-        float, Field(ge=0, description="seconds after which a project or file that keeps failing is given up")
+        float, Field(ge=0, description="seconds after which a project or file that keeps failing is not tried again")
     ] = 6 * 3600.0
     range_events: Annotated[
-        int, Field(ge=1, description="the most events of one serial range, 1 or more; a longer backlog is cut")
+        int,
+        Field(
+            ge=1, description="the most events in one serial range, 1 or more; a longer backlog becomes several ranges"
+        ),
     ] = 20_000
     range_min_age_s: Annotated[
-        float, Field(ge=0, description="seconds between a range and the next that a sensor asks for, 0 or more")
+        float, Field(ge=0, description="seconds between a range and the next one that a sensor allocates, 0 or more")
     ] = 0.0
     range_min_events: Annotated[
-        int, Field(ge=1, description="new events for which a sensor does not wait until then, 1 or more")
+        int, Field(ge=1, description="new events for which a sensor allocates a range earlier, 1 or more")
     ] = 500
     revisit_share: Annotated[
         float,
         Field(
             ge=0,
             le=100,
-            description="projects visited again beside a serial range, in per cent of its visits, 0 to 100",
+            description="projects visited again in addition to a serial range, in percent of its visits, 0 to 100",
         ),
     ] = 1.0
-    max_attempts: Annotated[
-        int, Field(ge=1, le=10_000, description="tries of one visit or read until it is given up, 1 to 10000")
-    ] = 50
+    max_attempts: Annotated[int, Field(ge=1, le=10_000, description="attempts of one visit or read, 1 to 10000")] = 50
     in_flight: Annotated[
-        int, Field(ge=1, le=10_000, description="visits or reads that a process has claimed at once, 1 to 10000")
+        int, Field(ge=1, le=10_000, description="visits or reads that one process claims at a time, 1 to 10000")
     ] = 200
     claim_lease_s: Annotated[
         float,
-        Field(ge=3, le=86_400, description="seconds after which the work of a process that died is free, 3 to 86400"),
+        Field(
+            ge=3,
+            le=86_400,
+            description="seconds after which other processes take over the claims of a dead one, 3 to 86400",
+        ),
     ] = 300.0
     audit_share_percent: Annotated[
-        float, Field(ge=0, le=100, description="percent of all projects that an audit visits in any case, 0 to 100")
+        float,
+        Field(ge=0, le=100, description="percent of all projects that an audit visits even without drift, 0 to 100"),
     ] = 5.0
     max_file_bytes: Annotated[int, Field(ge=1, description="the largest file that is read, in bytes")] = 2 * 1024**3
     max_metadata_bytes: Annotated[int, Field(ge=1, description="the largest metadata file, in bytes")] = 8 * 1024**2
@@ -159,55 +167,59 @@ class Settings(BaseSettings):
         8 * 1024**3
     )
     max_expansion_ratio: Annotated[
-        float, Field(gt=1, description="the most bytes that one compressed byte of an archive may inflate to, above 1")
+        float, Field(gt=1, description="the most bytes that one compressed byte of an archive can inflate to, above 1")
     ] = 200.0
     max_read_seconds: Annotated[
         float, Field(gt=0, le=3600, description="seconds of processor time for reading one file, above 0, at most 3600")
     ] = 60.0
     sensors_on: Annotated[
         bool,
-        Field(description="true or false: whether sensors and schedules are on until somebody turns them on or off"),
+        Field(description="true or false: whether sensors and schedules start turned on"),
     ] = False
     sensor_interval_s: Annotated[
-        int, Field(ge=5, description="seconds between two looks for new serials and new dumps, 5 or more")
+        int, Field(ge=5, description="seconds between two checks for new serials and new dumps, 5 or more")
     ] = 60
     notify_urls: Annotated[
         tuple[str, ...],
         NoDecode,
-        Field(description="Apprise URLs separated by spaces (mailtos://..., slack://...) that notices are sent to"),
+        Field(description="Apprise URLs that receive notices, separated by spaces (mailtos://..., slack://...)"),
     ] = ()
     lag_warn_s: Annotated[
-        float, Field(gt=0, description="seconds behind the index from which status and checks warn, above 0")
+        float, Field(gt=0, description="seconds of lag from which status and checks warn, above 0")
     ] = 1800.0
     lag_fail_s: Annotated[
-        float, Field(gt=0, description="seconds behind the index from which checks of freshness fail, above 0")
+        float, Field(gt=0, description="seconds of lag from which checks of freshness fail, above 0")
     ] = 7200.0
     given_up_warn_percent: Annotated[
         float,
         Field(
             gt=0,
             le=100,
-            description="per cent of what is known given up from which status and checks warn, above 0 to 100",
+            description="percent of visits and reads without attempts left that makes status and checks warn, above 0",
         ),
     ] = 0.5
     given_up_fail_percent: Annotated[
         float,
-        Field(gt=0, le=100, description="per cent of what is known given up from which a check fails, above 0 to 100"),
+        Field(
+            gt=0,
+            le=100,
+            description="percent of visits and reads without attempts left that makes a check fail, above 0 to 100",
+        ),
     ] = 5.0
     dump_concurrency: Annotated[
-        int, Field(ge=1, le=12, description="shards of a full dump that a process writes at once, 1 to 12")
+        int, Field(ge=1, le=12, description="shards of a full dump that one process writes at a time, 1 to 12")
     ] = 2
     partitions_kept_days: Annotated[
-        float, Field(ge=1, le=36_500, description="days that Dagster keeps ranges, versions and runs, 1 to 36500")
+        float, Field(ge=1, le=36_500, description="days for which Dagster keeps ranges, versions and runs, 1 to 36500")
     ] = 90.0
     superseded_kept_hours: Annotated[
-        float, Field(ge=0, le=87_600, description="hours that what was superseded is kept, 0 to 87600")
+        float, Field(ge=0, le=87_600, description="hours for which superseded files are kept, 0 to 87600")
     ] = 24.0
     leveldb_versions_kept: Annotated[
-        int, Field(ge=1, le=10_000, description="the newest LevelDB versions that are kept, 1 to 10000")
+        int, Field(ge=1, le=10_000, description="how many of the newest LevelDB versions are kept, 1 to 10000")
     ] = 3
     parquet_exports_kept: Annotated[
-        int, Field(ge=1, le=10_000, description="the newest Parquet exports that are kept, 1 to 10000")
+        int, Field(ge=1, le=10_000, description="how many of the newest Parquet exports are kept, 1 to 10000")
     ] = 2
     leveldb_write_buffer_bytes: Annotated[
         int, Field(ge=1024**2, description="LevelDB's write buffer in bytes, 1 MiB or more")
@@ -216,7 +228,7 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=256 * 1024**2,
-            description="the memory that building a LevelDB takes, all processes together, in bytes, 256 MiB or more",
+            description="the memory for building a LevelDB, of all processes together, in bytes, 256 MiB or more",
         ),
     ] = 1024**3
 
@@ -229,7 +241,7 @@ class Settings(BaseSettings):
         is_path = "/" in text or text.endswith(".txt")
         try:
             text = Path(text).expanduser().read_text(encoding="utf-8")
-        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: nobody's home
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: no such home folder
             if is_path:
                 raise ValueError(f"cannot read the file of project names: {error}") from error
         else:
@@ -252,7 +264,7 @@ class Settings(BaseSettings):
     @field_validator("notify_urls", mode="after")
     @classmethod
     def _check_notify_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if any("://" not in url for url in value):  # which can hold a password
+        if any("://" not in url for url in value):  # without its value, which can contain a password
             raise ValueError("not all of them are URLs")
         return value
 
@@ -279,7 +291,7 @@ class Settings(BaseSettings):
             raise ValueError("neither sqlite:///... nor postgresql://...")
         try:
             url = make_url(value)
-        except (ArgumentError, ValueError):  # whose texts can show a password
+        except (ArgumentError, ValueError):  # their messages can contain a password
             raise ValueError("not a database URL") from None
         if url.drivername == "sqlite" and (url.host or url.database in {None, "", ":memory:"}):
             raise ValueError("names no file: sqlite:////absolute/path or sqlite:///relative/path")
@@ -335,8 +347,8 @@ class Settings(BaseSettings):
         for host in (urlsplit(url).hostname for url in (self.index_url, self.resolved_changelog_url)):
             if not is_loopback(host):
                 raise SettingsError(
-                    f"{ENV_PREFIX}CONTACT is not set: an index that is not on this machine ({host}) is only asked with"
-                    " a contact in the User-Agent; set it to a mail address or a URL of yours"
+                    f"{ENV_PREFIX}CONTACT is not set: an index on another machine ({host}) needs a contact in the"
+                    " User-Agent; set it to your mail address or URL"
                 )
 
     @cached_property
@@ -345,12 +357,12 @@ class Settings(BaseSettings):
 
     @property
     def leveldbs_dir(self) -> Path:
-        """Where LevelDBs of a remote store are built and kept for reading."""
+        """The folder in which LevelDBs of a remote store are built and cached."""
         return self.resolved_home / "leveldbs"
 
     @cached_property
     def resolved_changelog_url(self) -> str:
-        """The XML-RPC endpoint: as set, else `/pypi` beside `/simple/`."""
+        """The XML-RPC endpoint: as set, else `/pypi` next to `/simple/`."""
         return self.changelog_url or self.index_url.removesuffix("/").removesuffix("/simple") + "/pypi"
 
     @cached_property

@@ -1,6 +1,7 @@
-"""What the command line prints: data on standard output, messages and progress on standard error.
+"""Prints for the command line: data to standard output, messages and progress to standard error.
 
-On a terminal that is tables and a bar; elsewhere plain lines, with tabs between the columns, that other programs read.
+On a terminal it prints tables and progress bars. Otherwise it prints plain lines with tabs between the columns, for
+other programs.
 """
 
 import json
@@ -25,22 +26,22 @@ PLAIN_PROGRESS_EVERY_S = 5.0
 
 
 def local_time(unix_seconds: float | None) -> str | None:
-    """ISO 8601 in the local time zone, to the second."""
+    """Returns ISO 8601 in the local time zone, to the second."""
     return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds).astimezone().isoformat("T", "seconds")
 
 
 def utc_time(unix_seconds: float | None) -> str | None:
-    """ISO 8601 in UTC, to the second."""
+    """Returns ISO 8601 in UTC, to the second."""
     return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def print_json(value: object) -> None:
-    """Prints `value` as JSON in ASCII, which any terminal and pipe takes."""
+    """Prints `value` as JSON in ASCII, which every terminal and pipe accepts."""
     click.echo(json.dumps(value, indent=2))
 
 
 def print_json_rows(rows: Iterable[object]) -> int:
-    """Prints a JSON array with one row a line, as the rows come; returns how many there were."""
+    """Prints a JSON array, one row per line, while the rows arrive; returns the number of rows."""
     count = 0
     for count, row in enumerate(rows, 1):
         click.echo(("[\n" if count == 1 else ",\n") + json.dumps(row), nl=False)
@@ -49,12 +50,12 @@ def print_json_rows(rows: Iterable[object]) -> int:
 
 
 def print_json_line(value: object) -> None:
-    """Prints `value` as JSON in one line, at once."""
+    """Prints `value` as JSON on one line."""
     click.echo(json.dumps(value))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-    """A table on a terminal; elsewhere one line a row, without headings, as they come. Returns how many there were."""
+    """Prints a table on a terminal, else one line per row without headings. Returns the number of rows."""
     table = Table(*(column.replace("_", " ") for column in columns), box=box.SIMPLE_HEAD, pad_edge=False)
     count = 0
     for row in rows:
@@ -70,25 +71,25 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], as_json: bool) -> int:
-    """Prints rows whole as JSON, or their `columns` as a table; returns how many there were."""
+    """Prints complete rows as JSON, or their `columns` as a table; returns the number of rows."""
     if as_json:
         return print_json_rows(rows)
     return print_table(columns, ([row[column] for column in columns] for row in rows))
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
-    """One `name   value` line each."""
+    """Prints one `name   value` line per fact."""
     for name, value in facts:
         click.echo(f"{name:<16}{plain(value)}")
 
 
 def print_message(message: str) -> None:
-    """A message for people, on standard error."""
+    """Prints a message for people to standard error."""
     click.echo(plain(message), err=True)
 
 
 def plain(value: object) -> str:
-    """`value` in one line, without the control characters that an index or a file may have put into it."""
+    """Returns `value` as one line, with control characters replaced: an index or a file can contain any."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -100,7 +101,7 @@ def plain(value: object) -> str:
 
 @contextmanager
 def progress_shown() -> Iterator[Callable[[Progress], None]]:
-    """What hears of progress and shows it on standard error: as bars on a terminal, else as a line now and then."""
+    """Yields a function that shows progress on standard error: as bars on a terminal, else as occasional lines."""
     if not sys.stderr.isatty():
         yield PlainProgress()
         return
@@ -128,23 +129,23 @@ def progress_shown() -> Iterator[Callable[[Progress], None]]:
 
 
 def show_cursor() -> None:
-    """Shows the cursor of a terminal, which a bar hides while it moves."""
+    """Shows the cursor of the terminal again, which a progress bar hides."""
     Console(stderr=True).show_cursor()
 
 
 class PlainProgress:
-    """One line where a stage ends, and between them at most one in a few seconds."""
+    """Prints a line when a stage ends, and before that at most one every few seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._told_at = clock()
-        self._told: Progress | None = None
+        self._printed_at = clock()
+        self._printed: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
         now = self._clock()
         ended = progress.done >= progress.total > 0
-        if progress == self._told or not (ended or now - self._told_at >= PLAIN_PROGRESS_EVERY_S):
+        if progress == self._printed or not (ended or now - self._printed_at >= PLAIN_PROGRESS_EVERY_S):
             return
-        self._told_at, self._told = now, progress
+        self._printed_at, self._printed = now, progress
         total = f"of {progress.total}" if progress.total else "so far"
         print_message(f"{progress.stage}: {progress.done} {total}{progress.remarks}")

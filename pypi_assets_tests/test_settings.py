@@ -1,4 +1,4 @@
-"""The settings: what each variable accepts, and what is said of what it does not."""
+"""The settings: what each variable accepts, and the message for a value that it does not accept."""
 
 import os
 import subprocess
@@ -172,7 +172,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, field: str) -> 
     assert getattr(load_settings(), field) == value
 
 
-def test_all_wrong_values_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_wrong_values_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_MAX_MEMBERS", "none")
     lines = refusal(monkeypatch, "contact", "me").splitlines()
     assert [line.partition(":")[0] for line in lines] == ["PYPI_ASSETS_CONTACT", "PYPI_ASSETS_MAX_MEMBERS"]
@@ -223,7 +223,7 @@ def test_overrides_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) 
         ("https://me:pw@index.example.org/simple/", "https://me:pw@index.example.org/pypi"),
     ],
 )
-def test_the_changelog_is_beside_the_simple_api(index_url: str, changelog_url: str) -> None:
+def test_the_changelog_is_next_to_the_simple_api(index_url: str, changelog_url: str) -> None:
     assert load_settings(index_url=index_url).resolved_changelog_url == changelog_url
 
 
@@ -233,7 +233,7 @@ def test_the_changelog_can_be_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_postgresql_is_spoken_to_by_psycopg_3(scheme: str) -> None:
+def test_postgresql_is_used_through_psycopg_3(scheme: str) -> None:
     settings = load_settings(database_url=f"{scheme}://me:pw@db.example.org:5433/catalog?sslmode=require")
     assert settings.resolved_database_url == "postgresql+psycopg://me:pw@db.example.org:5433/catalog?sslmode=require"
 

@@ -1,4 +1,4 @@
-"""What is printed: plain lines that neither an index nor a file can make into anything else."""
+"""Printing: every value is a plain line, whatever an index or a file contains."""
 
 import json
 from itertools import count
@@ -58,7 +58,7 @@ def test_plain_progress_is_a_line_at_a_stage_s_end_and_one_now_and_then(capsys: 
 
 def test_times_are_local_and_iso() -> None:
     assert local_time(None) is None
-    told = local_time(1_700_000_000.6)
-    assert told is not None
-    assert told.startswith("2023-11-1")
-    assert len(told) == len("2023-11-14T22:13:20+00:00")
+    text = local_time(1_700_000_000.6)
+    assert text is not None
+    assert text.startswith("2023-11-1")
+    assert len(text) == len("2023-11-14T22:13:20+00:00")
