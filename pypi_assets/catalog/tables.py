@@ -112,6 +112,7 @@ distributions = Table(
     Column("core_metadata_sha256", Short),
     Column("page_serial", Serial, comment="the page that url and so on come from"),
     UniqueConstraint("project_id", "filename"),
+    Index(None, "sha256"),
 )
 
 

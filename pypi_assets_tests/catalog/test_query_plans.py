@@ -25,6 +25,7 @@ from pypi_assets.catalog.publications.dump_rows import project_rows_at, providin
 from pypi_assets.catalog.publications.leveldb_versions import allocated_versions, last_allocated_version
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
 from pypi_assets.catalog.reports.catalog_totals import about_known, work_done
+from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
 from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.reports.past_visits import compare_visits
@@ -111,7 +112,8 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
                 assert count_causes(connection, SerialRange(index.serial - 2, index.serial))
                 assert first_changes(connection, SerialRange(index.serial - 2, index.serial), 10)
             assert list(providing_releases(catalog, index.serial, "project1_module"))
-            assert list(project_rows_at(catalog, index.serial, "project1"))
+            [row, *_] = project_rows_at(catalog, index.serial, "project1")
+            assert files_with_sha256(catalog, index.serial, str(row["sha256"]))
             change_extractor_version(catalog)
             reprocess(catalog, index.storage, crawler.readers, project="project1")
             change_extractor_version(catalog)

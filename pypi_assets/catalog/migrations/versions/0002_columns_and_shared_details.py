@@ -1,4 +1,4 @@
-"""Dumps have columns of their own, and what files of a release have in common is stored once.
+"""Dumps have columns of their own, what files of a release have in common is stored once, and a file is found by hash.
 
 On SQLite a column is added as it is: alembic would copy the whole table for the sake of its foreign key.
 """
@@ -36,6 +36,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("sha256", name=op.f("uq_shared_details_sha256")),
         comment="What the files of a release have in common of their details, each once.",
     )
+    op.create_index(op.f("ix_distributions_sha256"), "distributions", ["sha256"])
     if op.get_bind().dialect.name == "sqlite":
         op.execute(
             "ALTER TABLE distribution_data ADD COLUMN shared_details_id INTEGER"

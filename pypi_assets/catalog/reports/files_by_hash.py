@@ -1,0 +1,52 @@
+"""Which files have a sha256, and from when to when they were live: also those that were removed."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.tables import distributions, live_intervals, projects, releases
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that was live at some serial. `live` are the intervals, ascending: the serial since which it is live, and
+    the one from which it no longer is, or None.
+    """
+
+    project: str
+    normalized: str
+    version: str
+    filename: str
+    live: tuple[tuple[int, int | None], ...]
+
+
+def files_with_sha256(catalog: Catalog, serial: int, sha256: str) -> list[FoundFile]:
+    """The files with this hash (64 hex digits, lower case) that were live at `serial` or before, by normalized name and
+    filename.
+
+    Intervals are as of `serial`: one that ends later has no end, and one that begins later is left out. Where an index
+    lets a filename be used again, only its newest bytes are found.
+    """
+    query = (
+        select(
+            projects.c.name,
+            projects.c.normalized,
+            releases.c.version,
+            distributions.c.filename,
+            live_intervals.c.start,
+            live_intervals.c.end,
+        )
+        .select_from(distributions)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
+        .where(distributions.c.sha256 == sha256, live_intervals.c.start <= serial)
+        .order_by(projects.c.normalized, distributions.c.filename, live_intervals.c.start)
+    )
+    intervals: dict[tuple[str, str, str, str], list[tuple[int, int | None]]] = {}
+    with catalog.read() as connection:
+        for project, normalized, version, filename, start, end in connection.execute(query):
+            end_by_then = None if end is None or end > serial else end
+            intervals.setdefault((project, normalized, version, filename), []).append((start, end_by_then))
+    return [FoundFile(*file, tuple(live)) for file, live in intervals.items()]
