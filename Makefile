@@ -1,10 +1,11 @@
-# Two commands do all the set-up: `make demo` and `make test`. They need Python 3.11 or newer, make and pip's index.
+# `make demo` and `make test` install everything that they need. They require Python 3.11 or newer, make and access to a
+# package index.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 APT := apt-get --quiet --quiet --option Acquire::Retries=3
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
-# what is used is compiled when it is imported first
+# modules are compiled when they are first imported
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 
 .PHONY: demo ui check test redis wheels test-deploy test-faults clean
@@ -42,21 +43,21 @@ $(VENV)/bin/python:
 		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@echo "making $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install pip==26.3  # which takes half as long as what Python brings
+	@$(PIP) install pip==26.3  # takes half as long as the pip of Python
 
-# each of these brings what the ones before it bring
+# each of these includes the ones before it
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
-	@echo "installing pypi-assets and what it needs into $(VENV) (a few minutes the first time) ..."
+	@echo "installing pypi-assets and its requirements into $(VENV) (a few minutes the first time) ..."
 	@$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/bin/python pyproject.toml constraints.txt
-	@echo "installing pypi-assets and what its tests need into $(VENV) (a few minutes the first time) ..."
+	@echo "installing pypi-assets and the requirements of its tests into $(VENV) (a few minutes the first time) ..."
 	@$(INSTALL) --editable '.[test]'
 	@touch $(VENV)/.installed $@
 
 $(VENV)/.installed-test-deploy: $(VENV)/bin/python pyproject.toml constraints.txt
-	@echo "installing pypi-assets and what all its tests need into $(VENV) (a few minutes the first time) ..."
+	@echo "installing pypi-assets and the requirements of all its tests into $(VENV) (a few minutes the first time) ..."
 	@$(INSTALL) --editable '.[test,test-deploy]'
 	@touch $(VENV)/.installed $(VENV)/.installed-test $@
 

@@ -1,4 +1,4 @@
-"""Where the demo keeps its things, and the environment in which it runs."""
+"""The folders of the demo, and the environment in which it runs."""
 
 import json
 import os
@@ -16,7 +16,7 @@ STATE = DEMO / "state.json"
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -33,7 +33,7 @@ def index_url(port: int) -> str:
 
 
 def remember_port(port: int) -> None:
-    """Keeps the port of the index, which is part of its URL: the catalog follows one index."""
+    """Stores the port of the index. It is part of the index URL, and the catalog follows one URL."""
     STATE.write_text(json.dumps({"index_port": port}))
 
 
@@ -45,7 +45,7 @@ def remembered_port() -> int | None:
 
 
 def environment(port: int) -> dict[str, str]:
-    """The settings of the demo, on top of the environment; those of the user's own are left out."""
+    """The environment with the settings of the demo, and without the user's own settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYPI_ASSETS_")}
     return kept | {
         "DAGSTER_HOME": str(DAGSTER_HOME),

@@ -1,4 +1,4 @@
-"""The demo's hand on the pipeline: runs the jobs and ticks the sensors that the UI offers, and reads the answers."""
+"""Runs the jobs and sensors that the UI offers, and reads the answers of the published versions."""
 
 from collections.abc import Mapping
 from typing import Self
@@ -64,7 +64,7 @@ class Pipeline:
             )
 
     def providers(self, module: str) -> str:
-        """The projects that provide `module`, with their versions, in words."""
+        """The projects that provide `module`, each with its versions, as text."""
         with open_latest("modules", self._storage) as reader:
             answers = reader.module(module).results
         return "; ".join(f"{answer['project']} {', '.join(answer['versions'])}" for answer in answers)
@@ -80,15 +80,15 @@ class Pipeline:
             return [str(row["filename"]) for row in reader.project(project).results if row["yanked"]]
 
     def _tick(self, sensor: str, job: str) -> str:
-        """One tick of a sensor and the run that it asks for, as the daemon would do it; returns the partition's key."""
+        """Runs a sensor once and then the run that it requests, as the daemon does; returns the partition key."""
         resources = {"parts": self._parts}
         with dg.build_sensor_context(instance=self._instance, resources=resources) as context:
-            asked = self._defs.resolve_sensor_def(sensor)(context)
-        if not isinstance(asked, dg.SensorResult) or not asked.run_requests:
-            raise SystemExit(f"sensor {sensor} asks for no run: {getattr(asked, 'skip_message', asked)}")
-        for added in asked.dynamic_partitions_requests or ():
+            tick = self._defs.resolve_sensor_def(sensor)(context)
+        if not isinstance(tick, dg.SensorResult) or not tick.run_requests:
+            raise SystemExit(f"sensor {sensor} requests no run: {getattr(tick, 'skip_message', tick)}")
+        for added in tick.dynamic_partitions_requests or ():
             self._instance.add_dynamic_partitions(added.partitions_def_name, list(added.partition_keys))
-        [request] = asked.run_requests
+        [request] = tick.run_requests
         self._run(job, request.partition_key, request.tags)
         return str(request.partition_key)
 

@@ -1,9 +1,9 @@
-"""The whole way on real distributions: `make demo`.
+"""The whole pipeline on real distributions: `make demo`.
 
 It downloads about 25 named projects with pip, serves them as a small package index on this machine, and runs the
 Dagster jobs that the UI offers, in this process: a full crawl, a full dump, LevelDB versions, answers. Then the index
-changes, and the sensors and jobs follow it to new answers. Everything lies in .demo/; each run begins anew but for the
-downloads.
+changes, and the sensors and jobs follow it to new answers. All files are in .demo/. Each run starts from scratch and
+keeps only the downloads.
 """
 
 import hashlib
@@ -16,13 +16,19 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from folders import DAGSTER_HOME, DATA, DEMO, DOWNLOADS, INDEX, ROOT, environment, free_port, remember_port
 from rich.console import Console
 from rich.table import Table
 
+if TYPE_CHECKING:  # `run_pipeline` imports them once the environment has the demo's settings
+    from pipeline import Pipeline
+
+    from pypi_assets.devindex.history import History
+
 LATER = ("attrs-25.3.0", "toolz-1.0.0")
-"""What is uploaded only after the first crawl."""
+"""The files that are uploaded after the first crawl."""
 
 LISTS = {
     "wheels.txt": ["--only-binary", ":all:"],
@@ -31,7 +37,7 @@ LISTS = {
 }
 
 MODULES = ("yaml", "dateutil", "attr", "bs4", "google.auth", "markupsafe._speedups", "toolz", "text_unidecode", "click")
-"""The modules that the demo asks for."""
+"""The modules that the demo looks up."""
 
 console = Console(width=None if sys.stdout.isatty() else 110)
 
@@ -40,7 +46,7 @@ def step(number: int, title: str, text: str) -> None:
     console.print(f"\n[bold]{number}. {title}[/bold]\n   [dim]{text}[/dim]")
 
 
-def tell(text: str) -> None:
+def show_line(text: str) -> None:
     console.print(f"   {text}", highlight=False)
 
 
@@ -53,7 +59,7 @@ def download() -> list[Path]:
         if done.exists():
             continue
         shutil.rmtree(folder, ignore_errors=True)
-        tell(f"downloading {name.removesuffix('.txt').replace('_', ' ')} with pip ...")
+        show_line(f"downloading {name.removesuffix('.txt').replace('_', ' ')} with pip ...")
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
         subprocess.run([*pip, *options, "--dest", str(folder), "--requirement", str(wanted)], check=True)
         done.touch()
@@ -62,10 +68,10 @@ def download() -> list[Path]:
 
 def main() -> int:
     started = time.monotonic()
-    console.print("[bold]pypi-assets: the whole way, from a package index to answers[/bold]")
+    console.print("[bold]pypi-assets: from a package index to answers[/bold]")
     step(1, "Real distributions", "About 25 projects, wheels and sdists, some of them in two versions.")
     files = download()
-    tell(f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB")
+    show_line(f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB")
     downloaded = time.monotonic()
 
     for folder in (INDEX, DATA, DAGSTER_HOME):
@@ -77,81 +83,90 @@ def main() -> int:
     os.environ.clear()
     os.environ.update(BEFORE | environment(port))
 
-    story(files, port)
+    run_pipeline(files, port)
     console.print(
         f"\nThat took {time.monotonic() - downloaded:.0f} s"
-        f" ({downloaded - started:.0f} s before that for downloads). Everything lies in .demo/."
+        f" ({downloaded - started:.0f} s before that for downloads). All files are in .demo/."
     )
     return 0
 
 
-def story(files: list[Path], port: int) -> None:
+def run_pipeline(files: list[Path], port: int) -> None:
     from pipeline import Pipeline
 
     from pypi_assets.devindex.history import History
     from pypi_assets.devindex.server import running
 
-    step(2, "A package index", "It speaks PyPI's protocol: a changelog by XML-RPC, pages in JSON, files with ranges.")
+    step(2, "A package index", "It uses PyPI's protocol: a changelog by XML-RPC, pages in JSON, files with ranges.")
     history = History(INDEX)
     for path in files:
         if not path.name.startswith(LATER):
             history.add(path)
     with running(INDEX, port) as url, Pipeline() as pipeline:
         serial_before = history.state().last_serial
-        tell(f"{url} has {len(history.state().projects)} projects, its last serial is {serial_before}")
+        show_line(f"{url} has {len(history.state().projects)} projects, its last serial is {serial_before}")
 
-        step(3, "Full crawl", "Job full_crawl: pin a serial, list the projects, visit their pages, read every file.")
-        timed(pipeline.full_crawl)
-        tell(pipeline.describe_catalog())
-
-        step(4, "Full dump", "Job full_dump: what is live at that serial, as gzipped JSON in 256 shards.")
-        timed(pipeline.full_dump)
-        tell(pipeline.describe_dumps())
-
-        step(5, "LevelDB versions", "Sensor new_leveldb_version, job update_leveldbs: `modules` and `depgraph`.")
-        timed(pipeline.leveldb_version)
-        tell(pipeline.describe_versions())
+        build_first_versions(pipeline)
         before = {module: pipeline.providers(module) for module in MODULES}
         requires_before = pipeline.requirements("attrs")
-
-        step(6, "The index changes", "Uploads, a yank, a removed release, a removed project.")
-        for path in files:
-            if path.name.startswith(LATER):
-                history.add(path)
-                tell(f"uploaded {path.name}")
-        history.yank("requests", "2.31.0", "shown in the demo")
-        tell("yanked requests 2.31.0")
-        history.remove_release("click", "8.1.7")
-        tell("removed the release click 8.1.7 (one event, no event per file)")
-        history.remove_project("text-unidecode")
-        tell("removed the project text-unidecode (one event, no event per file)")
-
-        step(
-            7,
-            "Following",
-            "Sensor new_serial_range ticks; job incremental_crawl: events, pages, files, a dump of the range.",
-        )
-        key = timed(pipeline.next_range)
-        tell(f"serial range {key}")
-        tell(pipeline.describe_catalog())
-
-        step(8, "New LevelDB versions", "Built on the ones before: only what changed is applied.")
-        timed(pipeline.leveldb_version)
-        tell(pipeline.describe_versions())
-
+        change_index(history, [path for path in files if path.name.startswith(LATER)])
+        follow_index(pipeline)
         show(before, {module: pipeline.providers(module) for module in MODULES})
-        tell(f"releases of attrs (with so many requirements): {requires_before}; now {pipeline.requirements('attrs')}")
+        requires_now = pipeline.requirements("attrs")
+        show_line(f"releases of attrs (and how many requirements each has): {requires_before}; now {requires_now}")
         yanked = pipeline.yanked("requests")
-        tell(f"yanked files of requests: {', '.join(yanked)}")
+        show_line(f"yanked files of requests: {', '.join(yanked)}")
         check(before, pipeline.providers, yanked)
     what_next(serial_before)
+
+
+def build_first_versions(pipeline: "Pipeline") -> None:
+    step(3, "Full crawl", "Job full_crawl: pin a serial, list the projects, visit their pages, read every file.")
+    timed(pipeline.full_crawl)
+    show_line(pipeline.describe_catalog())
+
+    step(4, "Full dump", "Job full_dump: what is live at that serial, as gzipped JSON in 256 shards.")
+    timed(pipeline.full_dump)
+    show_line(pipeline.describe_dumps())
+
+    step(5, "LevelDB versions", "Sensor new_leveldb_version, job update_leveldbs: `modules` and `depgraph`.")
+    timed(pipeline.leveldb_version)
+    show_line(pipeline.describe_versions())
+
+
+def change_index(history: "History", later: list[Path]) -> None:
+    step(6, "The index changes", "Uploads, a yank, a removed release, a removed project.")
+    for path in later:
+        history.add(path)
+        show_line(f"uploaded {path.name}")
+    history.yank("requests", "2.31.0", "shown in the demo")
+    show_line("yanked requests 2.31.0")
+    history.remove_release("click", "8.1.7")
+    show_line("removed the release click 8.1.7 (one event, no event per file)")
+    history.remove_project("text-unidecode")
+    show_line("removed the project text-unidecode (one event, no event per file)")
+
+
+def follow_index(pipeline: "Pipeline") -> None:
+    step(
+        7,
+        "Following",
+        "Sensor new_serial_range ticks; job incremental_crawl: events, pages, files, a dump of the range.",
+    )
+    key = timed(pipeline.next_range)
+    show_line(f"serial range {key}")
+    show_line(pipeline.describe_catalog())
+
+    step(8, "New LevelDB versions", "Built on the ones before: only what changed is applied.")
+    timed(pipeline.leveldb_version)
+    show_line(pipeline.describe_versions())
 
 
 def timed(work: Callable[[], object]) -> object:
     started = time.monotonic()
     with console.status("working ..."):
         result = work()
-    tell(f"done in {time.monotonic() - started:.1f} s")
+    show_line(f"done in {time.monotonic() - started:.1f} s")
     return result
 
 
@@ -170,7 +185,7 @@ def show(before: dict[str, str], after: dict[str, str]) -> None:
 
 
 def check(before: dict[str, str], providers: Callable[[str], str], yanked: list[str]) -> None:
-    """The demo fails where an answer is wrong."""
+    """Ends the demo with an error if an answer is wrong."""
     expected = {
         ("yaml", before["yaml"]): "PyYAML 6.0.3",
         ("dateutil", before["dateutil"]): "python-dateutil 2.9.0.post0",
@@ -191,12 +206,12 @@ def check(before: dict[str, str], providers: Callable[[str], str], yanked: list[
 
 def what_next(serial_before: int | None) -> None:
     table = Table(title="What to try next", title_justify="left", title_style="bold", show_header=False, box=None)
-    table.add_column(no_wrap=True)  # to be copied whole
+    table.add_column(no_wrap=True)  # so that a command can be copied
     table.add_column()
     for command, text in (
         ("make ui", "Dagster's UI over this data, with the index running and the sensors on"),
-        (". demo/env", "then the commands below know the demo's data"),
-        ("pypi-assets status", "how things stand"),
+        (". demo/env", "makes the commands below use the demo's data"),
+        ("pypi-assets status", "the state of every stage, and what to do next"),
         ("pypi-assets lookup module google.auth", "which projects provide a module"),
         ("pypi-assets lookup project requests", "what each of its files requires"),
         (f"pypi-assets files --project click --at-serial {serial_before}", "what was true before the changes"),
@@ -215,7 +230,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        console.print("\nstopped; `make demo` begins anew")
+        console.print("\nstopped; `make demo` starts from scratch")
         sys.exit(130)
     except subprocess.CalledProcessError as error:
         sys.exit(f"pip could not download the files (exit code {error.returncode}); its message is above")

@@ -1,10 +1,10 @@
-"""Takes the pictures in docs/screens/ of Dagster's UI over the demo's data, after `make demo`.
+"""Takes the screenshots in docs/screens/: Dagster's UI over the demo's data. Run `make demo` first.
 
     .venv/bin/pip install selenium
     .venv/bin/python demo/screens.py [FOLDER]
 
-Needs chromium and chromedriver. It brings about what is to be seen: uploads in some ranges, their backfill, a run that
-fails, since nobody knows its range, and a check that fails, since an upload is not followed while the sensors are off.
+Needs chromium and chromedriver. It first creates what the screenshots show: uploads in several ranges and their
+backfill; a run that fails because the ledger has no such range; a check that fails because the sensors are off.
 """
 
 import base64
@@ -42,7 +42,7 @@ while (texts.nextNode()) {
     if (texts.currentNode.parentElement === document.elementFromPoint(left + 1, top + 1)) return top;
 }
 """
-"""Where the first text that has the words, and is in view, begins."""
+"""Returns the top of the first visible text that contains the words."""
 UPLOADS = (2, 5, 1, 3, 8, 2, 1, 4, 6, 3, 1, 2)
 RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
 LOCATION = {"repositoryName": "__repository__", "repositoryLocationName": "pypi-assets"}
@@ -84,7 +84,9 @@ def main() -> None:
         picture("graph", "/asset-groups", "data_dumps")
         picture("partition", "/assets/full_dump?view=partitions&partition=000", "dagster/partition_row_count")
         picture("check", "/assets/changed_distribution_data?view=checks", "catalog_is_fresh")
-        picture("run", f"/runs/{failed}", "is not a range of the ledger", above="Stack Trace")  # it has paths
+        picture(
+            "run", f"/runs/{failed}", "is not a range of the ledger", above="Stack Trace"
+        )  # the trace contains paths
         picture("backfill", f"/runs/b/{backfill}", "incremental_dump")
         picture(
             "plots", "/assets/incremental_dump", "changes: add file", click="Plots", above="changes: remove release"
@@ -92,7 +94,7 @@ def main() -> None:
 
 
 def upload_ranges(settings: dict[str, str]) -> list[str]:
-    """Uploads some wheels at a time, and has each time be a range of the ledger; returns their keys."""
+    """Uploads batches of wheels and allocates a range for each batch; returns the keys of the ranges."""
     os.environ.update(settings)
     parts = Parts(load_settings())
     history, keys = History(INDEX), []
@@ -105,8 +107,8 @@ def upload_ranges(settings: dict[str, str]) -> list[str]:
 
 
 def launch(url: str, job: str, tags: dict[str, str]) -> str:
-    """Launches a job as the UI does; returns the run's id."""
-    launched = ask(
+    """Launches a job as the UI does; returns the run id."""
+    launched = query_ui(
         url,
         "mutation ($params: ExecutionParams!) {launchRun(executionParams: $params)"
         " {__typename ... on LaunchRunSuccess {run {runId}} ... on PythonError {message}}}",
@@ -122,7 +124,7 @@ def launch(url: str, job: str, tags: dict[str, str]) -> str:
 
 
 def add_partition(url: str, partitions: str, key: str) -> None:
-    ask(
+    query_ui(
         url,
         "mutation ($selector: RepositorySelector!, $of: String!, $key: String!)"
         " {addDynamicPartition(repositorySelector: $selector, partitionsDefName: $of, partitionKey: $key)"
@@ -134,7 +136,7 @@ def add_partition(url: str, partitions: str, key: str) -> None:
 
 
 def launch_backfill(url: str, assets: Sequence[str], partitions: list[str]) -> str:
-    launched = ask(
+    launched = query_ui(
         url,
         "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
         " {__typename ... on LaunchBackfillSuccess {backfillId} ... on PythonError {message}}}",
@@ -148,16 +150,16 @@ def launch_backfill(url: str, assets: Sequence[str], partitions: list[str]) -> s
 
 
 def status(url: str, run: str) -> str:
-    found = ask(url, "query ($id: ID!) {runOrError(runId: $id) {... on Run {status}}}", id=run)
+    found = query_ui(url, "query ($id: ID!) {runOrError(runId: $id) {... on Run {status}}}", id=run)
     return str(found["runOrError"]["status"])
 
 
 def backfill_status(url: str, backfill: str) -> str:
     query = "query ($id: String!) {partitionBackfillOrError(backfillId: $id) {... on PartitionBackfill {status}}}"
-    return str(ask(url, query, id=backfill)["partitionBackfillOrError"]["status"])
+    return str(query_ui(url, query, id=backfill)["partitionBackfillOrError"]["status"])
 
 
-def ask(url: str, query: str, **variables: object) -> Any:
+def query_ui(url: str, query: str, **variables: object) -> Any:
     body = json.dumps({"query": query, "variables": variables}).encode()
     request = urllib.request.Request(f"{url}/graphql", body, {"content-type": "application/json"})
     with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
@@ -167,23 +169,20 @@ def ask(url: str, query: str, **variables: object) -> Any:
     return found["data"]
 
 
-def until(look: Callable[[], bool], what: str = "what was waited for") -> None:
+def until(look: Callable[[], bool], what: str = "the expected state") -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not look():
         if time.monotonic() > deadline:
-            raise SystemExit(f"{what} is not there after {PATIENCE_S} s; see {DEMO}/dagster.log")
+            raise SystemExit(f"{what} was not reached after {PATIENCE_S} s; see {DEMO}/dagster.log")
         time.sleep(0.5)
 
 
 def show(browser: Any, url: str, texts: Sequence[str], click: str | None) -> None:
-    """Waits until the page has the texts that it is to show, and a little longer.
-
-    A button that is called `click` is clicked then, and scrolled to.
-    """
+    """Waits until the page shows all `texts`, and a little longer. Then clicks the button `click` and scrolls to it."""
     browser.get(url)
     text = "return document.body.innerText"
     until(lambda: all(wanted in browser.execute_script(text) for wanted in texts), f"{texts} on {url}")
-    time.sleep(3)  # what is drawn after its text
+    time.sleep(3)  # some parts are drawn after their text
     if click is not None:
         button = browser.find_element("xpath", f"//button[normalize-space()='{click}']")
         button.click()
@@ -193,7 +192,7 @@ def show(browser: Any, url: str, texts: Sequence[str], click: str | None) -> Non
 
 
 def take(browser: Any, path: Path, above: str | None) -> None:
-    """Takes a picture of the page, or of what lies above the first text in view that says `above`."""
+    """Takes a screenshot of the page, or of the part above the first visible text that contains `above`."""
     height = browser.execute_script(TOP_OF, above) if above else browser.execute_script("return window.innerHeight")
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
     picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})
