@@ -1,6 +1,6 @@
-"""The catalog's database: SQLite in WAL mode, or PostgreSQL. How to open, migrate, read and write it.
+"""The catalog's database, SQLite in WAL mode or PostgreSQL: how to open, migrate, read and write it.
 
-No query lives here. A `Catalog` is what the rest of the code is handed.
+No query belongs here: queries are in the rooms.
 """
 
 import json
@@ -48,12 +48,18 @@ _V = TypeVar("_V")
 
 
 class CatalogError(Exception):
-    """The catalog cannot be used as asked; the text says what to do."""
+    """The catalog cannot be used as requested. The message describes what to do."""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """An opened catalog. `clock` tells the time in unix seconds, so that tests can set it."""
+    """An opened catalog. `clock` returns unix seconds; tests set it.
+
+    For example:
+
+        with catalog.read() as connection:
+            serial = complete_serial(connection)
+    """
 
     engine: Engine
     clock: Callable[[], float] = field(default=time.time)
@@ -64,14 +70,15 @@ class Catalog:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A short transaction that writes. On SQLite it holds the one write lock from its start."""
+        """A short transaction that writes. On SQLite it takes the one write lock at its start."""
         with self.engine.connect() as connection:
             connection = connection.execution_options(sqlite_begin="IMMEDIATE")
             with connection.begin():
                 yield connection
 
     def transact(self, work: Callable[[Connection], _T]) -> _T:
-        """Runs `work` in a transaction that writes, and again where PostgreSQL ended it to resolve a deadlock."""
+        """Returns what `work` returns in a transaction that writes. PostgreSQL may abort it to resolve a deadlock; then
+        `work` runs again."""
         retrying = Retrying(
             retry=retry_if_exception(_is_deadlock),
             stop=stop_after_attempt(_DEADLOCK_ATTEMPTS),
@@ -96,7 +103,7 @@ class Catalog:
 
     @contextmanager
     def read_once(self) -> Iterator[Connection]:
-        """Like `read`, for very many rows that nobody reads again soon: SQLite keeps few of their pages in memory."""
+        """Like `read`, for large results that are not read again soon: SQLite keeps few of their pages in memory."""
         with self.read() as connection:
             if not self.is_sqlite:
                 yield connection
@@ -116,7 +123,7 @@ def _is_deadlock(error: BaseException) -> bool:
 
 
 def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
-    """Opens the catalog at `url`; a database without tables gets them.
+    """Opens the catalog at `url`, and creates the tables in an empty database.
 
     Raises CatalogError where the database cannot be reached, or has the tables of an older or a newer version.
     """
@@ -124,7 +131,8 @@ def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
 
 
 def migrate_catalog(url: str) -> tuple[str | None, str]:
-    """Brings the tables of the catalog at `url` up to date; returns the schema they had, if there were any, and have.
+    """Migrates the catalog at `url` to the newest schema. Returns the schema before (None in an empty database) and
+    after.
 
     Raises CatalogError where the database cannot be reached, or has the tables of a newer version.
     """
@@ -134,7 +142,7 @@ def migrate_catalog(url: str) -> tuple[str | None, str]:
 
 
 def _open(url: str, clock: Callable[[], float], *, migrate: bool) -> tuple[Catalog, str | None, str]:
-    """The catalog, the schema that was found there, and the one that it has now."""
+    """The catalog, the schema that it had, and the schema that it has now."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -149,15 +157,15 @@ def _open(url: str, clock: Callable[[], float], *, migrate: bool) -> tuple[Catal
     with ExitStack() as on_failure:
         on_failure.callback(engine.dispose)
         catalog = Catalog(engine, clock)
-        with _faults_told(shown):
+        with _driver_errors_as_catalog_errors(shown):
             before, after = _bring_up_to_date(catalog, migrate=migrate)
         on_failure.pop_all()
     return catalog, before, after
 
 
 @contextmanager
-def _faults_told(shown: str) -> Iterator[None]:
-    """What the database says against it comes out as a CatalogError that calls the database `shown`."""
+def _driver_errors_as_catalog_errors(shown: str) -> Iterator[None]:
+    """Turns errors of the driver into CatalogErrors that name the database as `shown`, without its password."""
     try:
         yield
     except OperationalError as error:
@@ -177,7 +185,7 @@ def _sqlite_engine(url: str) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:
-        connection.isolation_level = None  # the driver's own transactions begin too late and cannot say IMMEDIATE
+        connection.isolation_level = None  # the driver's own transactions begin too late and are never IMMEDIATE
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute("PRAGMA synchronous = NORMAL")
@@ -198,7 +206,8 @@ def _server_engine(url: str) -> Engine:
 
 
 def _bring_up_to_date(catalog: Catalog, *, migrate: bool) -> tuple[str | None, str]:
-    """The schema before and after. Tables of an older version are left alone, and refused, unless told to `migrate`."""
+    """The schema before and after. Without `migrate`, tables of an older version raise CatalogError and stay as they
+    are."""
     from alembic import command  # takes longer to load than most, and processes that open no catalog come here too
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
@@ -229,8 +238,8 @@ def _bring_up_to_date(catalog: Catalog, *, migrate: bool) -> tuple[str | None, s
             )
         if found not in {None, newest} and not migrate:
             raise CatalogError(
-                f"the catalog has schema {found}, and this version of pypi-assets needs {newest}: stop what works with"
-                " it, back it up, and run `pypi-assets migrate`"
+                f"the catalog has schema {found}, and this version of pypi-assets needs {newest}: stop all processes"
+                " that use it, back it up, and run `pypi-assets migrate`"
             )
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
@@ -238,14 +247,15 @@ def _bring_up_to_date(catalog: Catalog, *, migrate: bool) -> tuple[str | None, s
 
 
 def at_a_time(values: Iterable[_V]) -> Iterator[Sequence[_V]]:
-    """`values` in lists that are short enough to be the parameters of one statement."""
+    """Yields `values` in chunks that are short enough for the parameters of one statement."""
     rest = iter(values)
     while chunk := list(islice(rest, _PARAMETERS_AT_A_TIME)):
         yield chunk
 
 
 def sent_values(connection: Connection, column: Column[Any], values: Sequence[Any]) -> TableValuedAlias:
-    """`values`, to be compared with `column`, as a table of one column `value`: any number, in one parameter."""
+    """A table of one column `value` that holds `values`, to join with `column`. Any number of values takes one
+    parameter."""
     if connection.dialect.name == "sqlite":
         return func.json_each(json.dumps(values)).table_valued("value", name="sent")
     array = bindparam(None, values, type_=_array_type(column))
@@ -253,14 +263,14 @@ def sent_values(connection: Connection, column: Column[Any], values: Sequence[An
 
 
 def storable(text: str) -> str:
-    """`text` without the characters that a database cannot hold: NUL, and halves of surrogate pairs."""
+    """`text` without the characters that a database cannot store: NUL and lone surrogates."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Inserts those of `rows` that break no unique constraint; returns how many came in.
+    """Inserts those of `rows` that break no unique constraint. Returns how many were inserted.
 
     All rows have the same keys.
     """
@@ -278,10 +288,10 @@ def upsert(
     key: Iterable[str],
     update: Iterable[str] | Callable[[Any], Mapping[str, ColumnElement[Any]]],
 ) -> None:
-    """Inserts `rows`; where one with the same `key` is there, its `update` columns take the new values, or what
-    `update` makes of the columns of the new row.
+    """Inserts `rows`. Where a row with the same `key` exists, its `update` columns take the new values, or those that
+    `update` returns for the new row's columns.
 
-    All rows have the same keys, and no two of them the same `key`.
+    All rows have the same keys, and no two the same `key`.
     """
     if not rows:
         return
@@ -292,8 +302,8 @@ def upsert(
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
-    """The statement that inserts `rows`, and its parameters: on a server one array a column, since a statement a row
-    costs a server many times as much."""
+    """The statement that inserts `rows`, and its parameters. A server gets one array a column, which costs it far less
+    than a statement a row."""
     if connection.dialect.name == "sqlite":
         return sqlite.insert(table), list(rows)
     names = list(rows[0])

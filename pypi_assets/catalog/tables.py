@@ -1,6 +1,7 @@
-"""The tables. Serials, intervals and states are explained in docs/formats.md; rules are held by constraints here.
+"""The tables. docs/formats.md explains serials, intervals and states; constraints here enforce the rules.
 
-Texts compare bytewise on every database, so that an order read from the catalog is the order of the dumps.
+Texts compare bytewise on every database, so the order of the catalog is the order of the dumps. Some columns have
+another name in Python, by `key`: the column itself keeps the name that it was created with.
 """
 
 from typing import Any
@@ -197,7 +198,7 @@ distribution_data = Table(
     Column("error_text", Text),
     Column("read_at", Time),
     Column("extractor_version", Integer),
-    Column("record_digest", Short, comment="of the whole record: whether another one says the same"),
+    Column("record_digest", Short, comment="of the whole record, to compare it with another one"),
     Column("metadata_version", Text),
     Column("requires_python", Text),
     Column("requires_dist_id", ForeignKey("name_lists.id")),
@@ -216,7 +217,7 @@ distribution_data = Table(
 
 
 def _claims() -> tuple[Column[Any], ...]:
-    """What makes a table a queue: who does what next, until when, and what became of it so far."""
+    """The columns of a queue: what is done next, by which worker, until when, after how many attempts."""
     return (
         Column("nice", SmallInteger, nullable=False, server_default=text("0"), comment="lower first"),
         Column("due_at", Time, nullable=False, server_default=text("0")),
@@ -228,7 +229,7 @@ def _claims() -> tuple[Column[Any], ...]:
             Time,
             nullable=False,
             server_default=text("0"),
-            comment="from then on somebody else may claim it",
+            comment="from then on another worker may claim it",
         ),
     )
 
@@ -256,7 +257,7 @@ read_attempts = Table(
     Column("error_text", Text),
     Column("bytes_fetched", BigInteger, nullable=False),
     Column("requests", Integer, nullable=False),
-    comment="Every attempt to read a distribution. Only ever appended to.",
+    comment="Every attempt to read a distribution. Append-only.",
 )
 
 snapshots = Table(
@@ -292,7 +293,7 @@ visit_statuses = Table(
     Column("snapshot_id", ForeignKey("snapshots.id")),
     Column("page_status", Text, comment="the project-status of the page"),
     Column("text", Text),
-    comment="Only ever appended to; the latest tells the outcome of its visit.",
+    comment="Append-only; the latest status is the outcome of its visit.",
 )
 
 visit_statistics = Table(
@@ -308,9 +309,9 @@ visit_statistics = Table(
         Integer,
         nullable=False,
         server_default=text("0"),
-        comment="how many visits in a row ended in that",
+        comment="how many visits in a row ended in it",
     ),
-    Column("next_due_at", Time, comment="when the visit that failed last is tried again; null: it is not"),
+    Column("next_due_at", Time, comment="when the last failed visit is retried; null: it is not"),
     Index(None, "last_visited_at", "project_id"),
     Index(
         "ix_visit_statistics_failing",
@@ -318,7 +319,7 @@ visit_statistics = Table(
         sqlite_where=text("last_outcome IN ('failed', 'partial')"),
         postgresql_where=text("last_outcome IN ('failed', 'partial')"),
     ),
-    comment="What visits and their statuses come to for each project.",
+    comment="What follows for each project from its visits and their statuses.",
 )
 
 serial_ranges = Table(
@@ -330,14 +331,14 @@ serial_ranges = Table(
     Column("state", Short, nullable=False, comment="asked or complete"),
     Column("sealed", Boolean, nullable=False, server_default=false()),
     Column("asked_at", Time, key="requested_at", nullable=False),
-    Column("begun_at", Time, comment="when the work began that completed it, or that was not brought to an end"),
-    Column("error_text", Text, comment="what ended the last one's work; null: nothing did, or nobody knows"),
+    Column("begun_at", Time, comment="when the work began that completed it, or that did not end"),
+    Column("error_text", Text, comment="the error that ended the last worker's work; null: none is known"),
     Column("completed_at", Time),
-    Column("lister", Short, comment="who brought it: xmlrpc or simple; null: a full crawl"),
+    Column("lister", Short, comment="the lister that brought it: xmlrpc or simple; null: a full crawl"),
     Column(
         "exact_from",
         Serial,
-        comment="no event is known of the serials from start to here, so nothing can be told of those between",
+        comment="no event is known between start and here, so these serials have no answer",
     ),
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
     Index(None, "state", "start"),
@@ -353,9 +354,7 @@ full_crawls = Table(
     Column("selection", Text, nullable=False, comment="JSON array of project names; empty: all"),
     Column("opened_at", Time, nullable=False),
     Column("listed_at", Time),
-    Column(
-        "listed_serial", Serial, comment="the index's when the list was made; null: it is not told, or not listed yet"
-    ),
+    Column("listed_serial", Serial, comment="the index's when the list was made; null: unknown, or not listed yet"),
     Column("completed_at", Time),
     Column(
         "with_history",
@@ -397,9 +396,9 @@ scope_claims = Table(
     "scope_claims",
     metadata,
     Column("claimed_by", Short, primary_key=True, comment="the worker"),
-    Column("scope", Short, nullable=False, comment="what it is at work on, as in visit_queue"),
+    Column("scope", Short, nullable=False, comment="what it works on, as in visit_queue"),
     Column("claimed_until", Time, nullable=False, comment="from then on it is not known to live"),
-    comment="Who is at work on the whole of a scope. Several can be.",
+    comment="The workers that are active on the whole of a scope. There can be several.",
 )
 
 audits = Table(
@@ -423,7 +422,7 @@ lister_states = Table(
     Column("state", Text, nullable=False, comment="JSON, the lister's own; see docs/operations.md"),
     Column("revision", Integer, nullable=False, comment="counts the saves"),
     Column("updated_at", Time, nullable=False),
-    comment="What each lister has come to. How far events are stored is told by catalog_state alone.",
+    comment="The state of each lister. How far events are stored is in catalog_state alone.",
 )
 
 rates = Table(
@@ -450,7 +449,7 @@ dumps = Table(
     Column("committed_at", Time),
     Column("columns", Text, comment="JSON array of the names of its columns; null: those of the first dumps"),
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
-    comment="An index of the manifests in the storage, and the names handed out for them.",
+    comment="An index of the manifests in the storage, and the names allocated for them.",
 )
 
 dump_files = Table(
@@ -462,7 +461,7 @@ dump_files = Table(
     Column("name", Short, nullable=False),
     Column("rows", Integer),
     Column("size", BigInteger),
-    Column("sha256", Short, comment="null: handed out, not written to its end"),
+    Column("sha256", Short, comment="null: allocated, not written to its end"),
     Column("frozen", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("dump_id", "name"),
     Index(None, "dump_id", "shard"),
@@ -473,7 +472,7 @@ leveldb_versions = Table(
     metadata,
     Column("version", Key, primary_key=True),
     Column("asked_at", Time, key="requested_at", nullable=False),
-    Column("serial", Serial, nullable=False, comment="the cover's serial when it was asked for"),
+    Column("serial", Serial, nullable=False, comment="the cover's serial when it was allocated"),
 )
 
 leveldb_builds = Table(
@@ -498,7 +497,7 @@ parquet_exports = Table(
     Column("serial", Serial, nullable=False, index=True),
     Column("directory", Short, nullable=False, unique=True),
     Column("started_at", Time, nullable=False),
-    comment="The names handed out for attempts to export Parquet.",
+    comment="The names allocated for attempts to export Parquet.",
 )
 
 leases = Table(

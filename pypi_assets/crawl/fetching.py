@@ -209,8 +209,8 @@ def _without_fetching(crawler: Crawler, read: PendingRead) -> FinishedRead | Non
     if read.attempts >= crawler.max_attempts:
         text = f"no attempt is left: of {read.attempts}, the last ones ended with their worker"
         return FinishedRead(read.distribution_id, Outcome.EXHAUSTED, error_kind=WORKER_DIED, error_text=text)
-    parts = parse_filename(read.filename, read.project)
-    if parts.kind not in READABLE_KINDS:
+    if read.kind not in READABLE_KINDS:
+        parts = parse_filename(read.filename, read.project)
         error = ReadError(ErrorKind.UNSUPPORTED_KIND, f"files of kind {parts.kind} are not read")
         record = DistributionRecord(read.filename, parts.kind, parts.project, parts.version, error=error)
         return FinishedRead(read.distribution_id, Outcome.UNSUPPORTED, record, started_at=crawler.catalog.clock())

@@ -184,7 +184,7 @@ def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
         events = store_changelog(crawler, serials)
         visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
     with crawler.catalog.read() as connection:
-        lister = require_range(connection, serials.key).lister
+        lister = require_range(connection, serials).lister
         return RangeResult(serials, events, visits, reads, count_unexplained(connection, serials), lister)
 
 
@@ -230,7 +230,7 @@ def _work_on(crawler: Crawler, serials: SerialRange) -> Iterator[LedgerRange]:
     with claiming(crawler, range_scope(serials)):
         with catalog.write() as connection:
             require_followable(connection, crawler.index.index_url, crawler.selection)
-            entry = require_range(connection, serials.key)
+            entry = require_range(connection, serials)
             begin_range(connection, serials, catalog.clock())
         try:
             yield entry

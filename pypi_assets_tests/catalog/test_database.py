@@ -1,4 +1,4 @@
-"""How a catalog is opened: made, migrated, refused. The migrations lead to the very tables that the code uses."""
+"""How a catalog is opened: created, migrated, refused. How its transactions read and write."""
 
 import shutil
 import threading
@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, delete, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
@@ -32,11 +30,6 @@ revision, down_revision, branch_labels, depends_on = "9001", "0002", None, None
 def upgrade():
     op.add_column("leases", sa.Column("notes", sa.Text()))
 """
-
-
-def test_migrations_lead_to_the_tables_of_the_code(catalog: Catalog):
-    with catalog.engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 def test_tables_are_made_once_however_many_open_the_catalog_at_once(catalog: Catalog):
@@ -66,7 +59,7 @@ def test_the_database_of_another_program_is_refused_as_that(catalog: Catalog):
         open_catalog(catalog.engine.url.render_as_string(hide_password=False))
 
 
-def test_a_catalog_of_an_older_version_is_left_alone_until_told_to_migrate(
+def test_a_catalog_of_an_older_version_is_left_alone_until_it_is_migrated(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     url = catalog.engine.url.render_as_string(hide_password=False)
@@ -95,7 +88,7 @@ def test_a_catalog_of_an_older_version_is_left_alone_until_told_to_migrate(
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
+    ("url", "message"),
     [
         ("postgresql+psycopg://someone:secret@127.0.0.1:1/x", "PYPI_ASSETS_DATABASE_URL"),
         ("no url at all", "not a database URL"),
@@ -104,8 +97,8 @@ def test_a_catalog_of_an_older_version_is_left_alone_until_told_to_migrate(
         ("sqlite:////proc", "cannot open the database"),
     ],
 )
-def test_a_wrong_database_is_told_in_one_line_without_the_password(url: str, says: str):
-    with pytest.raises(CatalogError, match=says) as caught:
+def test_a_wrong_database_is_reported_in_one_line_without_the_password(url: str, message: str):
+    with pytest.raises(CatalogError, match=message) as caught:
         open_catalog(url)
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -130,7 +123,7 @@ def test_a_transaction_is_all_or_nothing_and_readers_see_one_state(catalog: Cata
         assert len(reader.execute(select(leases)).all()) == 1
 
 
-def test_inserts_say_how_many_were_new_and_upserts_replace(catalog: Catalog):
+def test_inserts_return_the_count_of_new_rows_and_upserts_replace(catalog: Catalog):
     rows = [{"name": f"n{number}", "holder": "a", "taken_at": 0.0, "expires_at": 0.0} for number in range(20_000)]
     with catalog.write() as connection:
         assert insert_missing(connection, leases, rows[:5]) == 5
@@ -165,7 +158,7 @@ def test_a_server_refuses_a_text_that_is_too_long_and_cuts_none(postgres_databas
 
 
 def test_a_transaction_that_loses_a_deadlock_is_done_again(catalog: Catalog):
-    rows = [{"name": name, "holder": "nobody", "taken_at": 0.0, "expires_at": 0.0} for name in ("a", "b")]
+    rows = [{"name": name, "holder": "none", "taken_at": 0.0, "expires_at": 0.0} for name in ("a", "b")]
     with catalog.write() as connection:
         insert_missing(connection, leases, rows)
     both_hold_one = threading.Barrier(2, timeout=120)

@@ -127,7 +127,7 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
     assert {statement: tables for statement, tables in scans.items() if tables} == {}
 
 
-def test_what_every_tick_of_a_sensor_asks_uses_an_index(catalog: Catalog):
+def test_queries_of_each_sensor_tick_use_an_index(catalog: Catalog):
     """These tables grow by a row every ten minutes."""
     with statements(catalog) as found:
         with catalog.read() as connection:
@@ -144,7 +144,7 @@ def test_what_every_tick_of_a_sensor_asks_uses_an_index(catalog: Catalog):
 
 
 def change_extractor_version(catalog: Catalog) -> None:
-    """Unheard, since it looks at every row."""
+    """A comment at its start hides it from `statements`, since it reads every row."""
     with catalog.write() as connection:
         connection.exec_driver_sql(
             "/* */ UPDATE distribution_data SET extractor_version = 0, record_digest = NULL, modules_id = NULL"
@@ -153,7 +153,7 @@ def change_extractor_version(catalog: Catalog) -> None:
 
 
 def test_sqlite_finds_each_batch_of_a_reprocess_in_the_order_of_packs(tmp_path: Path):
-    """PostgreSQL sorts what is as little as here."""
+    """PostgreSQL sorts so few rows in any case."""
     catalog = open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}")
     with statements(catalog) as found, catalog.read() as connection:
         records_older_than(connection, EXTRACTOR_VERSION, None, 500)

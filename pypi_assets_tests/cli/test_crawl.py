@@ -72,4 +72,4 @@ def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands
     assert (listed["lister"], listed["exact_from"]) == ("simple", index.serial)
     assert "their single events are not known" in commands.done("ranges").stderr
     assert len(commands.json("files", "--at-serial", index.serial)) == 2
-    assert "nothing can be told of serial" in commands.refused("files", "--at-serial", index.serial - 1)
+    assert "there is no answer for serial" in commands.refused("files", "--at-serial", index.serial - 1)

@@ -33,7 +33,7 @@ def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> 
     assert (nothing.stdout, nothing.stderr) == ("", f"no distribution of other is known as of serial {first}\n")
     for serial in (0, index.serial + 1):
         message = commands.refused("lookup", "module", "demo_module", "--at-serial", serial)
-        assert f"nothing can be told of serial {serial}, only of serials {first} to {index.serial}" in message
+        assert f"there is no answer for serial {serial}, only for serials {first} to {index.serial}" in message
 
 
 def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIndex) -> None:

@@ -298,7 +298,7 @@ BEFORE_A_CRAWL = {
     ("leveldb", "update"): "there is no full dump to build from: run `pypi-assets dump full` first",
     ("leveldb", "verify"): "run `pypi-assets leveldb update`",
     ("lookup", "module", "demo"): "run `pypi-assets leveldb update`",
-    ("files",): "no full crawl is complete yet, so nothing can be told: run `pypi-assets crawl full`",
+    ("files",): "no full crawl is complete yet, so there is no answer yet: run `pypi-assets crawl full`",
     ("failures", "retry"): "no full crawl is complete yet: run `pypi-assets crawl full` first",
 }
 

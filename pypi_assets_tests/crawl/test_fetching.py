@@ -19,6 +19,7 @@ from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import ReaderPool
+from pypi_assets.distributions.record import DistributionKind
 from pypi_assets_tests.file_faults import (
     answers_ranges,
     answers_sidecars,
@@ -120,7 +121,9 @@ def test_each_connection_has_its_share_of_the_small_files(
     index: ServedIndex, catalog: Catalog, count: int, together: int
 ):
     def pending(number: int, size: int | None) -> PendingRead:
-        return PendingRead(number, "demo", f"demo-{number}.zip", "", None, size, 0, None, 0, True, False, None)
+        return PendingRead(
+            number, "demo", f"demo-{number}.zip", "", None, size, 0, None, 0, True, False, None, DistributionKind.SDIST
+        )
 
     large = [pending(number, size) for number, size in enumerate((None, 32_769, 10**9))]
     small = [pending(number, 32_768) for number in range(1000, 1000 + count)]

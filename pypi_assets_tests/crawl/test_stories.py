@@ -83,7 +83,7 @@ def test_a_story_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):
         f"{sdist} uploaded",
     ]
     assert [entry.text for entry in replayed if entry.kind == BASELINE] == [
-        f"there since before the first known event: {wheel}, {sdist}; not so by what is known now"
+        f"there since before the first known event: {wheel}, {sdist}; what is known now does not confirm it"
     ]
 
 

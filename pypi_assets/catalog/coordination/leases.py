@@ -1,6 +1,6 @@
-"""Leases: one holder at a time of what a name stands for, for as long as the holder lives.
+"""Leases: one holder of a name at a time.
 
-A lease ends when it is given back, or when its holder has not renewed it in time.
+A lease ends when its holder releases it, or when the holder fails to renew it in time.
 """
 
 import uuid
@@ -15,7 +15,7 @@ from pypi_assets.catalog.tables import leases
 
 
 class LeaseTakenError(CatalogError):
-    """Somebody else holds the lease, or took it over when it was not renewed in time."""
+    """Another process holds the lease, or took it over because it was not renewed in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Lease:
     ttl_s: float
 
     def renew(self) -> None:
-        """Holds the lease for another `ttl_s` seconds. Raises LeaseTakenError where it was lost."""
+        """Extends the lease by `ttl_s` seconds. Raises LeaseTakenError where it was lost."""
         now = self.catalog.clock()
         with self.catalog.write() as connection:
             renewed = connection.execute(
@@ -35,12 +35,18 @@ class Lease:
                 .values(expires_at=now + self.ttl_s)
             )
         if renewed.rowcount != 1:
-            raise LeaseTakenError(f"the lease of {self.name} was not renewed in time, and somebody else took it")
+            raise LeaseTakenError(f"the lease of {self.name} was not renewed in time, and another process took it")
 
 
 @contextmanager
 def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
-    """Holds the lease of `name`, and gives it back at the end. Raises LeaseTakenError where another one holds it."""
+    """Takes the lease of `name` and releases it at the end. Raises LeaseTakenError where another process holds it.
+
+    For example:
+
+        with lease(catalog, "modules") as held:
+            held.renew()
+    """
     held = Lease(catalog, name, uuid.uuid4().hex, ttl_s)
     now = catalog.clock()
     with catalog.write() as connection:
@@ -59,21 +65,22 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
 
 
 def oldest_lease(connection: Connection, now: float) -> float:
-    """When the oldest lease that is held was taken; `now` where none is. Times are unix seconds."""
+    """When the oldest valid lease was taken; `now` where there is none. Times are unix seconds."""
     taken_at = connection.scalar(select(func.min(leases.c.taken_at)).where(leases.c.expires_at > now))
     return now if taken_at is None else min(float(taken_at), now)
 
 
 def end_expired_leases(connection: Connection, now: float) -> None:
-    """From now on, whoever held one and wakes up finds it lost, also where nobody else has taken it."""
+    """Deletes expired leases. Their former holders get LeaseTakenError, also where no other process took them."""
     connection.execute(delete(leases).where(leases.c.expires_at <= now))
 
 
 def renewing(held: Lease, progress: Callable[[int], object] | None = None) -> Callable[[int], None]:
-    """Passes on what it is told to `progress`, and renews the lease whenever a tenth of its time has gone by."""
+    """A function that forwards its argument to `progress`, and renews the lease each time a tenth of its duration has
+    passed."""
     renewed_at = held.catalog.clock()
 
-    def told(done: int) -> None:
+    def report(done: int) -> None:
         nonlocal renewed_at
         if held.catalog.clock() - renewed_at > held.ttl_s / 10:
             held.renew()
@@ -81,4 +88,4 @@ def renewing(held: Lease, progress: Callable[[int], object] | None = None) -> Ca
         if progress:
             progress(done)
 
-    return told
+    return report

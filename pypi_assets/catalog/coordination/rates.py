@@ -1,7 +1,7 @@
-"""A rate of requests that all workers of an instance share, kept in the catalog.
+"""A request rate that all workers of an instance share, kept in the catalog.
 
-A worker takes the next few slots of the rate in one short statement, and sends one request in each; so nobody sends in
-a slot of somebody else's, and a pause that the index asks for holds all of them.
+A worker reserves its next few slots in one short statement and sends one request in each. No two workers share a slot,
+and a pause that the index requests holds all of them.
 """
 
 import math
@@ -18,11 +18,11 @@ _MOST_AT_ONCE = 1_000
 
 
 class SharedRate:
-    """Grants at most `per_second` requests a second on average, `burst_s` seconds' worth at once after a rest.
+    """Grants `per_second` requests a second on average, and `burst_s` seconds' worth at once after a rest.
 
-    It takes as many slots at once as it has use for in `block_s` seconds. Those that it does not use in time lapse.
-    Slots are told by the clock of the database on PostgreSQL, and by that of the machine on SQLite. A rate of
-    `math.inf` is one that can only be held.
+    A worker reserves as many slots as it uses in `block_s` seconds; slots that it does not use in time lapse. Slots are
+    times of the database's clock on PostgreSQL, and of the machine's clock on SQLite. A rate of `math.inf` has no limit
+    but can be held.
     """
 
     def __init__(
@@ -67,15 +67,15 @@ class SharedRate:
             self._sleep(due - now)
 
     def hold(self, seconds: float) -> None:
-        """Grants nothing to anyone for `seconds` from now, beyond what is already granted."""
+        """Grants no request to any worker for `seconds` from now, except those already granted."""
         with self._lock:
             self._left = 0
             self._move(lambda now: case((rates.c.due_at > now + seconds, rates.c.due_at), else_=now + seconds))
 
     def _take_slots(self, now: float) -> None:
-        """Takes twice as many slots as the last time where those were soon used up, half as many where they were not.
+        """Reserves twice as many slots as the last time if those were used up soon, and half as many if not.
 
-        Who uses few would otherwise take them from others, and who uses many would ask too often.
+        A worker with few requests would otherwise block slots of others; one with many would query too often.
         """
         lasted = now - self._taken_at
         if lasted < self._block_s:
@@ -95,11 +95,11 @@ class SharedRate:
     def _move(
         self,
         due_at: Callable[[ColumnElement[float]], ColumnElement[float]],
-        told: Callable[[ColumnElement[float]], ColumnElement[float]] = lambda now: now,
+        result: Callable[[ColumnElement[float]], ColumnElement[float]] = lambda now: now,
     ) -> float:
-        """Moves the rate on to `due_at`, and returns what is `told` of it then."""
+        """Moves the rate on to `due_at`. Returns the value of `result` after that."""
         now = self._now()
-        moved = update(rates).where(rates.c.name == self._name).values(due_at=due_at(now)).returning(told(now))
+        moved = update(rates).where(rates.c.name == self._name).values(due_at=due_at(now)).returning(result(now))
         with self._catalog.write() as connection:
             return float(connection.execute(moved).scalar_one())
 

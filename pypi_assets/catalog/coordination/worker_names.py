@@ -1,4 +1,5 @@
-"""The names of workers: each tells where its process runs, so that others there know whether it still does."""
+"""Names of workers. A name identifies the machine and the process, so that other processes there can check whether it
+runs."""
 
 import os
 import platform
@@ -9,18 +10,18 @@ _HOST_CHARACTERS = 32
 
 
 def new_worker() -> str:
-    """A name for a worker in this process that nobody else has."""
+    """A unique name for a worker of this process."""
     return f"{_this_machine()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
 def is_dead(worker: str) -> bool:
-    """Whether its process ran on this machine, and is gone. Of other machines nobody knows."""
+    """Whether the worker ran on this machine and its process has ended. False for workers on other machines."""
     machine, _, pid = worker.rpartition(":")[0].rpartition(":")
     return os.name == "posix" and machine == _this_machine() and pid.isdecimal() and not _is_running(int(pid))
 
 
 def _this_machine() -> str:
-    """A name for what process ids count in: this machine, or a container on it."""
+    """A name for the scope of process ids: this machine, or a container on it."""
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
     except OSError:  # no Linux
@@ -33,6 +34,6 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # another user's
         return True
     return True

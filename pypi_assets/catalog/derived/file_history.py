@@ -1,7 +1,7 @@
-"""What follows from a project's events and pages: which files were live and yanked, and from which serial to which.
+"""Which files of a project were live and yanked, and from which serial to which.
 
-A pure function of all that is stored of one project. It is computed whole each time and never patched, so the order in
-which events and pages came in cannot matter. Nothing here touches the database.
+A pure function of the events and pages that are stored of one project. It computes each project from scratch and never
+patches, so the order in which events and pages were stored cannot matter. Nothing here touches the database.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ BASELINE = "baseline"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Interval:
-    """Holds from `start` up to, and not including, `end`; None means it still holds. Both are serials."""
+    """Holds from the serial `start` up to, and not including, `end`. None: it still holds."""
 
     start: int
     end: int | None
@@ -31,7 +31,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class SeenPage:
-    """What a page showed at `serial`: of each filename, whether it was yanked. No files for a 404 that was true."""
+    """What a page showed at `serial`: for each filename, whether it was yanked. A true 404 has no files."""
 
     serial: int
     yanked: Mapping[str, bool]
@@ -39,7 +39,7 @@ class SeenPage:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that happened to a file at a serial, and why."""
+    """Something that happened to a file at a serial, and its cause."""
 
     serial: int
     cause: str
@@ -47,7 +47,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class FileHistory:
-    """All that is known of when one file was live and yanked. `version` is the release that its add event names."""
+    """When one file was live and yanked. `version` is the release that its add event names, else that of its
+    filename."""
 
     filename: str
     version: str
@@ -71,7 +72,7 @@ class _Flag:
     since: int | None = None
 
     def set(self, value: bool, serial: int) -> bool:
-        """Sets the flag as of `serial`; returns whether that changed anything."""
+        """Sets the flag as of `serial`. Returns whether that changed it."""
         if value == (self.since is not None):
             return False
         if value:
@@ -105,13 +106,15 @@ def file_histories(
     events_through: int,
     version_of: Callable[[str], str],
 ) -> dict[str, FileHistory]:
-    """The history of every file of a project, by filename.
+    """The history of each file of a project, by filename.
 
-    `events` are the project's stored events in order of serial: all those above `known_since`, up to
-    `events_through`. `version_of` tells a file's release where no add event does. Files that were there before the
-    first event count from `known_since`. Where a page differs from what the events lead to, the page wins, and the
-    change has the cause UNEXPLAINED; or LISTED where the page is newer than `events_through`, since nothing is known
-    of what led to it. Such a page tells nothing of what was there before.
+    `events` are the project's stored events in order of serial: all above `known_since`, up to `events_through`.
+    `version_of` returns the release of a filename, for files without an add event. Files from before the first event
+    count from `known_since`.
+
+    Where a page differs from what the events lead to, the page wins and the change has the cause UNEXPLAINED. Beyond
+    `events_through` the cause is LISTED, since the events that led to the page are not known. Such a page proves
+    nothing about earlier serials.
     """
     known = [(event, file_change(event)) for event in events if event.serial > known_since]
     shown = _pages_by_serial(pages)
@@ -131,13 +134,13 @@ def file_histories(
 
 
 def _pages_by_serial(pages: Iterable[SeenPage]) -> list[SeenPage]:
-    """Of the pages of one serial, the one given last."""
+    """For each serial the page that was given last."""
     latest = {page.serial: page for page in pages}
     return [latest[serial] for serial in sorted(latest)]
 
 
 class _Project:
-    """A project as its events and pages go by."""
+    """The state of a project while its events and pages are applied."""
 
     def __init__(self, version_of: Callable[[str], str]) -> None:
         self._version_of = version_of
@@ -149,7 +152,7 @@ class _Project:
     def begin(
         self, known: Sequence[tuple[ChangelogEvent, FileChange]], pages: Sequence[SeenPage], known_since: int
     ) -> None:
-        """Infers what was there before the first event, from the first page and from what later events undo."""
+        """Infers the state before the first event, from the first page and from what later events undo."""
         first_page = pages[0] if pages else None
         first_of: dict[tuple[str, str | None], FileChange] = {}
         after_page: dict[str | None, tuple[Action, int]] = {}
@@ -185,7 +188,7 @@ class _Project:
         self._refresh(self._files, known_since, BASELINE)
 
     def apply(self, event: ChangelogEvent, change: FileChange) -> None:
-        """What `event` does. Removals by release or project, and quarantines, touch many files with one event."""
+        """Applies `event`. Removals of a release or project, and quarantines, touch many files with one event."""
         action, serial = change.action, event.serial
         release = None if event.version is None else _release(event.version)
         touched: Iterable[str] = self._files
@@ -225,7 +228,7 @@ class _Project:
         self._refresh(touched, serial, action.value)
 
     def correct(self, page: SeenPage, serial: int, cause: str) -> None:
-        """Makes the state what `page` shows."""
+        """Changes the state to what `page` shows."""
         for filename, yanked in page.yanked.items():
             file = self._files.get(filename)
             if file is None:
@@ -290,7 +293,8 @@ def _release(version: str) -> str:
 
 
 def _joined(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same serials in as few intervals as can be: one that ends where the next begins is one with it."""
+    """The same serials in as few intervals as possible: an interval that ends where the next one begins is joined with
+    it."""
     joined: list[Interval] = []
     for interval in intervals:
         if joined and joined[-1].end == interval.start:

@@ -1,7 +1,7 @@
-"""Visits of project pages: begun, and what each came to.
+"""Visits of project pages: their beginning and their verdicts.
 
-A visit is never updated: statuses are appended to it, and the latest one tells its outcome. What follows for the
-project is in recompute.py.
+A visit is never updated. Statuses are appended to it, and the latest one is its outcome. `recompute` derives what
+follows for the project.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,8 @@ from pypi_assets.index.models import ProjectPage
 
 
 class VisitStatus(StrEnum):
-    """FULL: the page was judged. PARTIAL: no page new enough came in time, so events alone were. FAILED: given up."""
+    """FULL: the page was judged. PARTIAL: no page was new enough in time, so only events were judged. FAILED: no
+    attempt is left, or the verdict is not conclusive."""
 
     CREATED = "created"
     ONGOING = "ongoing"
@@ -41,9 +42,9 @@ _WITHOUT_PAGE = frozenset({VisitStatus.PARTIAL, VisitStatus.FAILED})
 def begin_visits(
     connection: Connection, project_ids: Sequence[int], kind: str, scope: str, now: float
 ) -> dict[int, int]:
-    """Enters one visit a project, with the status ONGOING; returns their ids by project id.
+    """Enters one visit for each project, with the status ONGOING. Returns their ids by project id.
 
-    Nobody else has a claim on these projects for `scope`: a visit of it that goes on has lost its worker, and failed.
+    The caller has claimed these projects for `scope`. A visit of them that is still ongoing lost its worker, and fails.
     """
     if not project_ids:
         return {}
@@ -91,11 +92,11 @@ def _latest(connection: Connection, number: Column[int], project_ids: Iterable[i
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one visit came to.
+    """The result of one visit.
 
-    `page` is the one that was seen: new enough if the status is FULL, older than its events if PARTIAL. `explained_at`
-    is the serial that explains why there is none. No event of the project up to `true_through` is stored or still to
-    come that the visit does not show; it is None where this is not known.
+    `page` is what was seen: new enough if the status is FULL, older than the events if PARTIAL. `explained_at` is the
+    serial that explains a 404. No event of the project up to `true_through` is stored or still to come that the visit
+    does not show; it is None where this is not known.
 
     A visit that is not `is_conclusive` failed and leaves the project's state as it is. It is tried again, at `due_at`
     (unix seconds) where that is not None.
@@ -113,10 +114,10 @@ class Verdict:
 
 
 def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: float) -> None:
-    """Stores what visits came to, and recomputes their projects; no project has two of them.
+    """Stores the results of visits, at most one of each project, and recomputes these projects.
 
-    The events up to the serials of the pages are stored already, unless the changelog is off. Where no page new enough
-    came, the project is judged by its events, and what only they tell of cannot be read until a page does.
+    Events up to the serials of the pages are stored already, unless the changelog is off. Without a page that is new
+    enough, the project is judged by its events; files that only events name cannot be read until a page shows them.
     """
     conclusive = [verdict for verdict in verdicts if verdict.is_conclusive]
     _lock_projects(connection, [verdict.project.id for verdict in verdicts])
@@ -125,16 +126,16 @@ def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: fl
     _note_pages(connection, pages)
     if conclusive:
         recompute(connection, [verdict.project for verdict in conclusive], pages)
-    _give_up_unseen(connection, [verdict for verdict in conclusive if verdict.status in _WITHOUT_PAGE])
+    _exhaust_unseen(connection, [verdict for verdict in conclusive if verdict.status in _WITHOUT_PAGE])
     ended = (
         EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
         for verdict in verdicts
     )
-    note_ended(connection, ended, now)  # after what locks the state: whoever stores events goes the same way
+    note_ended(connection, ended, now)  # after the lock on the state: storing events locks in the same order
 
 
 def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None:
-    """Recomputes these projects from what is stored of them, since more of their events are known now."""
+    """Recomputes these projects from what is stored, after more of their events were stored."""
     _lock_projects(connection, project_ids)
     columns = (projects.c[field.name] for field in fields(Project))
     rows = connection.execute(select(*columns).where(projects.c.id.in_(project_ids)).order_by(projects.c.id))
@@ -142,7 +143,7 @@ def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None
 
 
 def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: float) -> None:
-    """One status a visit, and two where a page was seen that is too old."""
+    """Appends one status to a visit, or two where the page that was seen is too old."""
     through = events_through(connection)
     seen: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
@@ -174,7 +175,7 @@ def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: f
 
 
 def _note_pages(connection: Connection, pages: Mapping[int, ProjectPage]) -> None:
-    """What the newest page says of each project itself."""
+    """Stores what the newest page shows of the project itself."""
     if not pages:
         return
     is_newest = or_(projects.c.page_serial.is_(None), projects.c.page_serial <= bindparam("serial"))
@@ -189,7 +190,7 @@ def _note_pages(connection: Connection, pages: Mapping[int, ProjectPage]) -> Non
     )
 
 
-def _give_up_unseen(connection: Connection, verdicts: Sequence[Verdict]) -> None:
+def _exhaust_unseen(connection: Connection, verdicts: Sequence[Verdict]) -> None:
     if not verdicts:
         return
     unseen = select(distributions.c.id).where(
@@ -207,7 +208,7 @@ def _give_up_unseen(connection: Connection, verdicts: Sequence[Verdict]) -> None
 
 
 def _lock_projects(connection: Connection, project_ids: Sequence[int]) -> None:
-    """One writer at a time per project. Rows that only point to a project are not held up."""
+    """Locks the projects for one writer at a time. Inserts that only refer to a project are not blocked."""
     if connection.dialect.name != "sqlite":
         locked = select(projects.c.id).where(projects.c.id.in_(project_ids)).order_by(projects.c.id)
         connection.execute(locked.with_for_update(key_share=True))

@@ -1,6 +1,7 @@
 """The ledger of serial ranges: how far the catalog is complete, and what dumps have sealed.
 
-A range is born here with a unique start, at the end of the greatest one, so ranges never overlap and leave no gap.
+The ledger allocates each range with a unique start, at the end of the greatest one. So ranges never overlap and leave
+no gap.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from pypi_assets.catalog.tables import catalog_state, serial_ranges
 
 XMLRPC = "xmlrpc"
 SIMPLE = "simple"
-"""The listers that bring ranges: of those of `simple` the projects are known that changed, and no events."""
+"""The listers that bring ranges. A range of `simple` has no events: only its changed projects are known."""
 
 
 class RangeState(StrEnum):
@@ -25,17 +26,18 @@ class RangeState(StrEnum):
 
 
 class UnknownRangeError(RangeError):
-    """The key names no range of the ledger."""
+    """The ledger has no such range."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRange:
-    """One range of the ledger. Times are unix seconds. `error_text` says what ended the last worker's work on it.
+    """One range of the ledger. Times are unix seconds. `error_text` describes the error that ended the last worker's
+    work.
 
-    `begun_at` is None until work has begun, and again after each step that ended well without completing the range.
+    `begun_at` is None before work began, and after each step that ended well without completing the range.
 
-    `lister` is who brought it, None where that was a full crawl. No event is known of the serials between the range's
-    start and `exact_from`, if that is not None, so nothing can be told of them.
+    `lister` brought the range; None for a full crawl. No event is known between the range's start and `exact_from`, so
+    the catalog has no answer for the serials between. None: there is no such gap.
     """
 
     serials: SerialRange
@@ -52,8 +54,8 @@ class LedgerRange:
 def lock_state(connection: Connection, *, exclusive: bool) -> RowMapping:
     """The catalog's one row of state, locked until the transaction ends.
 
-    Whoever logs a change shares the lock, whoever seals takes it alone, so no change slips behind a seal. SQLite has
-    one writer at a time anyway. Raises CatalogError on a catalog that no full crawl has been opened on.
+    Logging a change takes a shared lock and sealing an exclusive one, so no change slips behind a seal. SQLite has one
+    writer at a time anyway. Raises CatalogError where no full crawl was opened on the catalog.
     """
     query = select(catalog_state)
     if connection.dialect.name != "sqlite":
@@ -74,7 +76,7 @@ def _state(connection: Connection, query: Select[Any]) -> RowMapping:
 
 
 def complete_serial(connection: Connection) -> int:
-    """The serial up to which every range is complete, without a gap from 0."""
+    """The serial up to which all ranges are complete, without a gap from 0."""
     open_start = connection.scalar(
         select(func.min(serial_ranges.c.start)).where(serial_ranges.c.state == RangeState.REQUESTED)
     )
@@ -82,64 +84,68 @@ def complete_serial(connection: Connection) -> int:
 
 
 def last_allocated_serial(connection: Connection) -> int:
-    """The end of the greatest range that was ever asked for; the next one starts there."""
+    """The end of the greatest range, where the next one starts."""
     return int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
 
 
 def last_allocated_at(connection: Connection) -> float:
-    """When the greatest range was asked for, in unix seconds; 0 where there is none."""
+    """When the greatest range was allocated, in unix seconds; 0 where there is none."""
     greatest = select(func.max(serial_ranges.c.end)).scalar_subquery()
     return float(connection.scalar(select(serial_ranges.c.requested_at).where(serial_ranges.c.end == greatest)) or 0)
 
 
 def allocate_range(connection: Connection, end: int, now: float, lister: str | None = None) -> SerialRange | None:
-    """Brings the next range into being, from the end of the last one to `end`; None where `end` is not beyond it."""
+    """Allocates the next range, from the end of the last one to `end`. None where `end` is not beyond it."""
     return next(iter(allocate_ranges(connection, [end], now, lister)), None)
 
 
 def allocate_ranges(
     connection: Connection, ends: Iterable[int], now: float, lister: str | None = XMLRPC
 ) -> list[SerialRange]:
-    """Brings the next ranges into being, from the end of the last one to each of `ends`, which ascend."""
+    """Allocates the next ranges, from the end of the last one to each of `ends`, which ascend.
+
+    For example:
+
+        allocate_ranges(connection, [1350, 1500], now)  # after 0-1200: 1200-1350 and 1350-1500
+    """
     lock_state(connection, exclusive=True)
     start = last_allocated_serial(connection)
-    asked = []
+    allocated = []
     for end in ends:
         if end > start:
-            asked.append(SerialRange(start, end))
+            allocated.append(SerialRange(start, end))
             start = end
-    if asked:
-        rows = [{"start": serials.start, "end": serials.end} for serials in asked]
+    if allocated:
+        rows = [{"start": serials.start, "end": serials.end} for serials in allocated]
         born = insert(serial_ranges).values(state=RangeState.REQUESTED, sealed=False, requested_at=now, lister=lister)
         connection.execute(born, rows)
-    return asked
+    return allocated
 
 
-def require_range(connection: Connection, key: str) -> LedgerRange:
-    """The range that `key` names. Raises RangeError where it is no key, UnknownRangeError where the ledger has none."""
-    serials = SerialRange.parse(key)
+def require_range(connection: Connection, serials: SerialRange) -> LedgerRange:
+    """The ledger's entry of `serials`. Raises UnknownRangeError where the ledger has no range of exactly these."""
     row = connection.execute(
         select(serial_ranges).where(serial_ranges.c.start == serials.start, serial_ranges.c.end == serials.end)
     ).first()
     if row is None:
         raise UnknownRangeError(
-            f"{key} is not a range of the ledger; ranges are born there (pypi-assets crawl incremental, or the sensor)"
+            f"{serials} is not a range of the ledger; `pypi-assets crawl incremental` and the sensor allocate ranges"
         )
     return _ledger_range(row._mapping)
 
 
 def ledger(connection: Connection) -> list[LedgerRange]:
-    """All ranges, in order of their start. There are 52,560 a year where one is asked for every ten minutes."""
+    """All ranges, in order of their start: 52,560 a year at one every ten minutes."""
     return _selected(connection, select(serial_ranges))
 
 
 def unfinished_ranges(connection: Connection) -> list[LedgerRange]:
-    """The ranges that are not complete, in order of their start."""
+    """The incomplete ranges, in order of their start."""
     return _selected(connection, select(serial_ranges).where(serial_ranges.c.state == RangeState.REQUESTED))
 
 
 def recent_ranges(connection: Connection, *, beyond: int) -> list[LedgerRange]:
-    """The ranges that end beyond the serial `beyond`, and those that are not complete, in order of their start."""
+    """The ranges that end beyond the serial `beyond` and the incomplete ones, in order of their start."""
     recent = or_(serial_ranges.c.end > beyond, serial_ranges.c.state == RangeState.REQUESTED)
     return _selected(connection, select(serial_ranges).where(recent))
 
@@ -151,7 +157,8 @@ def _selected(connection: Connection, query: Select[Any]) -> list[LedgerRange]:
 
 
 def gaps(entries: Iterable[LedgerRange], until: int = 0) -> list[SerialRange]:
-    """What none of `entries`, which are in order of their start, holds, from serial 0 to their end or to `until`."""
+    """The serials that none of `entries` contains, from 0 to their end or `until`. `entries` are in order of their
+    start."""
     found = []
     end = 0
     for entry in entries:
@@ -164,14 +171,14 @@ def gaps(entries: Iterable[LedgerRange], until: int = 0) -> list[SerialRange]:
 
 
 def begin_range(connection: Connection, serials: SerialRange, now: float) -> None:
-    """A worker begins on the range: what ended another one's work is forgotten."""
+    """A worker begins on the range. The error of an earlier worker is cleared."""
     connection.execute(
         update(serial_ranges).where(serial_ranges.c.start == serials.start).values(begun_at=now, error_text=None)
     )
 
 
 def leave_range(connection: Connection, serials: SerialRange) -> None:
-    """A worker has brought its step of the range to an end: what is left of it, if anything, waits for the next one."""
+    """A worker has ended its step of the range without an error. An incomplete range waits for the next step."""
     connection.execute(
         update(serial_ranges)
         .where(serial_ranges.c.start == serials.start, serial_ranges.c.state != RangeState.COMPLETE)
@@ -180,7 +187,7 @@ def leave_range(connection: Connection, serials: SerialRange) -> None:
 
 
 def fail_range(connection: Connection, serials: SerialRange, error_text: str) -> None:
-    """A worker's work on the range has ended in an error, which is shown until somebody begins again."""
+    """A worker's work on the range ended in an error, which is shown until work begins again."""
     connection.execute(
         update(serial_ranges).where(serial_ranges.c.start == serials.start).values(error_text=storable(error_text))
     )
@@ -195,8 +202,10 @@ def complete_range(connection: Connection, serials: SerialRange, now: float, exa
 
 
 def inexact_spans(connection: Connection, *, around: int | None = None) -> list[SerialRange]:
-    """Of which serials nothing can be told, since no events are known of them: those above the start of each span and
-    below its end. With `around` only the spans that this serial lies in."""
+    """Spans without known events: the catalog has no answer for serials above the start and below the end of each.
+
+    With `around`, only the spans that this serial lies in.
+    """
     spans = select(serial_ranges.c.start, serial_ranges.c.exact_from).where(serial_ranges.c.exact_from.is_not(None))
     if around is not None:
         spans = spans.where(serial_ranges.c.exact_from > around, serial_ranges.c.start < around)
@@ -204,12 +213,13 @@ def inexact_spans(connection: Connection, *, around: int | None = None) -> list[
 
 
 def end_inexact_span(connection: Connection, start: int) -> None:
-    """The events of the span that starts there are known now, and so is what follows from them."""
+    """Marks the span with this start as exact: its events are stored now, and what follows from them too."""
     connection.execute(update(serial_ranges).where(serial_ranges.c.start == start).values(exact_from=None))
 
 
 def seal(connection: Connection, serials: SerialRange) -> None:
-    """From now on a change at a serial in `serials` is logged after it. The caller holds the state's exclusive lock."""
+    """Seals `serials`: later changes at these serials are logged after them. The caller holds the state's exclusive
+    lock."""
     connection.execute(
         update(serial_ranges)
         .where(serial_ranges.c.start >= serials.start, serial_ranges.c.end <= serials.end)
@@ -218,22 +228,22 @@ def seal(connection: Connection, serials: SerialRange) -> None:
 
 
 def sealed_end(connection: Connection) -> int:
-    """The greatest serial that a dump has sealed, 0 where none has."""
+    """The greatest serial that a dump has sealed; 0 where none has."""
     return int(connection.scalar(select(func.max(serial_ranges.c.end)).where(serial_ranges.c.sealed)) or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Seals:
-    """What dumps have sealed: all up to the serial `end`, but for the ranges `unsealed` below it."""
+    """What dumps have sealed: all serials up to `end`, except the ranges `unsealed` below it."""
 
     end: int
     unsealed: tuple[SerialRange, ...]
 
     def logged_serials(self, serial: int) -> list[int]:
-        """Where a change at `serial` is to be logged so that the dumps still to come tell of it.
+        """The serials at which a change at `serial` is logged, so that a dump still to come contains it.
 
-        At `serial` itself where its range is not sealed; and after everything sealed where a later range is, since the
-        dump of that one may have told the contrary.
+        At `serial` itself, unless its range is sealed. Also after everything sealed, where a later range is: the dump
+        of that range may contradict the change.
         """
         if serial > self.end:
             return [serial]
@@ -242,7 +252,7 @@ class Seals:
 
 
 def seals(connection: Connection) -> Seals:
-    """What is sealed now. Whoever goes by it holds the state's lock, shared."""
+    """The current seals. They hold as long as the caller has the state's shared lock."""
     end = sealed_end(connection)
     rows = connection.execute(
         select(serial_ranges.c.start, serial_ranges.c.end).where(

@@ -1,4 +1,4 @@
-"""Serial ranges: `A-B` holds the events with A < serial <= B."""
+"""Serial ranges: `A-B` contains the events with A < serial <= B."""
 
 import re
 from dataclasses import dataclass
@@ -8,12 +8,17 @@ _KEY = re.compile(r"(0|[1-9][0-9]{0,17})-([1-9][0-9]{0,17})")
 
 
 class RangeError(ValueError):
-    """A text is not the key of a serial range, or its ends do not make one."""
+    """A text is no key of a serial range, or its ends do not make a range."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SerialRange:
-    """The serials above `start`, up to and including `end`; `0-B` is everything up to B."""
+    """The serials above `start`, up to and including `end`; `0-B` is everything up to B.
+
+    For example:
+
+        1350 in SerialRange.parse("1200-1350")  # True; 1200 is not
+    """
 
     start: int
     end: int
@@ -33,12 +38,12 @@ class SerialRange:
         return self.start < serial <= self.end
 
     def holds(self, other: "SerialRange") -> bool:
-        """Whether all serials of `other` are in this range."""
+        """Whether this range contains all serials of `other`."""
         return self.start <= other.start and other.end <= self.end
 
     @classmethod
     def parse(cls, key: str) -> Self:
-        """The range that `key` names, like `1200-1350`. Raises RangeError."""
+        """The range with this key, like `1200-1350`. Raises RangeError."""
         match = _KEY.fullmatch(key)
         if not match:
             raise RangeError(f"not the key of a serial range: {key!r}; it must read START-END, like 1200-1350")

@@ -1,4 +1,4 @@
-"""The index's events, kept as they came, and how far they reach without a gap."""
+"""The index's events as they came, and how far they are stored without a gap."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ from pypi_assets.index.models import ChangelogEvent
 
 @dataclass(frozen=True, slots=True)
 class RangeEvents:
-    """What the events of a range come to; `unknown` are actions that nobody has told us the meaning of."""
+    """Counts of the events of a range. `unknown` events have an action whose meaning is not known."""
 
     events: int
     unknown: int
@@ -38,9 +38,9 @@ def events_since(connection: Connection) -> int:
 def store_events(
     connection: Connection, page: Sequence[ChangelogEvent], after: int, through: int, selection: Selection
 ) -> None:
-    """Stores one page of the changelog, which holds all events with `after` < serial <= `through`.
+    """Stores one page of the changelog: all events with `after` < serial <= `through`.
 
-    Events that are there already stay as they are. Raises CatalogError where `after` would leave a gap.
+    Events that are stored already stay as they are. Raises CatalogError where `after` would leave a gap.
     """
     state = lock_state(connection, exclusive=True)
     if after > state["events_through"]:
@@ -55,9 +55,10 @@ def store_events(
 def store_earlier_events(
     catalog: Catalog, earlier: Sequence[ChangelogEvent], after: int, until: int, selection: Selection
 ) -> None:
-    """Stores all events with `after` < serial <= `until`, below which none were stored without a gap so far.
+    """Stores all events with `after` < serial <= `until`, directly below those that are stored already.
 
-    With those above serial 0 the history of every project is known from its beginning.
+    Once those above serial 0 are stored, the history of each project is known from its beginning. Raises CatalogError
+    where `until` would leave a gap.
     """
     with catalog.write() as connection:
         since = lock_state(connection, exclusive=True)["events_since"]
@@ -98,7 +99,7 @@ def _insert_events(connection: Connection, page: Sequence[ChangelogEvent], selec
 
 
 def _entered(connection: Connection, page: Iterable[ChangelogEvent], normalized: Mapping[str, str]) -> dict[str, int]:
-    """The ids of the projects of `page` by normalized name; those that are new are entered at their first event."""
+    """The ids of the projects of `page` by normalized name. New ones are entered, known since their first event."""
     first: dict[str, ChangelogEvent] = {}
     for event in page:
         first.setdefault(normalized[event.name], event)
@@ -116,7 +117,7 @@ def last_event(connection: Connection) -> ChangelogEvent | None:
 
 
 def first_event_time(connection: Connection, after: int) -> int | None:
-    """When the first stored event with a serial above `after` was, in unix seconds; None where there is none."""
+    """The time of the first stored event above the serial `after`, in unix seconds; None where there is none."""
     query = select(events.c.timestamp).where(events.c.serial > after).order_by(events.c.serial).limit(1)
     return connection.scalar(query)
 
@@ -133,7 +134,7 @@ def events_by_project(connection: Connection, project_ids: Iterable[int]) -> dic
 
 
 def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple[int, int, int]]:
-    """The projects of which an event in `serials` changes files: (project id, its shard, the last such serial)."""
+    """The projects with a file-changing event in `serials`: (project id, its shard, the last such serial)."""
     rows = connection.execute(
         select(events.c.project_id, projects.c.shard, func.max(events.c.serial))
         .join(projects, projects.c.id == events.c.project_id)
@@ -149,9 +150,10 @@ def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple
 
 
 def range_ends(connection: Connection, serials: SerialRange, events_each: int) -> list[int]:
-    """Where to cut `serials`, of which all events are stored, into parts of `events_each` events, the last of fewer.
+    """Where to cut `serials`, whose events are all stored, into parts of `events_each` events; the last part may have
+    fewer.
 
-    The ends of the parts, in order; the last one is the end of `serials`.
+    Returns the ends of the parts, in order. The last one is the end of `serials`.
     """
     ends = []
     after: int | None = serials.start
@@ -163,13 +165,13 @@ def range_ends(connection: Connection, serials: SerialRange, events_each: int) -
 
 
 def has_at_least(connection: Connection, serials: SerialRange, count: int) -> bool:
-    """Whether a range holds so many events (1 or more), or more of them."""
-    held = select(events.c.serial).where(events.c.serial > serials.start, events.c.serial <= serials.end)
-    return connection.scalar(held.order_by(events.c.serial).offset(count - 1).limit(1)) is not None
+    """Whether a range has `count` (1 or more) events or more."""
+    inside = select(events.c.serial).where(events.c.serial > serials.start, events.c.serial <= serials.end)
+    return connection.scalar(inside.order_by(events.c.serial).offset(count - 1).limit(1)) is not None
 
 
 def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
-    """How many events a range holds, how many of them are unknown, how many projects they change."""
+    """How many events a range has, how many of them are unknown, and how many projects they change."""
     by_kind = {
         kind: count
         for kind, count in connection.execute(
@@ -186,15 +188,17 @@ def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
 
 
 def explained_absences(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
-    """Those of the projects whose pages may rightly be 404, each with the serial of the event that explains it.
+    """The projects whose 404 is explained, each with the serial of the event that explains it.
 
     A project that was removed, or created and never uploaded to, has no page.
     """
-    telling = events.c.kind.in_([Action.CREATE_PROJECT, Action.REMOVE_PROJECT, Action.ADD_FILE])
+    deciding = events.c.kind.in_([Action.CREATE_PROJECT, Action.REMOVE_PROJECT, Action.ADD_FILE])
     explained: dict[int, int] = {}
     for ids in at_a_time(project_ids):
         latest = (
-            select(func.max(events.c.serial)).where(events.c.project_id.in_(ids), telling).group_by(events.c.project_id)
+            select(func.max(events.c.serial))
+            .where(events.c.project_id.in_(ids), deciding)
+            .group_by(events.c.project_id)
         )
         rows = connection.execute(
             select(events.c.project_id, events.c.serial).where(

@@ -1,6 +1,6 @@
-"""What each lister has come to, saved after each page of it, and compared before it is overwritten.
+"""The state of each lister: saved after each of its pages, and compared before it is overwritten.
 
-An *instance* is the index that is listed, by its URL. How far events are stored is not here, but in `catalog_state`.
+An *instance* is the URL of the listed index. How far events are stored is not here but in `catalog_state`.
 """
 
 import json
@@ -18,12 +18,13 @@ Content = Mapping[str, Any]
 
 
 class OvertakenError(CatalogError):
-    """Another run of the same lister has gone on meanwhile."""
+    """Another run of the same lister has advanced its state meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListerState:
-    """What `lister` last saved of `instance`: JSON values. `revision` counts the saves; times are in unix seconds."""
+    """The last saved state of `lister` for `instance`: JSON values. `revision` counts the saves; times are unix
+    seconds."""
 
     lister: str
     instance: str
@@ -33,8 +34,7 @@ class ListerState:
 
 
 def read_lister_state(connection: Connection, lister: str, instance: str, *, lock: bool = False) -> ListerState:
-    """What was saved last; nothing, of revision 0, where nothing was. `lock` holds others off until the end of the
-    transaction, if anything was saved."""
+    """The last saved state, or an empty one of revision 0. `lock` keeps the row locked until the transaction ends."""
     query = select(lister_states).where(lister_states.c.lister == lister, lister_states.c.instance == instance)
     if lock:
         query = query.with_for_update()
@@ -51,9 +51,9 @@ def save_lister_state(
     now: float,
     reconcile: Callable[[Content, Content], Content],
 ) -> ListerState:
-    """Saves `content` in the place of `known`, from which it follows.
+    """Saves `content`, which follows from `known`.
 
-    Where another run has saved something else since, `reconcile` makes one of what is stored and `content`, or raises
+    Where another run has saved a different state since, `reconcile` merges the stored content and `content`, or raises
     OvertakenError.
     """
     key = {"lister": known.lister, "instance": known.instance}
@@ -72,8 +72,8 @@ def save_lister_state(
 
 @dataclass(frozen=True, slots=True)
 class ChangelogTrouble:
-    """The changelog fails since `since` (unix seconds). Where it is off, the list of projects is followed in its place,
-    if the settings leave that to be found out."""
+    """The changelog has failed since `since` (unix seconds). While `is_off`, the list of projects is followed instead,
+    if the settings allow it."""
 
     since: float
     is_off: bool
@@ -81,7 +81,7 @@ class ChangelogTrouble:
 
 
 def changelog_trouble(connection: Connection, instance: str) -> ChangelogTrouble | None:
-    """Why and since when the changelog of the index fails; None where it does not, as far as is known."""
+    """Why and since when the changelog of the index fails; None where it works, as far as is known."""
     known = read_lister_state(connection, XMLRPC, instance).content
     if "failing_since" not in known:
         return None
@@ -89,6 +89,6 @@ def changelog_trouble(connection: Connection, instance: str) -> ChangelogTrouble
 
 
 def last_listed(connection: Connection, instance: str) -> tuple[int | None, float | None]:
-    """The serial of the list of projects that the lister `simple` looked at last, and when it had compared it."""
+    """The serial of the list that the lister `simple` compared last, and the time when that ended (unix seconds)."""
     known = read_lister_state(connection, SIMPLE, instance).content
     return known.get("serial"), known.get("ended_at")

@@ -1,4 +1,4 @@
-"""Projects: entered from the index's list or from an event, and the shards that they fall into."""
+"""Projects, entered from the index's list or from an event, and the shards that they belong to."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ PROJECT_SHARDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """One project of the catalog. Its events above `known_since` are all stored."""
+    """One project of the catalog. All its events above `known_since` are stored."""
 
     id: int
     normalized: str
@@ -26,7 +26,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The projects that a catalog is limited to, by normalized name; none named means all."""
+    """The normalized names of the projects that a catalog is limited to. Without names it follows all."""
 
     names: frozenset[str] = frozenset()
 
@@ -35,12 +35,12 @@ class Selection:
 
 
 def project_shard(normalized: str) -> int:
-    """Which of the 1,000 shards of a full crawl the project is in."""
+    """The shard of a full crawl, 0 to 999, that the project is in."""
     return _shard(_digest(normalized))
 
 
 def project_bucket(normalized: str) -> int:
-    """The first 16 bits of the hash of the name: its first digits tell the shard of a dump."""
+    """The first 16 bits of the hash of the name. Its first digits are the shard of a dump."""
     return _bucket(_digest(normalized))
 
 
@@ -57,7 +57,7 @@ def _digest(normalized: str) -> bytes:
 
 
 def enter_projects(connection: Connection, names: Iterable[tuple[str, int]]) -> None:
-    """Enters those of `names` (as displayed, with the serial above which their events are stored) that are new."""
+    """Enters new projects from `names`: each as displayed, with the serial above which its events are stored."""
     first: dict[str, tuple[str, int]] = {}
     for name, known_since in names:
         first.setdefault(canonicalize_name(name), (name, known_since))
@@ -77,7 +77,7 @@ def enter_projects(connection: Connection, names: Iterable[tuple[str, int]]) -> 
 
 
 def project_ids(connection: Connection, normalized: Sequence[str]) -> dict[str, int]:
-    """The ids of these projects, by normalized name; unknown ones are left out."""
+    """The ids of these projects, by normalized name, without unknown ones."""
     named = sent_values(connection, projects.c.normalized, normalized)
     query = select(projects.c.normalized, projects.c.id).join(named, projects.c.normalized == named.c.value)
     return {name: project_id for name, project_id in connection.execute(query)}
@@ -90,6 +90,6 @@ def projects_in_shards(connection: Connection, shards: Sequence[int]) -> list[tu
 
 
 def find_project(connection: Connection, name: str) -> Project | None:
-    """The project of that name, however it is written."""
+    """The project of that name in any spelling; None where it is unknown."""
     row = connection.execute(select(projects).where(projects.c.normalized == canonicalize_name(name))).first()
     return None if row is None else Project(row.id, row.normalized, row.name, row.known_since, row.page_serial)

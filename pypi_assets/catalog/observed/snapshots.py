@@ -1,4 +1,4 @@
-"""What pages showed, as it is stored: each set of files once, named by its content."""
+"""Snapshots: what pages showed. Each set of files is stored once, named by the hash of its content."""
 
 import hashlib
 import json
@@ -15,20 +15,20 @@ from pypi_assets.index.models import IndexFile
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The files that a page showed, each as (filename, sha256, yanked), by filename. `sha256` is of the whole."""
+    """The files that a page showed, as (filename, sha256, yanked), by filename. `sha256` is of the whole snapshot."""
 
     sha256: str
     files: list[tuple[str, str | None, bool]]
 
 
 def snapshot_content(files: Iterable[IndexFile]) -> bytes:
-    """The snapshot of a page with these files, in the form that is hashed and stored."""
+    """The snapshot of a page with these files, as it is hashed and stored."""
     shown = sorted(((file.filename, file.sha256, file.yanked) for file in files), key=lambda entry: entry[0])
     return json.dumps(shown, separators=(",", ":")).encode()
 
 
 def store_snapshots(connection: Connection, contents: Iterable[bytes]) -> dict[bytes, int]:
-    """Stores those of `contents` that are not there yet; returns the id of each."""
+    """Stores new snapshots of `contents`. Returns the id of each."""
     digests = {content: hashlib.sha256(content).hexdigest() for content in contents}
     found = _find_snapshots(connection, digests.values())
     new = {digest: content for content, digest in digests.items() if digest not in found}
@@ -40,7 +40,7 @@ def store_snapshots(connection: Connection, contents: Iterable[bytes]) -> dict[b
 
 
 def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Iterator[tuple[int, Snapshot]]:
-    """The snapshots with these ids, each with its id, one at a time."""
+    """Yields the id and the snapshot for each of these ids."""
     for ids in at_a_time(sorted(snapshot_ids)):
         for row in connection.execute(select(snapshots).where(snapshots.c.id.in_(ids))):
             yield row.id, Snapshot(row.sha256, json.loads(zlib.decompress(row.content)))

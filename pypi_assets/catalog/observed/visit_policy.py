@@ -1,7 +1,7 @@
-"""Who is visited next: the priority that each project has when a visit of it is queued.
+"""The priority of a visit when it is queued.
 
-It only orders what is to be visited; which projects these are, a full crawl, a range or an audit says. Of what is due,
-the lowest nice value comes first, and what has been due for longest within it.
+It only orders visits. Which projects are visited is up to a full crawl, a range or an audit. Of the due visits the one
+with the lowest nice value comes first, and within it the one that has been due for longest.
 """
 
 import math
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 class Prospect:
     """What is known of a project when a visit of it is queued.
 
-    `lag` is for how many serials something has changed that no page has shown yet, None where nothing is known to have
-    changed; `failures` are its last visits in a row that failed. `next_due_at` (unix seconds) is when one of them is
-    tried again.
+    `lag` is the number of serials since its first change that no page has shown yet; None where no change is known.
+    `failures` counts its last visits in a row that failed, and `next_due_at` (unix seconds) is when one is retried.
     """
 
     is_known: bool
@@ -28,8 +27,9 @@ NEVER_VISITED = Prospect(is_known=False, lag=None)
 
 @dataclass(frozen=True, slots=True)
 class VisitWeights:
-    """How much sooner a project is visited, in nice values: if no visit of it has succeeded yet; if it has changed, and
-    each time that its lag doubles; and how much later for each failure in a row, up to `most_failures`."""
+    """By how much a visit comes sooner, in nice values: `unknown` before the first success, `changed` after a change,
+    and `lag` each time that the lag doubles. Each failure in a row delays it by `failure`, up to `most_failures` of
+    them."""
 
     unknown: int = 12_000
     changed: int = 5_000
@@ -42,7 +42,7 @@ WEIGHTS = VisitWeights()
 
 
 def nice_of(prospect: Prospect, weights: VisitWeights = WEIGHTS) -> int:
-    """The nice value of a visit; those that come sooner have lower ones, below zero."""
+    """The nice value of a visit. Lower values come first, and may be negative."""
     gain = 0
     if not prospect.is_known:
         gain = weights.unknown
@@ -52,14 +52,14 @@ def nice_of(prospect: Prospect, weights: VisitWeights = WEIGHTS) -> int:
 
 
 def due_at(prospect: Prospect) -> float:
-    """From when on it may be visited (unix seconds): what fails pauses for whoever wants to visit it."""
+    """When the project may be visited (unix seconds). A pause after a failure holds for all scopes."""
     return prospect.next_due_at or 0.0
 
 
 def revisits_for(visits: int, share: float, draw: float) -> int:
-    """How many projects are visited again as an audit beside so many visits: `share` per cent of them.
+    """How many projects to revisit as an audit in addition to `visits`: `share` per cent of them.
 
-    `draw`, evenly drawn from 0 to 1, decides on the fraction, so that many small ranges come to the share as well.
+    `draw`, uniform from 0 to 1, rounds the fraction up or down, so that many small ranges reach the share as well.
     """
     fraction, whole = math.modf(visits * share / 100)
     return int(whole) + (draw < fraction)

@@ -1,6 +1,6 @@
-"""What the visits of each project have come to, kept as they end: what a policy needs to say who is visited next.
+"""Statistics of the visits of each project, updated as visits end. A policy chooses the next visits by them.
 
-All of it but the times at which the index named a project follows from visits, their statuses and the queue.
+All of them follow from visits, their statuses and the queue, except the times at which the index named a project.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,12 @@ from pypi_assets.catalog.tables import events, projects, visit_statistics
 from pypi_assets.index.actions import NO_FILE_CHANGE
 
 _FAILING: ColumnElement[bool] = literal_column("last_outcome IN ('failed', 'partial')")
-"""No parameter, so that the index of these few is used."""
+"""Without a parameter, so that the partial index is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitStatistics:
-    """What is known of the visits of one project; times are unix seconds, None where it never happened."""
+    """What is known of the visits of one project. Times are unix seconds, None where it never happened."""
 
     last_seen_at: float | None
     last_visited_at: float | None
@@ -32,7 +32,7 @@ class VisitStatistics:
 
 @dataclass(frozen=True, slots=True)
 class EndedVisit:
-    """How a visit ended; `due_at` is when it is tried again, None where it is not."""
+    """How a visit ended. `due_at` is when it is retried; None where it is not."""
 
     project_id: int
     outcome: str
@@ -42,8 +42,8 @@ class EndedVisit:
 
 @dataclass(frozen=True, slots=True)
 class VisitedProjects:
-    """How the visits of all projects stand: how many never had one, when the one that was visited longest ago was
-    (unix seconds; None where none ever was), and how many had one last that failed."""
+    """Counts over all projects: those never visited, and those whose last visit failed. `longest_unvisited_at` is when
+    the project visited longest ago was visited (unix seconds; None where none ever was)."""
 
     never_visited: int
     longest_unvisited_at: float | None
@@ -51,7 +51,7 @@ class VisitedProjects:
 
 
 def note_seen(connection: Connection, seen_at: Mapping[int, float]) -> None:
-    """The index has named these projects at these times (unix seconds): in its list, or in an event."""
+    """Records that the index named these projects at these times (unix seconds), in its list or in an event."""
     known = visit_statistics.c.last_seen_at
     upsert(
         connection,
@@ -63,7 +63,7 @@ def note_seen(connection: Connection, seen_at: Mapping[int, float]) -> None:
 
 
 def note_ended(connection: Connection, ended: Iterable[EndedVisit], now: float) -> None:
-    """Visits of these projects have ended, one of each. Nobody else ends one of them until the transaction does."""
+    """Records ended visits, one of each project. No other transaction may end visits of these projects meanwhile."""
     known = visit_statistics.c
     upsert(
         connection,
@@ -93,17 +93,17 @@ def note_ended(connection: Connection, ended: Iterable[EndedVisit], now: float) 
 
 
 def find_visit_statistics(connection: Connection, project_id: int) -> VisitStatistics | None:
-    """What is known of the visits of a project; None where neither the index nor a visit ever named it."""
+    """The statistics of a project; None where neither the index nor a visit ever named it."""
     columns = (visit_statistics.c[field.name] for field in fields(VisitStatistics))
     row = connection.execute(select(*columns).where(visit_statistics.c.project_id == project_id)).first()
     return None if row is None else VisitStatistics(*row)
 
 
 def prospects(connection: Connection, min_serials: Mapping[int, int], through: int) -> dict[int, Prospect]:
-    """What there is to go by for visits of these projects, whose pages are to be at least of `min_serials`.
+    """What is known for visits of these projects, whose pages must be at least of `min_serials`.
 
-    Those never visited are left out. A project lags behind `through`, the index's serial, since the first event
-    that no page of it has shown.
+    Projects never visited are left out. The lag of a project is counted from the first event that no page of it has
+    shown, to `through`, the index's serial.
     """
     known = visit_statistics.c
     first_unseen = (

@@ -141,7 +141,7 @@ def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
     """Opens a new dump of a complete range of the ledger, and seals the range. Raises DumpError, RangeError."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
-        if require_range(connection, serials.key).state != RangeState.COMPLETE:
+        if require_range(connection, serials).state != RangeState.COMPLETE:
             raise DumpError(f"range {serials} is not complete: crawl it first (pypi-assets crawl incremental)")
         return _open(connection, catalog.clock(), DumpKind.INCREMENTAL, serials, 1)
 

@@ -1,4 +1,4 @@
-"""What people ask of the catalog: how things stand, which files are live, and whether the ledger is sound."""
+"""The status of the catalog: what it contains, what is open, what failed."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ from pypi_assets.catalog.work.visit_queue import TaskState, range_scope, scope_p
 
 @dataclass(frozen=True, slots=True)
 class OpenCrawl:
-    """How far an open full crawl is. `expected_end` is in unix seconds, None while nothing tells."""
+    """The progress of an open full crawl. `expected_end` is in unix seconds; None until a visit has ended."""
 
     serial: int
     shards_done: int
@@ -41,7 +41,8 @@ class OpenCrawl:
 
 @dataclass(frozen=True, slots=True)
 class CatalogStatus:
-    """How things stand. Counts of distributions are of those live now; serials are None before a full crawl."""
+    """The status of the catalog. Counts of distributions are of those live now. Serials are None before a full
+    crawl."""
 
     followed: Followed
     exact_from: int | None
@@ -131,9 +132,10 @@ def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:
 
 
 def _expected_end(now: float, seconds: float, unvisited: int, visited: int, pending: int, read: int) -> float | None:
-    """When a full crawl will end if its requests, one a visit and one a read, go on as in the `seconds` so far.
+    """When a full crawl will end (unix seconds) if its requests, one a visit and one a read, go on as in the `seconds`
+    so far.
 
-    Projects that are not visited yet are taken to have as many distributions to read as the others had.
+    Projects that are not visited yet are assumed to have as many reads as the others had on average.
     """
     if not visited:
         return None

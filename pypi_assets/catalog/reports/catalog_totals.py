@@ -1,4 +1,4 @@
-"""How large the catalog is and how much work it has done, at a cost that does not grow with it."""
+"""Totals that are quick on a catalog of any size."""
 
 from sqlalchemy import Connection, func, select
 
@@ -11,11 +11,11 @@ from pypi_assets.catalog.tables import (
 
 
 def work_done(connection: Connection) -> tuple[int, int]:
-    """How many visits of pages and how many attempts to read a distribution there have been: both only grow."""
+    """How many visits and how many attempts to read a distribution were ever made. Both only grow."""
     visited, read = (connection.scalar(select(func.max(table.c.id))) for table in (visits, read_attempts))
     return visited or 0, read or 0
 
 
 def about_known(connection: Connection) -> int:
-    """About how many projects and distributions have ever been known; quick on any catalog."""
+    """Roughly how many projects and distributions were ever known."""
     return sum(connection.scalar(select(func.max(table.c.id))) or 0 for table in (projects, distributions))

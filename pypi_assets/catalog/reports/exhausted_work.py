@@ -1,4 +1,4 @@
-"""How much work is exhausted: visits and reads whose attempts all failed with transient errors."""
+"""Exhausted work: visits and reads that have no attempt left after transient errors."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from pypi_assets.catalog.reports.failures import count_failures
 
 @dataclass(frozen=True, slots=True)
 class ExhaustedWork:
-    """What stands as given up after errors that may pass: reads by the kind of error, and visits. `known` is about how
-    many distributions and projects have ever been known."""
+    """The current exhausted work: reads by the kind of error, and visits. `known` is roughly how many distributions and
+    projects were ever known."""
 
     kinds: dict[str, int]
     known: int
@@ -26,5 +26,5 @@ class ExhaustedWork:
 
 
 def read_exhausted(connection: Connection) -> ExhaustedWork:
-    """What stands as given up; quick on any catalog."""
+    """The current exhausted work; quick on any catalog."""
     return ExhaustedWork(count_failures(connection, only_exhausted=True), about_known(connection))

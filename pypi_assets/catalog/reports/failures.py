@@ -1,4 +1,4 @@
-"""What failed: distributions that could not be read, and projects that could not be visited. How to try them again."""
+"""Failures: distributions that could not be read, and projects that could not be visited."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from pypi_assets.catalog.work.retries import failed_reads
 from pypi_assets.catalog.work.visit_queue import TaskState
 
 VISIT = "visit"
-"""The kind of failure of a visit; those of reads are kinds of errors."""
+"""The kind of failure of a visit. Kinds of failures of reads are kinds of errors."""
 WAITING = "waiting"
 _EXAMPLES = 3
 
@@ -26,8 +26,8 @@ _EXAMPLES = 3
 class Failure:
     """A distribution that could not be read, or a project whose page could not be judged (without a filename).
 
-    `outcome` is *error*, which comes with the bytes and would come again, *gave up*, or *waiting* for the next attempt
-    at `next_due` (unix seconds). `attempts` were made in all, and `attempts_remaining` are left until it is given up.
+    `outcome` is *error*, which the same bytes would lead to again; *gave up*, where no attempt is left; or *waiting*
+    for the next attempt at `next_due` (unix seconds). `attempts` were made in all, and `attempts_remaining` are left.
     """
 
     project: str
@@ -42,7 +42,7 @@ class Failure:
 
 @dataclass(slots=True)
 class FailureGroup:
-    """The failures of one kind: how many in all and by outcome, and a few of them."""
+    """The failures of one kind: their number, in all and by outcome, and a few of them."""
 
     kind: str
     count: int = 0
@@ -59,9 +59,9 @@ class FailureGroup:
 def list_failures(
     connection: Connection, max_attempts: int, kind: str | None = None, normalized: str | None = None
 ) -> Iterator[Failure]:
-    """All failures, or those of one kind or project: of reads by project and filename, and then of visits by project.
+    """All failures, or those of one kind or project: reads by project and filename, then visits by project.
 
-    `max_attempts` are made until something is given up.
+    After `max_attempts` a read or visit is exhausted.
     """
     if kind != VISIT:
         for row in _stream(connection, failed_reads(kind, normalized)):
@@ -80,7 +80,7 @@ def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
 
 
 def count_failures(connection: Connection, *, only_exhausted: bool = False) -> dict[str, int]:
-    """How many there are of each kind, without those that wait for the next attempt; or only what was exhausted."""
+    """The number of failures of each kind, except those that wait for the next attempt; or only of exhausted ones."""
     data = distribution_data.c
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
     outcomes = (Outcome.EXHAUSTED,) if only_exhausted else FAILED
@@ -89,7 +89,7 @@ def count_failures(connection: Connection, *, only_exhausted: bool = False) -> d
 
 
 def count_failed_visits(connection: Connection) -> int:
-    """How many visits stand as given up."""
+    """The number of visits that are exhausted."""
     query = select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.EXHAUSTED)
     return connection.scalar(query) or 0
 

@@ -12,10 +12,10 @@ from pypi_assets.catalog.work.full_crawls import followed_index, last_completed_
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """How far the index has been followed; what is None is not known yet.
+    """How far the index is followed. None: not known yet.
 
-    `next_event_at` is when the first event beyond the complete serial was (unix seconds), if one is stored;
-    `listed_serial` that of the list of projects that was compared last, and `listed_at` when that was.
+    `next_event_at` is the time of the first stored event beyond the complete serial (unix seconds). `listed_serial` is
+    the serial of the list of projects that was compared last, and `listed_at` when that was.
     """
 
     index_url: str | None
@@ -31,7 +31,7 @@ class Followed:
 
 
 def read_followed(connection: Connection) -> Followed:
-    """How far the index has been followed; quick on any catalog."""
+    """How far the index is followed; quick on any catalog."""
     index_url = followed_index(connection)
     complete = None if last_completed_crawl(connection) is None else complete_serial(connection)
     listed_serial, listed_at = (None, None) if index_url is None else last_listed(connection, index_url)

@@ -9,7 +9,7 @@ from pypi_assets.catalog.tables import (
 
 
 def ledger_faults(connection: Connection) -> list[str]:
-    """What is wrong with the ledger: gaps and overlaps, in words and in order. Empty when all is well."""
+    """Gaps and overlaps of the ledger, each described, in order. Empty where it is sound."""
     furthest = func.max(serial_ranges.c.end).over(order_by=serial_ranges.c.start, rows=(None, -1))
     ranges = select(serial_ranges.c.start, serial_ranges.c.end, func.coalesce(furthest, 0).label("before")).subquery()
     faulty = select(ranges).where(ranges.c.start != ranges.c.before).order_by(ranges.c.start)

@@ -1,4 +1,4 @@
-"""The visits of a project that have been, as they are told: what each came to, and how the files of two differ."""
+"""Past visits of a project: the result of each, and how the files of two of them differ."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ _UNENDED = frozenset({VisitStatus.CREATED, VisitStatus.ONGOING})
 
 @dataclass(frozen=True, slots=True)
 class PastVisit:
-    """One visit. Times are in unix seconds; `outcome` is its latest status, `ended_at` None while it is ongoing.
+    """One visit. Times are unix seconds. `outcome` is its latest status; `ended_at` is None while it is ongoing.
 
-    `attempt` counts the visits of the project for one `scope`, a range or a full crawl. `page_serial` is the page's own
-    and `seen_through` tells how far events were stored when it was judged; `snapshot` is the sha256 of what it showed
-    and `files` how many files that were. They are None where no page was seen, and `page_serial` also for a 404 that no
-    event explains. `text` says what went wrong.
+    `attempt` counts the visits of the project for one `scope`, a range or a full crawl. `page_serial` is the page's
+    own. Events were stored up to `seen_through` when the page was judged. `snapshot` is the sha256 of what the page
+    showed, and `files` the number of its files. They are None where no page was seen; `page_serial` also for an
+    unexplained 404. `text` describes the error.
     """
 
     visit: int
@@ -41,7 +41,7 @@ class PastVisit:
 
 @dataclass(frozen=True, slots=True)
 class FileDifference:
-    """A file that two snapshots show differently. `change` is one of came, went, other hash, yanked, unyanked."""
+    """A file that differs between two snapshots. `change` is one of came, went, other hash, yanked, unyanked."""
 
     filename: str
     change: str
@@ -91,7 +91,7 @@ def past_visits(connection: Connection, project: Project) -> list[PastVisit]:
 def compare_visits(connection: Connection, project: Project, before: int, after: int) -> list[FileDifference]:
     """How the files that visit `after` saw differ from those of visit `before`, by filename.
 
-    Raises CatalogError where there is no such visit, or where it saw no page.
+    Raises CatalogError where a visit does not exist or saw no page.
     """
     was, now = _shown_files(connection, project, before), _shown_files(connection, project, after)
     found = []

@@ -1,4 +1,4 @@
-"""What happened to a project, told in order of serial: its events, what changed without one, and its visits.
+"""The history of a project in order of serial: its events, changes without an event, and its visits.
 
 `build_history` is a pure function of what is stored; `read_history` loads that.
 """
@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED, Interval
-from pypi_assets.catalog.derived.recompute import CORRECTED, intervals_of_projects
+from pypi_assets.catalog.derived.file_updates import CORRECTED
+from pypi_assets.catalog.derived.stored_files import intervals_of_projects
 from pypi_assets.catalog.observed.events import events_by_project
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
@@ -26,7 +27,7 @@ _NAMED = 5
 _CAUSES = {
     BASELINE: "there since before the first known event",
     UNEXPLAINED: "changed without an event that explains it; the page was believed",
-    CORRECTED: "told otherwise before",
+    CORRECTED: "recorded differently before",
     READ_LATE: "read after this serial had been dumped",
 }
 _ONCE = frozenset({BASELINE, UNEXPLAINED})
@@ -45,7 +46,7 @@ class LoggedChange:
 
 @dataclass(frozen=True, slots=True)
 class FileLife:
-    """When a file was live and yanked, and what came of reading it: the outcome, and the kind of an error."""
+    """When a file was live and yanked, and the result of reading it: the outcome, and the kind of an error."""
 
     filename: str
     outcome: str
@@ -56,11 +57,11 @@ class FileLife:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that happened at `serial`; `at` is in unix seconds, None where no event tells.
+    """One thing that happened at `serial`; `at` is in unix seconds, None without an event.
 
-    `kind` is what an event does (an Action), the cause of a change without an event, or VISIT. The files that went live
-    with it, that went away, and those live before and after that were yanked and unyanked, are named; `filenames` are
-    those that the event or the log names. An upload has the `outcome` of reading the file and the kind of an `error`; a
+    `kind` is the Action of an event, the cause of a change without one, or VISIT. `filenames` are the files that the
+    event or the log names. `live` and `away` are the files that became live or ceased to be, `yanked` and `unyanked`
+    those that were live before and after. An upload has the `outcome` of reading the file and the kind of an `error`; a
     visit has its number, its `outcome` and the text of an `error`.
     """
 
@@ -85,11 +86,12 @@ def build_history(
     files: Sequence[FileLife],
     visits: Sequence[PastVisit],
 ) -> list[Entry]:
-    """The story, in order of serial: at each one its event, then what changed without one, then visits.
+    """The history, in order of serial: at each one its event, then changes without an event, then visits.
 
-    `events` come in order of serial, `visits` in that of their beginning. A visit stands where events were stored up to
-    when its page was judged; one that saw no page stands with the next one that did, else at the end. What begins or
-    ends at the serial of an event is told with it, unless it changes no files, or the log has another cause alone.
+    `events` come in order of serial, `visits` in order of their beginning. A visit is placed where events were stored
+    up to when its page was judged; one that saw no page is placed with the next one that did, else at the end. What
+    begins or ends at the serial of an event belongs to it, unless the event changes no files or the log only has
+    another cause.
     """
     causes: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
     for change in logged:
@@ -108,7 +110,7 @@ def build_history(
 
 
 def read_history(connection: Connection, project: Project) -> list[Entry]:
-    """All that is stored of `project`, as told by `build_history`."""
+    """The history of `project` from what is stored."""
     ids = [project.id]
     live = intervals_of_projects(connection, live_intervals, ids)
     yanked = intervals_of_projects(connection, yanked_intervals, ids)
@@ -136,7 +138,7 @@ def read_history(connection: Connection, project: Project) -> list[Entry]:
 
 
 def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:
-    """Each serial, filename and field of an Entry that tells what began or ended there."""
+    """For each beginning or end: its serial, the filename, and the field of Entry for it."""
     for file in files:
         starts, ends = {one.start for one in file.live}, {one.end for one in file.live}
         for interval in file.live:
@@ -151,7 +153,7 @@ def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:
 
 
 def _cause(causes: set[str], event: Action | None) -> str:
-    """Why something began or ended for a file, by what the log says of that file there, and by the event there."""
+    """Why something began or ended for a file, by the log of that file at the serial and by the event there."""
     if event is not None and event not in NO_FILE_CHANGE and (event.value in causes or not causes & _NEXT_TO_AN_EVENT):
         return event.value
     return next((cause for cause in (UNEXPLAINED, BASELINE, CORRECTED) if cause in causes), UNEXPLAINED)
@@ -216,7 +218,7 @@ def _change_entries(
     touched: _Touched,
     times: Mapping[int, float],
 ) -> Iterator[Entry]:
-    """One entry a serial and cause that is no event's, also where nothing begins or ends there any more."""
+    """One entry for each serial and cause without an event, also where nothing begins or ends there any more."""
     named: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
     for (serial, filename), found in causes.items():
         for cause in found - _ACTIONS:
@@ -226,7 +228,7 @@ def _change_entries(
         filenames = tuple(sorted(named[serial, cause].union(*what.values())))
         text = f"{_CAUSES.get(cause, cause)}: {_shortened(filenames)}"
         if cause in _ONCE and not what:
-            text += "; not so by what is known now"
+            text += "; what is known now does not confirm it"
         yield _with(Entry(serial, times.get(serial), cause, text, filenames=filenames), what)
 
 
@@ -241,11 +243,11 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 def _visit_entries(visits: Sequence[PastVisit], last: int) -> list[Entry]:
-    told = []
+    entries = []
     place = max([last, *(visit.seen_through or 0 for visit in visits)])
     for visit in reversed(visits):
         place = place if visit.seen_through is None else visit.seen_through
-        told.append(
+        entries.append(
             Entry(
                 place,
                 visit.started_at,
@@ -256,7 +258,7 @@ def _visit_entries(visits: Sequence[PastVisit], last: int) -> list[Entry]:
                 error=visit.text,
             )
         )
-    return told[::-1]
+    return entries[::-1]
 
 
 def _describe_visit(visit: PastVisit) -> str:

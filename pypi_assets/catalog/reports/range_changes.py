@@ -1,4 +1,4 @@
-"""What changed in a serial range, as its dump shows it: how often for which cause, and the first changes."""
+"""What changed in a serial range, as its dump shows it: counts by cause, and the first changes."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from pypi_assets.catalog.tables import changes, distributions, projects, release
 
 @dataclass(frozen=True, slots=True)
 class RangeChange:
-    """One change of one distribution; `cause` is an event's action, or what else told of it."""
+    """One change of one distribution. `cause` is an event's action, or the reason for a change without one."""
 
     serial: int
     cause: str
@@ -21,13 +21,13 @@ class RangeChange:
 
 
 def count_causes(connection: Connection, serials: SerialRange) -> dict[str, int]:
-    """How many changes of distributions the range has, by cause."""
+    """The number of changes of distributions in the range, by cause."""
     query = select(changes.c.cause, func.count()).where(*_within(serials)).group_by(changes.c.cause)
     return {cause: count for cause, count in connection.execute(query.order_by(changes.c.cause))}
 
 
 def first_changes(connection: Connection, serials: SerialRange, limit: int) -> list[RangeChange]:
-    """The changes of the range in order of serial, and `limit` at most."""
+    """The first `limit` changes of the range, in order of serial."""
     query = (
         select(changes.c.serial, changes.c.cause, projects.c.name, releases.c.version, distributions.c.filename)
         .join(distributions, distributions.c.id == changes.c.distribution_id)
@@ -41,8 +41,8 @@ def first_changes(connection: Connection, serials: SerialRange, limit: int) -> l
 
 
 def count_unexplained(connection: Connection, serials: SerialRange | None = None) -> int:
-    """How many changes of files no event explains, of all that are logged or of those logged in `serials`."""
-    # no parameter, so that the index of these few is used
+    """The number of file changes that no event explains: all that are logged, or those logged in `serials`."""
+    # without a parameter, so that the partial index is used
     cause: ColumnElement[str] = literal_column(f"'{UNEXPLAINED}'")
     query = select(func.count()).select_from(changes).where(changes.c.cause == cause)
     if serials is not None:

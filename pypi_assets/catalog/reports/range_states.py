@@ -1,5 +1,4 @@
-"""How the serial ranges stand, for people: complete, running, failed, interrupted, waiting, or missing from
-the ledger."""
+"""The state of each serial range as people see it: complete, running, failed, interrupted, waiting, or missing."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,9 +14,9 @@ from pypi_assets.catalog.work.visit_queue import ScopeProgress, range_scope, sco
 
 
 class ShownState(StrEnum):
-    """RUNNING: somebody is at work on it. FAILED: the last one's work ended in an error. INTERRUPTED: it was stopped,
-    or its process died. WAITING: nobody has begun with it, or with its next step. MISSING: the index is beyond the
-    last range, or the ledger has a hole, which it never should have."""
+    """RUNNING: a worker is active on it. FAILED: the last worker's work ended in an error. INTERRUPTED: it was stopped,
+    or its process died. WAITING: work on it, or on its next step, has not begun. MISSING: the index is beyond the last
+    range, or the ledger has a gap, which is a fault."""
 
     COMPLETE = "complete"
     RUNNING = "running"
@@ -29,10 +28,10 @@ class ShownState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RangeStatus:
-    """One range. Times are unix seconds. `visits` counts the projects to visit as far as they are known, and
-    `reads_to_do` the distributions to read of those visited; of a complete range none are left.
+    """One range. Times are unix seconds. `visits` counts its projects, as far as they are known; `reads_to_do` counts
+    the distributions left to read in the visited ones. A complete range has none left.
 
-    `lister` and `exact_from` as of a LedgerRange.
+    `lister` and `exact_from` are as in LedgerRange.
     """
 
     serials: SerialRange
@@ -50,10 +49,10 @@ class RangeStatus:
 def range_statuses(
     connection: Connection, now: float, *, index_serial: int | None = None, complete: int | None = None
 ) -> list[RangeStatus]:
-    """The ranges in order of their start, at `now` (unix seconds): all, or all that are not complete and the last
-    `complete` ones that are.
+    """The ranges in order of their start, at `now` (unix seconds): all, or the incomplete ones and the last `complete`
+    complete ones.
 
-    What lies between the last one and `index_serial`, the index's last serial, is missing.
+    Serials between the last range and `index_serial`, the index's last serial, are missing.
     """
     entries = ledger(connection)
     missing = gaps(entries, index_serial or 0)
@@ -62,13 +61,13 @@ def range_statuses(
         left_out = {entry.serials for entry in done[: max(len(done) - complete, 0)]}
         entries = [entry for entry in entries if entry.serials not in left_out]
     at_work, baseline = scopes_at_work(connection, now), first_crawl(connection)
-    told = []
+    found = []
     for entry in entries:
         is_baseline = baseline is not None and entry.serials == SerialRange(0, baseline.serial)
         scope = baseline.scope if baseline and is_baseline else range_scope(entry.serials)
-        told.append(_status(connection, entry, scope, is_running=scope in at_work))
-    told += [RangeStatus(serials, ShownState.MISSING, ScopeProgress(0, 0, 0)) for serials in missing]
-    return sorted(told, key=lambda status: status.serials)
+        found.append(_status(connection, entry, scope, is_running=scope in at_work))
+    found += [RangeStatus(serials, ShownState.MISSING, ScopeProgress(0, 0, 0)) for serials in missing]
+    return sorted(found, key=lambda status: status.serials)
 
 
 def _status(connection: Connection, entry: LedgerRange, scope: str, *, is_running: bool) -> RangeStatus:

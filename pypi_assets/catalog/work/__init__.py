@@ -1,4 +1,4 @@
 """What is still to be done: the queues of visits and reads, full crawls, audits, listed projects, retries.
 
-A queue says what to do, not how: `crawl/` visits and reads. Who holds an entry is decided in `coordination`.
+The queues only hold the work; `crawl/` does it. Claims on their entries are in `coordination`.
 """

@@ -1,6 +1,7 @@
-"""Audits: what the list of projects, and visits of projects that nothing called for, show to differ from the catalog.
+"""Audits: differences between the catalog and the index that no event explains.
 
-At most one is open. Which causes of drift it found is counted in the list first, and by its visits in the end.
+An audit compares the list of projects first, then visits a share of the projects. At most one is open. Causes are
+counted from the list when it was compared, and from the visits at the end.
 """
 
 import json
@@ -19,7 +20,7 @@ _EXAMPLES = 10
 
 
 class Drift(StrEnum):
-    """How the catalog can differ from the index where no event says so."""
+    """How the catalog can differ from the index without an event."""
 
     UNKNOWN_PROJECT = "unknown project"
     NOT_LISTED = "project not listed"
@@ -31,7 +32,7 @@ class Drift(StrEnum):
 
 @dataclass
 class Findings:
-    """By cause, how many projects it holds of, and the names of some."""
+    """For each cause, the number of projects and the names of some."""
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One audit. `serial` is that of its list of projects, None before it is listed; times are in unix seconds."""
+    """One audit. `serial` is that of its list of projects, None until that was compared. Times are unix seconds."""
 
     id: int
     share_percent: float
@@ -59,7 +60,7 @@ class Audit:
 
 
 def open_audit(catalog: Catalog, share_percent: float) -> Audit:
-    """Joins the open audit, with its own share, or opens one."""
+    """Joins the open audit, which keeps its own share, or opens one."""
     with catalog.write() as connection:
         row = connection.execute(select(audits).where(audits.c.open == 1)).first()
         if row is None:
@@ -69,7 +70,7 @@ def open_audit(catalog: Catalog, share_percent: float) -> Audit:
 
 
 def note_listed(connection: Connection, audit: Audit, serial: int, findings: Findings) -> Audit:
-    """The audit's list of projects was compared to its end, and its visits are queued."""
+    """Records that the audit's list of projects was compared and its visits are queued."""
     values = {"serial": serial, "findings": _to_json(findings)}
     connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
     return _audit(connection.execute(select(audits).where(audits.c.id == audit.id)).one())
@@ -96,7 +97,7 @@ def last_completed_audit(connection: Connection) -> Audit | None:
 
 
 def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift, str]]:
-    """What the last page that the audit saw of each project shows otherwise than the last one before it.
+    """Differences between the last page that the audit saw of each project and the last one before it.
 
     Both are of one serial, so no event lies between.
     """

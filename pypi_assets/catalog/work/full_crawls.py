@@ -1,4 +1,7 @@
-"""Full crawls: opened at a pinned serial, listed, visited in shards, completed. At most one is open."""
+"""Full crawls: opened at a pinned serial, listed, visited in shards, completed. At most one is open.
+
+The steps themselves are in `crawl/`; a range that follows a full crawl is in `ledger/`.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -38,7 +41,7 @@ _LISTED_AT_A_TIME = 50_000
 class FullCrawl:
     """One full crawl, pinned at `serial`. Times are unix seconds.
 
-    `with_history`: every event since serial 0 is stored, and every project of which one changes files is visited.
+    `with_history`: all events since serial 0 are stored, and each project that one of them changes is visited.
     """
 
     id: int
@@ -57,17 +60,17 @@ class FullCrawl:
 
 @dataclass(frozen=True, slots=True)
 class CrawlListing:
-    """How many projects a crawl visits, and which selected names the index does not have."""
+    """How many projects a crawl visits, and the selected names that the index does not have."""
 
     projects: int
     missing: tuple[str, ...]
 
 
 def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, selection: Selection) -> FullCrawl:
-    """Joins the open full crawl, or opens one pinned at `serial`. On an empty catalog events are kept above `since`.
+    """Joins the open full crawl, or opens one pinned at `serial`. An empty catalog stores events above `since`.
 
     Raises CatalogError where the catalog follows another index, where its serials are beyond the index's, or where the
-    open crawl is of other projects.
+    open crawl has another selection.
     """
     now = catalog.clock()
     with catalog.write() as connection:
@@ -95,7 +98,7 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             if serial < last_allocated_serial(connection):
                 raise CatalogError(
                     f"the index is at serial {serial}, but the catalog already follows it up to"
-                    f" {last_allocated_serial(connection)}: it has gone backwards (restored from a backup?);"
+                    f" {last_allocated_serial(connection)}: its serial has decreased (was it restored from a backup?);"
                     " start a new catalog"
                 )
         row = insert(full_crawls).values(
@@ -110,7 +113,7 @@ def find_open_crawl(connection: Connection) -> FullCrawl | None:
 
 
 def first_crawl(connection: Connection) -> FullCrawl | None:
-    """The full crawl that was opened first, whose serial ends the first range of the ledger."""
+    """The full crawl that was opened first. Its serial ends the first range of the ledger."""
     return _crawl_where(connection, full_crawls.c.id == select(func.min(full_crawls.c.id)).scalar_subquery())
 
 
@@ -119,9 +122,9 @@ def last_completed_crawl(connection: Connection) -> FullCrawl | None:
 
 
 def require_followable(connection: Connection, index_url: str, selection: Selection) -> FullCrawl:
-    """The last completed full crawl, on which ranges can follow.
+    """The last completed full crawl, after which ranges can follow.
 
-    Raises CatalogError where there is none, or where it was of another index or of other projects.
+    Raises CatalogError where there is none, or where it had another index or another selection.
     """
     crawl = last_completed_crawl(connection)
     if crawl is None:
@@ -140,13 +143,13 @@ def list_projects(
     with_history: bool = False,
     is_all: bool = False,
 ) -> CrawlListing:
-    """Enters the index's projects and queues a visit of each; also of those that have live files and are not listed.
+    """Enters the index's projects and queues a visit of each, and of each unlisted project with live files.
 
-    `listed_serial` is the index's serial when the list was made: what it leaves out may have been there before.
-    `with_history` says that the events since serial 0 are stored, and that what they change is queued already; `is_all`
-    that the list is all that is known, since the changelog is off.
+    `listed_serial` is the index's serial when the list was made: a project that it leaves out may have existed before.
+    `with_history`: the events since serial 0 are stored, and the projects that they change are queued already.
+    `is_all`: there is no other source than the list, since the changelog is off.
     """
-    told_at = listed_serial if is_all else None
+    list_serial = listed_serial if is_all else None
     chunk: dict[str, ListedProject] = {}
     missing = set(crawl.selection.names)
     for project in listed:
@@ -155,9 +158,9 @@ def list_projects(
             missing.discard(normalized)
             chunk[normalized] = project
         if len(chunk) >= _LISTED_AT_A_TIME:
-            _enter_listed(catalog, crawl, chunk, told_at)
+            _enter_listed(catalog, crawl, chunk, list_serial)
             chunk = {}
-    _enter_listed(catalog, crawl, chunk, told_at)
+    _enter_listed(catalog, crawl, chunk, list_serial)
     with catalog.write() as connection:
         unlisted = connection.execute(
             select(projects.c.id, projects.c.shard).where(
@@ -165,7 +168,7 @@ def list_projects(
                 ~exists().where(visit_queue.c.scope == crawl.scope, visit_queue.c.project_id == projects.c.id),
             )
         )
-        queue_visits(connection, crawl.scope, [(row.id, row.shard, 0) for row in unlisted], unlisted_at=told_at)
+        queue_visits(connection, crawl.scope, [(row.id, row.shard, 0) for row in unlisted], unlisted_at=list_serial)
         connection.execute(
             update(full_crawls)
             .where(full_crawls.c.id == crawl.id)
@@ -192,7 +195,7 @@ def _enter_listed(
         )
         ids = project_ids(connection, list(listed))
         note_seen(connection, dict.fromkeys(ids.values(), catalog.clock()))
-        for is_newer in (False, True):  # than the crawl: its page is then asked for as of the crawl's serial
+        for is_newer in (False, True):  # than the crawl: a page of the crawl's serial is new enough
             tasks = [
                 (project_id, project_shard(normalized), min(serials[normalized], crawl.serial))
                 for normalized, project_id in ids.items()
@@ -202,7 +205,7 @@ def _enter_listed(
 
 
 def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
-    """Completes the crawl if nothing of it is left to visit or to read; returns whether it is complete."""
+    """Completes the crawl if no visit and no read of it is left. Returns whether it is complete."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         current = _crawl_where(connection, full_crawls.c.id == crawl.id)
@@ -222,7 +225,7 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
         connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(completed_at=now, open=None))
         if current.with_history:
             connection.execute(update(catalog_state).values(exact_from=0))
-        elif before is None or before.selection != crawl.selection:  # of projects new to the catalog no more is known
+        elif before is None or before.selection != crawl.selection:  # of new projects no more is known
             at = max(crawl.serial, current.listed_serial or 0) + is_any_unseen(connection, crawl.scope)
             seen = (at, greatest_page_serial or 0)
             connection.execute(update(catalog_state).values(exact_from=max(seen)))
@@ -273,14 +276,14 @@ def _require_same_selection(known: Selection, wanted: Selection, what: str) -> N
 
 
 def _forget_history_of_fewer(connection: Connection, selection: Selection) -> None:
-    """Where more projects are followed than before, the events of all of them are known only from now on."""
+    """Where the selection grew, the events of all projects are known only from now on."""
     last = last_completed_crawl(connection)
     if last is None or last.selection != selection:
         connection.execute(update(catalog_state).values(events_since=catalog_state.c.events_through))
 
 
 def _require_none_dropped(connection: Connection, selection: Selection) -> None:
-    """A catalog can come to follow more projects, never fewer: those dropped would silently grow stale."""
+    """Raises CatalogError where the selection lost projects: these would silently become stale."""
     last = last_completed_crawl(connection)
     if last is None or not selection.names:
         return

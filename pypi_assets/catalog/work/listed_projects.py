@@ -1,4 +1,4 @@
-"""The index's list of projects, compared with what the catalog knows of each: whose serial differs, who is missing."""
+"""The index's list of projects compared with the catalog: projects whose serial differs, and those not listed."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ from pypi_assets.index.models import ListedProject
 class ComparedProject:
     """A project as the catalog knows it and as it is listed.
 
-    `known_serial` is the greatest serial of its events and pages, -1 where there is none; `listed_serial` is None where
-    it is not listed.
+    `known_serial` is the greatest serial of its events and pages; -1 without any. `listed_serial` is None where the
+    project is not listed.
     """
 
     id: int
@@ -38,9 +38,9 @@ class ComparedProject:
 
 
 def compare_listed(connection: Connection, page: Sequence[ListedProject], list_serial: int) -> list[ComparedProject]:
-    """The projects of one page of the list that is of `list_serial`; those of which nothing was known are entered.
+    """The projects of one page of the list, which is of `list_serial`. New ones are entered.
 
-    Their serials are those of the list, 0 where it tells none.
+    Their `listed_serial` is 0 where the list has none.
     """
     through = events_through(connection)
     listed = {project.normalized: project for project in page}
@@ -60,9 +60,9 @@ def compare_listed(connection: Connection, page: Sequence[ListedProject], list_s
 def unlisted_projects(
     connection: Connection, is_listed: Callable[[int], bool], list_serial: int
 ) -> list[ComparedProject]:
-    """The projects with live files of which `is_listed`, asked by id, says that the list does not have them.
+    """The projects with live files that the list lacks; `is_listed` is called with their ids.
 
-    Those of which something newer than `list_serial` is known are left out: they came after the list was made.
+    Projects with a known serial above `list_serial` are left out: they appeared after the list was made.
     """
     query = _known_projects().where(has_live_files()).execution_options(yield_per=1_000)
     return [
@@ -73,7 +73,7 @@ def unlisted_projects(
 
 
 def known_serials(connection: Connection, ids: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Of each of these projects (its id, its shard, the greatest serial known of it, 0 where there is none)."""
+    """For each of these projects: its id, its shard, and its greatest known serial (0 without any)."""
     return [
         (row.id, row.shard, max(_known(row), 0))
         for some in at_a_time(ids)
@@ -103,9 +103,10 @@ def _known(row: Row[Any]) -> int:
 def queue_listed(
     connection: Connection, compared: Collection[ComparedProject], list_serial: int, scope: str = LISTING
 ) -> None:
-    """Has these visited, listed or not, by `scope`, or by the range that is asked for next.
+    """Queues visits of these projects for `scope`, by default for the next range.
 
-    What an older list told gives way. Of what is not listed, a page newer than all that is known is asked for.
+    They replace visits that an older list queued. Of an unlisted project, a page newer than all that is known is
+    needed.
     """
     min_serials = {
         project.id: project.known_serial + 1 if project.listed_serial is None else project.listed_serial
@@ -125,14 +126,14 @@ def queue_listed(
         | turns[project.id]
         for project in sorted(compared, key=lambda project: project.id)
     ]
-    told = ("min_serial", "listed_at", "unlisted_at", "state")
-    upsert(connection, visit_queue, rows, key=("scope", "project_id"), update=told)
+    replaced = ("min_serial", "listed_at", "unlisted_at", "state")
+    upsert(connection, visit_queue, rows, key=("scope", "project_id"), update=replaced)
 
 
 def allocate_listed_range(connection: Connection, list_serial: int, now: float) -> SerialRange | None:
-    """Brings the range up to `list_serial` into being, which visits what was queued; None where it is not beyond all.
+    """Allocates the range up to `list_serial`, which visits what was queued; None where there are no serials for it.
 
-    Events that are stored already say more than the list: what they change is visited too.
+    Stored events know more than the list, so the projects that they change are visited too.
     """
     lock_state(connection, exclusive=True)
     serials = allocate_range(connection, list_serial, now, SIMPLE)
@@ -145,17 +146,17 @@ def allocate_listed_range(connection: Connection, list_serial: int, now: float) 
 
 
 def exact_again_from(connection: Connection, serials: SerialRange) -> int:
-    """The serial from which on a range that a list brought can be told of, once it is complete.
+    """The first serial after a range that a list brought for which the catalog has answers, once it is complete.
 
-    That of the list, unless a page was newer, or a project that is listed has no page of the serial that it is listed
-    with: of how they were at that of the list nothing is known.
+    It is the serial of the list, unless a page was newer, or no page was seen of the serial that the list shows for a
+    project. Then the state at the serial of the list is not known.
     """
     newest_page = connection.scalar(select(func.max(projects.c.page_serial))) or 0
     return max(serials.end + is_any_unseen(connection, range_scope(serials)), newest_page)
 
 
 def is_any_unseen(connection: Connection, scope: str) -> bool:
-    """Whether a project that a list told `scope` to visit has no page of the serial that it is listed with."""
+    """Whether a list had `scope` visit a project of which no page of its listed serial was seen."""
     unseen = (
         select(visit_queue.c.project_id)
         .join(projects, projects.c.id == visit_queue.c.project_id)

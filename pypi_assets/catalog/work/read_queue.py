@@ -1,7 +1,7 @@
-"""Which distributions are still to be read, who reads them, and what came of it.
+"""The queue of reads: which distributions are still to be read, and by which worker.
 
-The queue follows from the outcomes: it holds what is pending and has an address. So it is small, whatever the catalog
-has read already.
+It follows from the outcomes: a distribution is queued while it is pending and has an address. So the queue is small,
+however much was read before. What was read is stored in `reads/`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,6 +29,7 @@ from pypi_assets.catalog.tables import (
     read_queue,
     visit_queue,
 )
+from pypi_assets.distributions.record import DistributionKind
 
 ABANDONED = "abandoned"
 """The outcome of an attempt whose worker died."""
@@ -50,19 +51,20 @@ class PendingRead:
     is_live: bool
     core_metadata: bool
     core_metadata_sha256: str | None
+    kind: DistributionKind
 
 
 def queue_reads(connection: Connection, reads: Iterable[tuple[int, int]], nice: int = 0) -> None:
     """Queues (distribution id, project id), which are pending from now on and have an address.
 
-    Whoever is reading one already reads what it was before, and loses the claim.
+    Claims on them end: a worker that reads one right now reads its old bytes.
     """
-    afresh = {"nice": nice, "due_at": 0.0, "attempts": 0, "first_failed_at": None, **RELEASED}
+    reset = {"nice": nice, "due_at": 0.0, "attempts": 0, "first_failed_at": None, **RELEASED}
     rows = [
-        {"distribution_id": distribution_id, "project_id": project_id} | afresh
+        {"distribution_id": distribution_id, "project_id": project_id} | reset
         for distribution_id, project_id in sorted(reads)
     ]
-    upsert(connection, read_queue, rows, key=("distribution_id",), update=afresh)
+    upsert(connection, read_queue, rows, key=("distribution_id",), update=reset)
 
 
 def claim_reads(
@@ -75,10 +77,10 @@ def claim_reads(
     until: float,
     limit: int,
 ) -> list[PendingRead]:
-    """The next reads in the projects that `scope` visits (None: all), within `shards` (None: all), for `worker` alone.
+    """Claims the next reads in the projects that `scope` visits (None: all), within `shards` (None: all), for `worker`.
 
-    Lower nice values come first, and what has been due for longest within them. It looks at all that is pending there,
-    so a large scope is claimed from in groups of shards.
+    Lower nice values come first, and within them those that have been due for longest. The query looks at all pending
+    reads there, so workers claim from a large scope in groups of shards.
     """
     is_live = exists().where(live_intervals.c.distribution_id == distributions.c.id, live_intervals.c.end.is_(None))
     query = (
@@ -107,33 +109,35 @@ def claim_reads(
         .values(claimed(read_queue, worker, now, until))
     )
     _append_attempts(connection, [_abandoned(row) for row in rows if row.claimed_by is not None])
-    reads = []
-    for row in rows:
-        attempts, first_failed_at = failures_at_claim(row, now)
-        read = PendingRead(
-            distribution_id=row.id,
-            project=row.normalized,
-            filename=row.filename,
-            url=row.url,
-            sha256=row.sha256,
-            size=row.size,
-            attempts=attempts,
-            first_failed_at=first_failed_at,
-            shard=row.shard,
-            is_live=row.is_live,
-            core_metadata=row.core_metadata,
-            core_metadata_sha256=row.core_metadata_sha256,
-        )
-        reads.append(read)
-    return reads
+    return [_pending_read(row, now) for row in rows]
+
+
+def _pending_read(row: Row[Any], now: float) -> PendingRead:
+    """The claimed read, whose `row` is as it was before the claim."""
+    attempts, first_failed_at = failures_at_claim(row, now)
+    return PendingRead(
+        distribution_id=row.id,
+        project=row.normalized,
+        filename=row.filename,
+        url=row.url,
+        sha256=row.sha256,
+        size=row.size,
+        attempts=attempts,
+        first_failed_at=first_failed_at,
+        shard=row.shard,
+        is_live=row.is_live,
+        core_metadata=row.core_metadata,
+        core_metadata_sha256=row.core_metadata_sha256,
+        kind=DistributionKind(row.kind),
+    )
 
 
 def finish_reads(
     connection: Connection, finished: Sequence[FinishedRead], worker: str, now: float, pack: StoredPack | None = None
 ) -> list[FinishedRead]:
-    """Stores what came of some attempts of `worker`, and takes off the queue what need not be tried again.
+    """Stores the results of attempts of `worker`, and removes from the queue what is not tried again.
 
-    Those whose claim another worker has taken over meanwhile are dropped; returns the others. `pack` is where their
+    Returns those that were stored. Results whose claim another worker has taken over are dropped. `pack` is where their
     extracts lie in the storage.
     """
     mine = (
@@ -146,16 +150,16 @@ def finish_reads(
         .with_for_update()
     )
     attempts = {distribution_id: count for distribution_id, count in connection.execute(mine)}
-    held = [read for read in finished if read.distribution_id in attempts]
-    if not held:
+    stored = [read for read in finished if read.distribution_id in attempts]
+    if not stored:
         return []
-    store_reads(connection, held, now, pack)
-    _append_attempts(connection, [_attempt(read, attempts[read.distribution_id] + 1, worker) for read in held])
-    over = [read.distribution_id for read in held if read.outcome != Outcome.PENDING]
+    store_reads(connection, stored, now, pack)
+    _append_attempts(connection, [_attempt(read, attempts[read.distribution_id] + 1, worker) for read in stored])
+    over = [read.distribution_id for read in stored if read.outcome != Outcome.PENDING]
     if over:
         connection.execute(delete(read_queue).where(read_queue.c.distribution_id.in_(over)))
     postponed = [
-        {"read_id": read.distribution_id, "later": read.due_at} for read in held if read.outcome == Outcome.PENDING
+        {"read_id": read.distribution_id, "later": read.due_at} for read in stored if read.outcome == Outcome.PENDING
     ]
     if postponed:
         connection.execute(
@@ -169,7 +173,7 @@ def finish_reads(
             ),
             postponed,
         )
-    return held
+    return stored
 
 
 def count_pending_reads(connection: Connection, scope: str | None, shards: Sequence[int] | None = None) -> int:
@@ -177,24 +181,24 @@ def count_pending_reads(connection: Connection, scope: str | None, shards: Seque
 
 
 def is_read_pending(connection: Connection, scope: str) -> bool:
-    """Whether anything is left to read in the projects that `scope` visits."""
+    """Whether reads are left in the projects that `scope` visits."""
     query = _queued(scope, None).add_columns(read_queue.c.distribution_id).limit(1)
     return connection.scalar(query) is not None
 
 
 def pending_by_shard(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> dict[int, int]:
-    """How many reads are left in each shard that has any, in the order of the shards."""
+    """The number of reads left, by shard and in the order of shards, without empty ones."""
     counts = _queued(scope, shards).add_columns(projects.c.shard, func.count()).group_by(projects.c.shard)
     return {shard: count for shard, count in connection.execute(counts.order_by(projects.c.shard))}
 
 
 def reads_ready_at(connection: Connection, scope: str | None, shards: Sequence[int] | None) -> float | None:
-    """When the first of what is left can be claimed, if nobody finishes it before; None where nothing is left."""
+    """When the next read can be claimed, unless its worker finishes it first; None where none is left."""
     return connection.scalar(_queued(scope, shards).add_columns(func.min(ready_at(read_queue))))
 
 
 def _queued(scope: str | None, shards: Sequence[int] | None) -> Select[Any]:
-    """What is queued of the projects that `scope` visits, within `shards`."""
+    """The queue, limited to the projects that `scope` visits within `shards`."""
     query = select().select_from(read_queue).join(projects, projects.c.id == read_queue.c.project_id)
     if scope is None:
         return query if shards is None else query.where(projects.c.shard.in_(shards))
@@ -221,7 +225,7 @@ def _attempt(read: FinishedRead, attempt: int, worker: str) -> dict[str, Any]:
 
 
 def _abandoned(row: Row[Any]) -> dict[str, Any]:
-    """The attempt of a worker that died: nobody knows what came of it."""
+    """The attempt of a worker that died, with no known result."""
     return {
         "distribution_id": row.id,
         "attempt": row.attempts + 1,

@@ -1,4 +1,4 @@
-"""Failed reads and exhausted visits made due again."""
+"""Retries on request: failed reads and exhausted visits become due again."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ from pypi_assets.catalog.work.visit_queue import RESET, TaskState
 
 
 def retry_failed_reads(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:
-    """Makes failed reads due at once, all or those of one kind or project; returns how many.
+    """Makes failed reads due at once: all, or those of one kind or project. Returns how many.
 
-    Those that somebody is trying again just now are left to that.
+    Reads that a worker is retrying right now are left to it.
     """
     query = failed_reads(kind, normalized).where(distributions.c.url.is_not(None), read_queue.c.claimed_by.is_(None))
     failed = [(row.id, row.project_id) for row in connection.execute(query)]
@@ -34,7 +34,7 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
 
 
 def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
-    """Makes visits that were given up due again; returns the scopes that they belong to."""
+    """Makes exhausted visits due again. Returns their scopes."""
     exhausted = visit_queue.c.state == TaskState.EXHAUSTED
     if normalized is not None:
         named = select(projects.c.id).where(projects.c.normalized == normalized)
@@ -45,7 +45,7 @@ def retry_failed_visits(connection: Connection, normalized: str | None = None) -
 
 
 def failed_reads(kind: str | None, normalized: str | None) -> Select[Any]:
-    """What ended in an error or was given up, and what is queued and has failed before."""
+    """The reads that ended in an error or are exhausted, and queued ones that have failed before."""
     data = distribution_data.c
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
     attempts = select(func.count()).where(read_attempts.c.distribution_id == data.distribution_id).scalar_subquery()

@@ -1,7 +1,7 @@
-"""Which projects a full crawl, a serial range or an audit still has to visit.
+"""The queue of visits: which projects a full crawl, a serial range or an audit still has to visit.
 
-A *scope* names the work: `crawl:7`, `range:1200-1350`, `audit:3`, or `revisits`, where a few of the projects that
-nobody has visited for long are queued time and again. What is left of it survives any stop.
+A *scope* names the work: `crawl:7`, `range:1200-1350`, `audit:3`, or `revisits`, which again and again visits a few of
+the projects that were not visited for longest. The rest of a scope survives any stop.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from pypi_assets.catalog.tables import projects, read_queue, visit_queue, visit_
 
 REVISITS = "revisits"
 LISTING = "listing"
-"""What the list of projects has found, and no range has taken yet: nobody visits it before."""
+"""What the list of projects found and no range has taken yet. It is not visited before."""
 
 
 class TaskState(StrEnum):
@@ -39,15 +39,15 @@ RESET: dict[str, Any] = {
     "due_at": 0,
     "was_gone": False,
 }
-"""A visit that is due, as if it had never been tried."""
+"""A due visit, as if it had never been tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitTask:
-    """One project that `worker` has claimed to visit; a page older than `min_serial` is stale.
+    """One project that `worker` has claimed to visit. A page older than `min_serial` is stale.
 
-    The list of projects of the serial `listed_at` has it, and says that `min_serial` is the project's last serial; that
-    of `unlisted_at` does not have it. Both are None where no list led here. `was_gone` where the last answer was a 404.
+    The list of projects of the serial `listed_at` shows the project with `min_serial` as its last serial; that of
+    `unlisted_at` lacks it. Both are None where the visit comes from no list. `was_gone`: the last answer was a 404.
     """
 
     scope: str
@@ -64,9 +64,9 @@ class VisitTask:
 
 @dataclass(frozen=True, slots=True)
 class ScopeProgress:
-    """How many projects of a scope are in which state.
+    """The number of projects of a scope in each state.
 
-    `lost` are visits of one call that another worker has taken over meanwhile, since their claims were not renewed.
+    `lost` counts visits of one call that another worker has taken over, because their claims were not renewed.
     """
 
     todo: int
@@ -92,7 +92,7 @@ def audit_scope(audit_id: int) -> str:
 
 
 def visit_kind(scope: str) -> str:
-    """What the visits of `scope` are called: full, incremental or audit."""
+    """The kind of the visits of `scope`: full, incremental or audit."""
     kinds = {"crawl": "full", "range": "incremental", "audit": "audit", REVISITS: "audit"}
     return kinds[scope.partition(":")[0]]
 
@@ -105,24 +105,25 @@ def queue_visits(
     listed_at: int | None = None,
     unlisted_at: int | None = None,
 ) -> int:
-    """Adds (project id, its shard, least serial) to what `scope` has to visit; returns how many are new.
+    """Adds (project id, its shard, least serial) to the visits of `scope`. Returns how many are new.
 
-    Each is visited in its turn, as the policy says. `listed_at` and `unlisted_at` as of a VisitTask.
+    The policy sets their order. `listed_at` and `unlisted_at` are as in VisitTask.
     """
-    told = {"scope": scope, "state": TaskState.TODO, "listed_at": listed_at, "unlisted_at": unlisted_at}
+    common = {"scope": scope, "state": TaskState.TODO, "listed_at": listed_at, "unlisted_at": unlisted_at}
     turns = turns_of(connection, {project_id: serial for project_id, _, serial in tasks})
     return insert_missing(
         connection,
         visit_queue,
         [
-            told | {"project_id": project_id, "shard": shard, "min_serial": serial} | turns[project_id]
+            common | {"project_id": project_id, "shard": shard, "min_serial": serial} | turns[project_id]
             for project_id, shard, serial in sorted(tasks)  # in one order, so that no two wait for each other
         ],
     )
 
 
 def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int, dict[str, float]]:
-    """When these projects are visited, as the policy says: what the queue keeps of it, by project id."""
+    """The priority and the due time of visits of these projects, as the policy sets them: queue columns by project
+    id."""
     found = prospects(connection, min_serials, read_state(connection)["events_through"])
     return {
         project_id: {"nice": nice_of(prospect), "due_at": due_at(prospect)}
@@ -132,9 +133,9 @@ def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int
 
 
 def queue_revisits(connection: Connection, count: int, excluded_scope: str) -> int:
-    """Has `count` of the projects visited that nobody has visited for longest; returns how many there are.
+    """Queues visits of the `count` projects that were not visited for longest. Returns how many are new.
 
-    Those that `excluded_scope` visits anyway are left out. What was done earlier is forgotten.
+    Projects that `excluded_scope` visits anyway are left out. Completed revisits are removed from the queue.
     """
     if not count:
         return 0
@@ -176,7 +177,7 @@ def longest_unvisited(
 
 
 def requeue_visits(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> None:
-    """Makes what `scope` has visited already, or given up, due again."""
+    """Makes visits of `scope` that are done or exhausted due again."""
     connection.execute(
         update(visit_queue)
         .where(_in_scope(scope, shards), visit_queue.c.state != TaskState.TODO)
@@ -194,9 +195,9 @@ def claim_visits(
     until: float,
     limit: int,
 ) -> list[VisitTask]:
-    """The next visits of `scope` within `shards` (None: all), for `worker` alone.
+    """Claims the next visits of `scope` within `shards` (None: all) for `worker`.
 
-    Lower nice values come first, and what has been due for longest within them.
+    Lower nice values come first, and within them those that have been due for longest.
     """
     query = (
         select(visit_queue, projects.c.normalized, projects.c.name, projects.c.known_since, projects.c.page_serial)
@@ -230,8 +231,8 @@ def claim_visits(
 
 
 def still_claimed(connection: Connection, tasks: Sequence[VisitTask]) -> set[int]:
-    """The projects of those of `tasks`, all of one scope and worker, whose claims still hold; until the transaction
-    ends, nobody takes them over."""
+    """The projects of those of `tasks`, all of one scope and worker, that are still claimed. No worker can take them
+    over until the transaction ends."""
     if not tasks:
         return set()
     mine = (
@@ -248,17 +249,17 @@ def still_claimed(connection: Connection, tasks: Sequence[VisitTask]) -> set[int
 
 
 def visits_ready_at(connection: Connection, scope: str, shards: Sequence[int] | None) -> float | None:
-    """When the first visit that `scope` has left can be claimed, if nobody finishes it before; None where none is."""
+    """When the next visit of `scope` can be claimed, unless its worker finishes it first; None where none is left."""
     return connection.scalar(select(func.min(ready_at(visit_queue))).where(_todo(scope, shards)))
 
 
 def is_visit_pending(connection: Connection, scope: str) -> bool:
-    """Whether `scope` has anything left to visit."""
+    """Whether `scope` has visits left."""
     return connection.scalar(select(visit_queue.c.project_id).where(_todo(scope, None)).limit(1)) is not None
 
 
 def finish_visits(connection: Connection, finished: Iterable[tuple[VisitTask, TaskState, str | None]]) -> None:
-    """Each task takes its state, with the text of what went wrong, if anything did."""
+    """Sets the state of each task, with the text of its error, if it had one."""
     rows = [
         {"of_scope": task.scope, "of_project": task.project.id, "new_state": state, "text": text and storable(text)}
         for task, state, text in finished
@@ -269,9 +270,9 @@ def finish_visits(connection: Connection, finished: Iterable[tuple[VisitTask, Ta
 def postpone_visits(
     connection: Connection, now: float, postponed: Iterable[tuple[VisitTask, float, str, bool]]
 ) -> None:
-    """Leaves each visit for later (unix seconds), and says why, and whether that is a 404.
+    """Postpones each visit (unix seconds), with the text of the error and whether that was a 404.
 
-    `first_failed_at` is that of the first failure.
+    `first_failed_at` is set at the first failure.
     """
     rows = [
         {
@@ -312,7 +313,7 @@ def _progress(counts: Mapping[str, int]) -> ScopeProgress:
 
 
 def shards_with_projects(connection: Connection, scope: str) -> dict[int, int]:
-    """How many projects `scope` visits in each shard that has any."""
+    """The number of projects that `scope` visits, by shard, without empty shards."""
     return {
         shard: count
         for shard, count in connection.execute(
@@ -322,7 +323,7 @@ def shards_with_projects(connection: Connection, scope: str) -> dict[int, int]:
 
 
 def progress_by_shard(connection: Connection, scope: str, shards: Sequence[int]) -> dict[int, ScopeProgress]:
-    """How many projects of `scope` are in which state in each of `shards`; zeros where it visits none."""
+    """The progress of `scope` in each of `shards`; zeros where it visits no project."""
     counts: dict[int, dict[str, int]] = {shard: {} for shard in shards}
     query = (
         select(visit_queue.c.shard, visit_queue.c.state, func.count())
@@ -335,13 +336,13 @@ def progress_by_shard(connection: Connection, scope: str, shards: Sequence[int])
 
 
 def projects_to_visit(connection: Connection, scope: str) -> list[int]:
-    """The ids of all projects of `scope`, visited or not, in their order."""
+    """The ids of all projects of `scope`, visited or not, in order."""
     query = select(visit_queue.c.project_id).where(visit_queue.c.scope == scope).order_by(visit_queue.c.project_id)
     return list(connection.scalars(query))
 
 
 def scopes_to_visit(connection: Connection) -> list[str]:
-    """The scopes that have something left to visit."""
+    """The scopes that have visits left."""
     todo = select(visit_queue.c.scope).where(visit_queue.c.state == TaskState.TODO, visit_queue.c.scope != LISTING)
     return list(connection.scalars(todo.distinct().order_by(visit_queue.c.scope)))
 

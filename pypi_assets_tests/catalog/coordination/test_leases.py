@@ -36,17 +36,17 @@ def test_a_lease_that_is_not_renewed_goes_to_the_next_one(catalog: Catalog):
         pass
 
 
-def test_who_tells_of_progress_keeps_the_lease(catalog: Catalog):
+def test_reporting_progress_renews_the_lease(catalog: Catalog):
     now = 100.0
     timed = replace(catalog, clock=lambda: now)
-    told: list[int] = []
+    reported: list[int] = []
     with lease(timed, "modules", ttl_s=10) as held:
-        tell = renewing(held, told.append)
+        report = renewing(held, reported.append)
         for now in range(101, 150):
-            tell(int(now))
+            report(int(now))
         with pytest.raises(LeaseTakenError), lease(timed, "modules"):
             pass
         now = 160.0
         with lease(timed, "modules"), pytest.raises(LeaseTakenError):
-            tell(0)
-    assert told == list(range(101, 150))
+            report(0)
+    assert reported == list(range(101, 150))

@@ -41,7 +41,7 @@ print(*sent)
 
 
 def sent_by_processes(url: str, per_second: float, seconds: float, threads: list[int]) -> list[list[float]]:
-    """When each of some processes, with so many threads each, sent what they could in `seconds`."""
+    """The times at which each of some processes, with `threads` each, sent its requests in `seconds`."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", SENDER, url, str(per_second), str(seconds), str(count)],
@@ -71,7 +71,7 @@ def test_processes_together_keep_to_the_rate(catalog: Catalog):
 
 
 class Sleeps(list[float]):
-    """How long each of the callers was to sleep; nobody does."""
+    """How long each caller was to sleep, without sleeping."""
 
     def __call__(self, seconds: float) -> None:
         self.append(seconds)

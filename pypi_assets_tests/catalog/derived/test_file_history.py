@@ -51,7 +51,7 @@ def test_the_live_set_equals_what_the_index_showed_at_every_serial(operations, d
         index.events, *[index.page(serial) for serial in data.draw(st.permutations(pages))], known_since=since
     )
     exact_from = min(pages, default=0) if since else 0
-    # What a quarantine hid at first, and no page shows later, nothing tells of.
+    # What a quarantine hid at first, and no page shows later, leaves no trace.
     added = {file_change(event).filename for event in index.events if event.serial <= since}
     unknowable = added - set(index.shown[exact_from]) - set(found)
     for serial in range(exact_from, last + 1):
@@ -150,13 +150,13 @@ def test_a_file_added_to_a_yanked_release_is_yanked():
     assert found[WHEEL].yanked == (Interval(3, None),)
 
 
-def test_a_release_is_told_by_its_add_event_and_compared_canonically():
+def test_the_release_is_that_of_the_add_event_and_compared_canonically():
     found = histories([event(1, "add source file demo-1.0.tar.gz", "1.0.0"), event(2, "remove release", "1")])
     assert found[SDIST].version == "1.0.0"
     assert live(found[SDIST]) == [(1, 2)]
 
 
-def test_added_and_removed_before_any_page_is_still_told():
+def test_a_file_added_and_removed_before_any_page_is_recorded():
     found = histories(
         [event(1, "add source file demo-1.0.tar.gz"), event(2, "remove file demo-1.0.tar.gz")], SeenPage(2, {})
     )

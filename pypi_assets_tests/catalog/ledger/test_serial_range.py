@@ -1,32 +1,10 @@
-"""Rule 1: ranges are born in the ledger, never overlap, and cover 0 to the complete serial without a gap."""
-
-from concurrent.futures import ThreadPoolExecutor
+"""Rule 1: a serial range is named by its key, and by nothing else."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import delete, insert
-from sqlalchemy.exc import IntegrityError
 
-from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.ledger.range_ledger import (
-    RangeState,
-    UnknownRangeError,
-    allocate_range,
-    complete_range,
-    complete_serial,
-    ledger,
-    recent_ranges,
-    require_range,
-    seal,
-    seals,
-    unfinished_ranges,
-)
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
-from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.reports.ledger_faults import ledger_faults
-from pypi_assets.catalog.tables import serial_ranges
-from pypi_assets.catalog.work.full_crawls import open_crawl
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
@@ -58,93 +36,3 @@ def test_what_dagster_lets_through_is_refused_here(key: str):
 def test_start_is_not_in_the_range_and_end_is():
     serials = SerialRange(5, 9)
     assert [serial for serial in range(12) if serial in serials] == [6, 7, 8, 9]
-
-
-@pytest.fixture
-def opened(catalog: Catalog) -> Catalog:
-    """A catalog whose first full crawl is open, pinned at 10."""
-    open_crawl(catalog, 10, 10, "http://127.0.0.1/simple/", Selection())
-    return catalog
-
-
-def test_ranges_asked_for_at_once_leave_no_gap_and_do_not_overlap(opened: Catalog):
-    def ask(end: int) -> SerialRange | None:
-        with opened.write() as connection:
-            return allocate_range(connection, end, 0.0)
-
-    with ThreadPoolExecutor(4) as pool:
-        born = [serials for serials in pool.map(ask, [20, 30, 20, 25, 40, 30, 35, 40]) if serials]
-    assert len(set(born)) == len(born)
-    with opened.read() as connection:
-        assert ledger_faults(connection) == []
-        assert max(entry.serials.end for entry in ledger(connection)) == 40
-
-
-def test_the_database_itself_refuses_a_second_range_with_the_same_start(opened: Catalog):
-    row = {"start": 0, "end": 99, "state": RangeState.REQUESTED, "requested_at": 0.0}
-    with pytest.raises(IntegrityError), opened.write() as connection:
-        connection.execute(insert(serial_ranges).values(row))
-    with pytest.raises(IntegrityError), opened.write() as connection:
-        connection.execute(insert(serial_ranges).values(row | {"start": 99}))
-
-
-def test_the_complete_serial_stops_at_the_first_range_that_is_not_complete(opened: Catalog):
-    with opened.write() as connection:
-        ranges = [SerialRange(0, 10)] + [allocate_range(connection, end, 0.0) for end in (20, 30, 40)]
-        seen = []
-        for number in (0, 2, 3, 1):
-            complete_range(connection, ranges[number], 0.0)
-            seen.append(complete_serial(connection))
-    assert seen == [10, 10, 10, 40]
-
-
-def test_recent_ranges_are_those_beyond_a_serial_and_the_unfinished_ones_in_order(opened: Catalog):
-    with opened.write() as connection:
-        ranges = [SerialRange(0, 10)] + [allocate_range(connection, end, 0.0) for end in (20, 30, 40, 50)]
-        for number in (4, 0, 2, 3):
-            complete_range(connection, ranges[number], 0.0)
-        assert [entry.serials for entry in unfinished_ranges(connection)] == [ranges[1]]
-        assert [entry.serials for entry in recent_ranges(connection, beyond=30)] == [ranges[1], *ranges[3:]]
-        assert [entry.serials for entry in recent_ranges(connection, beyond=50)] == [ranges[1]]
-        assert recent_ranges(connection, beyond=0) == ledger(connection)
-
-
-def test_gaps_and_overlaps_are_found(opened: Catalog):
-    with opened.write() as connection:
-        allocate_range(connection, 20, 0.0)
-        allocate_range(connection, 30, 0.0)
-        connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 10))
-        assert ledger_faults(connection) == ["gap: no range holds the serials 11 to 20"]
-        connection.execute(
-            insert(serial_ranges).values(start=5, end=25, state=RangeState.REQUESTED, sealed=False, requested_at=0.0)
-        )
-        assert any("overlap" in fault for fault in ledger_faults(connection))
-
-
-def test_a_key_that_is_not_in_the_ledger_is_refused(opened: Catalog):
-    with opened.read() as connection:
-        assert require_range(connection, "0-10").serials == SerialRange(0, 10)
-        for key in ("0-9", "5-10", "10-20"):
-            with pytest.raises(UnknownRangeError, match=key):
-                require_range(connection, key)
-
-
-def test_nothing_is_asked_of_an_empty_catalog(catalog: Catalog):
-    with pytest.raises(CatalogError, match="full crawl"), catalog.write() as connection:
-        allocate_range(connection, 5, 0.0)
-
-
-def test_changes_are_logged_where_a_dump_still_to_come_tells_of_them(opened: Catalog):
-    with opened.write() as connection:
-        ranges = [SerialRange(0, 10)] + [allocate_range(connection, end, 0.0) for end in (20, 30, 40)]
-        assert seals(connection).logged_serials(15) == [15]
-        seal(connection, ranges[0])
-        assert seals(connection).logged_serials(7) == [11]
-        assert seals(connection).logged_serials(11) == [11]
-        seal(connection, ranges[2])  # 20-30, while 10-20 is not sealed
-        assert seals(connection).logged_serials(25) == [31]
-        assert seals(connection).logged_serials(15) == [15, 31]
-        assert seals(connection).logged_serials(31) == [31]
-        seal(connection, SerialRange(0, 40))
-        assert seals(connection).logged_serials(3) == [41]
-        assert seals(connection).logged_serials(50) == [50]

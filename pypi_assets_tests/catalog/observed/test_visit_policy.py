@@ -31,13 +31,13 @@ def test_unknown_comes_before_changed_and_changed_before_the_rest(lag: int, othe
 
 
 @given(lags, lags)
-def test_what_lags_behind_further_comes_no_later(lag: int, other_lag: int):
+def test_a_greater_lag_comes_no_later(lag: int, other_lag: int):
     nearer, further = sorted((lag, other_lag))
     assert nice_of(Prospect(True, further)) <= nice_of(Prospect(True, nearer))
 
 
 @given(lags)
-def test_what_lags_behind_twice_as_far_comes_sooner(lag: int):
+def test_twice_the_lag_comes_sooner(lag: int):
     assert nice_of(Prospect(True, 2 * lag + 1)) < nice_of(Prospect(True, lag))
 
 

@@ -1,4 +1,4 @@
-"""Visits as they are told, and how the files of two of them differ."""
+"""Past visits, and how the files of two of them differ."""
 
 from pathlib import Path
 

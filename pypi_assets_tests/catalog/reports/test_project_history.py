@@ -1,4 +1,4 @@
-"""A project's story: nothing is left out, nothing is told twice, and the numbers are those of the intervals."""
+"""A project's history: complete, without repetition, and with the serials of the intervals."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED, Interval, SeenPage, file_histories
-from pypi_assets.catalog.derived.recompute import CORRECTED
+from pypi_assets.catalog.derived.file_updates import CORRECTED
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
 from pypi_assets.catalog.reports.past_visits import PastVisit
 from pypi_assets.catalog.reports.project_history import VISIT, Entry, FileLife, LoggedChange, build_history
@@ -44,8 +44,8 @@ def life(filename: str, *live: tuple[int, int | None], yanked: tuple[Interval, .
 
 
 @given(operations=st.lists(operation_names, max_size=25), data=st.data())
-def test_every_event_and_visit_is_told_once_and_every_file_where_its_intervals_begin_and_end(operations, data):
-    """Whatever events are missing, whatever else pages showed, and whatever the log says besides."""
+def test_every_event_visit_and_end_of_an_interval_is_in_one_entry(operations, data):
+    """With any events missing, any other pages shown, and any other changes logged."""
     index = SimulatedIndex()
     for operation in operations:
         index.do(*operation)
@@ -69,8 +69,8 @@ def test_every_event_and_visit_is_told_once_and_every_file_where_its_intervals_b
     story = build_history(events, data.draw(st.permutations(sorted(logged, key=repr))), files, visits)
 
     assert [entry.serial for entry in story] == sorted(entry.serial for entry in story)
-    told = [(entry.serial, entry.at, entry.kind) for entry in story if entry.kind in set(Action)]
-    assert told == [(one.serial, one.timestamp, file_change(one).action) for one in events]
+    described = [(entry.serial, entry.at, entry.kind) for entry in story if entry.kind in set(Action)]
+    assert described == [(one.serial, one.timestamp, file_change(one).action) for one in events]
     assert [entry.visit for entry in story if entry.kind == VISIT] == [one.visit for one in visits]
     assert begun(story, "live") == Counter((i.start, file.filename) for file in files for i in file.live)
     assert begun(story, "away") == Counter((i.end, file.filename) for file in files for i in file.live if i.end)
@@ -96,7 +96,7 @@ def begun(story: list[Entry], flag: str) -> Counter[tuple[int, str]]:
     return Counter((entry.serial, filename) for entry in story for filename in getattr(entry, flag))
 
 
-def test_a_change_without_an_event_says_so():
+def test_a_change_without_an_event_is_described_as_one():
     pages = [SeenPage(5, {SDIST: False}), SeenPage(9, {WHEEL: False})]
     added = event(5, f"add source file {SDIST}")
     history = file_histories([added], pages, known_since=0, events_through=9, version_of=version_of)
@@ -109,7 +109,7 @@ def test_a_change_without_an_event_says_so():
     assert change.text == f"changed without an event that explains it; the page was believed: {WHEEL}, {SDIST}"
 
 
-def test_what_was_logged_and_has_turned_out_otherwise_says_so():
+def test_a_logged_change_that_is_not_confirmed_is_described_as_that():
     [upload, change] = build_history(
         [event(3, f"add source file {SDIST}")],
         [LoggedChange(3, SDIST, "add file"), LoggedChange(7, SDIST, BASELINE)],
@@ -117,7 +117,7 @@ def test_what_was_logged_and_has_turned_out_otherwise_says_so():
         [],
     )
     assert upload.live == (SDIST,)
-    assert change.text == f"there since before the first known event: {SDIST}; not so by what is known now"
+    assert change.text == f"there since before the first known event: {SDIST}; what is known now does not confirm it"
 
 
 def test_of_many_files_the_text_names_a_few():
@@ -142,7 +142,7 @@ def test_a_name_can_be_registered_again():
     assert removed[1].text == f"{SDIST} uploaded, to a project that had been removed"
 
 
-def test_actions_that_nobody_knows_are_told_as_they_came():
+def test_unknown_actions_are_described_as_they_came():
     story = build_history([event(1, "paint it blue"), event(2, "add Owner someone", None)], [], [], [])
     assert [(entry.kind, entry.text) for entry in story] == [
         (Action.UNKNOWN, "unknown action: paint it blue"),
@@ -150,7 +150,7 @@ def test_actions_that_nobody_knows_are_told_as_they_came():
     ]
 
 
-def test_an_upload_tells_what_came_of_reading_it():
+def test_an_upload_has_the_outcome_of_reading_it():
     broken = FileLife(WHEEL, "error", "corrupt archive", (Interval(1, None),), ())
     [entry] = build_history([event(1, f"add py3 file {WHEEL}")], [], [broken], [])
     assert (entry.outcome, entry.error) == ("error", "corrupt archive")

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_bucket, project_ids, project_shard
+from pypi_assets.catalog.observed.projects import Selection, project_bucket, project_shard
 from pypi_assets.catalog.tables import projects, visit_queue
 from pypi_assets.catalog.work import full_crawls
 from pypi_assets.catalog.work.full_crawls import CrawlListing, FullCrawl, find_open_crawl, list_projects, open_crawl
@@ -14,6 +14,8 @@ from pypi_assets.catalog.work.visit_queue import shards_with_projects
 from pypi_assets.index.models import ListedProject
 
 SERIAL = 100
+
+
 NAMES = [f"Project_{number}" for number in range(25)]
 
 
@@ -47,7 +49,7 @@ def test_each_project_is_entered_with_its_shards_and_visited_once(catalog: Catal
 
 
 @pytest.mark.parametrize("came", [0, 5, 10, 24])
-def test_a_listing_that_was_stopped_is_made_anew(catalog: Catalog, crawl: FullCrawl, came: int):
+def test_a_stopped_listing_is_repeated_from_the_start(catalog: Catalog, crawl: FullCrawl, came: int):
     def stopped() -> Iterator[ListedProject]:
         yield from listed()[:came]
         raise KeyboardInterrupt
@@ -68,17 +70,6 @@ def test_a_name_that_is_listed_in_two_ways_is_one_project(catalog: Catalog, craw
     assert list_projects(catalog, crawl, twice, SERIAL).projects == len(NAMES) + 1
 
 
-def test_ids_are_found_of_any_number_of_names_however_they_are_written(catalog: Catalog):
-    odd = ["ü-\U0001f40d", 'quoted-"-and-\\', "[1]", "null", "1", "a\nb", "{}", "'"]
-    many = [f"project{number}" for number in range(3_000)]
-    with catalog.write() as connection:
-        enter_projects(connection, [(name, 0) for name in odd + many])
-        found = project_ids(connection, [*many, *odd, "unknown"])
-        named = {name: id_ for name, id_ in connection.execute(select(projects.c.normalized, projects.c.id))}
-    assert found == named
-    assert len(found) == len(odd) + len(many)
-
-
-def test_no_page_is_asked_to_be_newer_than_the_crawl(catalog: Catalog, crawl: FullCrawl):
+def test_no_page_needs_to_be_newer_than_the_crawl(catalog: Catalog, crawl: FullCrawl):
     list_projects(catalog, crawl, [ListedProject("newer", SERIAL + 1), ListedProject("untold", None)], None)
     assert sorted(row[4] for row in queued(catalog)) == [0, SERIAL]

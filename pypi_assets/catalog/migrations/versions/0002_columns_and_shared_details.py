@@ -15,6 +15,30 @@ Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Short = sa.String(64).with_variant(sa.String(64, collation="C"), "postgresql")
 Key = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _REFERENCE = "fk_distribution_data_shared_details_id_shared_details"
+_TABLE_COMMENTS = {
+    "read_attempts": "Every attempt to read a distribution. Append-only.",
+    "visit_statuses": "Append-only; the latest status is the outcome of its visit.",
+    "visit_statistics": "What follows for each project from its visits and their statuses.",
+    "scope_claims": "The workers that are active on the whole of a scope. There can be several.",
+    "lister_states": "The state of each lister. How far events are stored is in catalog_state alone.",
+    "dumps": "An index of the manifests in the storage, and the names allocated for them.",
+    "parquet_exports": "The names allocated for attempts to export Parquet.",
+}
+_COLUMN_COMMENTS = {
+    "distribution_data.record_digest": "of the whole record, to compare it with another one",
+    "read_queue.claimed_until": "from then on another worker may claim it",
+    "visit_statistics.successive_outcomes": "how many visits in a row ended in it",
+    "visit_statistics.next_due_at": "when the last failed visit is retried; null: it is not",
+    "serial_ranges.begun_at": "when the work began that completed it, or that did not end",
+    "serial_ranges.error_text": "the error that ended the last worker's work; null: none is known",
+    "serial_ranges.lister": "the lister that brought it: xmlrpc or simple; null: a full crawl",
+    "serial_ranges.exact_from": "no event is known between start and here, so these serials have no answer",
+    "full_crawls.listed_serial": "the index's when the list was made; null: unknown, or not listed yet",
+    "visit_queue.claimed_until": "from then on another worker may claim it",
+    "scope_claims.scope": "what it works on, as in visit_queue",
+    "dump_files.sha256": "null: allocated, not written to its end",
+    "leveldb_versions.serial": "the cover's serial when it was allocated",
+}
 
 
 def upgrade() -> None:
@@ -55,6 +79,15 @@ def upgrade() -> None:
         comment="JSON: the record's other facts, see docs/formats.md",
         existing_comment="JSON: what else the record says, see docs/formats.md",
     )
+    for table, comment in _TABLE_COMMENTS.items():
+        _comment(f"TABLE {table}", comment)
+    for column, comment in _COLUMN_COMMENTS.items():
+        _comment(f"COLUMN {column}", comment)
+
+
+def _comment(on: str, comment: str) -> None:
+    quoted = comment.replace("'", "''").replace(":", "\\:")
+    op.execute(f"COMMENT ON {on} IS '{quoted}'")
 
 
 def downgrade() -> None:

@@ -1,4 +1,4 @@
-"""Which serials can be asked about."""
+"""Which serials have an answer."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_those_from_the_first_exact_one_to_the_complete_one(small: SmallCatalog)
     small.complete(25)
     assert [answerable_serial(small.catalog, serial) for serial in (None, 10, 17, 25)] == [25, 10, 17, 25]
     for serial in (0, 9, 26):
-        with pytest.raises(CatalogError, match=f"of serial {serial}, only of serials 10 to 25"):
+        with pytest.raises(CatalogError, match=f"no answer for serial {serial}, only for serials 10 to 25"):
             answerable_serial(small.catalog, serial)
 
 

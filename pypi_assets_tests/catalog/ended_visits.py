@@ -1,0 +1,44 @@
+"""Projects whose visits ended in chosen ways, for tests of statistics and of the order of visits."""
+
+import itertools
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, insert, select
+
+from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, record_verdicts
+from pypi_assets.catalog.observed.projects import Project, enter_projects, find_project
+from pypi_assets.catalog.tables import catalog_state
+from pypi_assets.index.models import ProjectPage
+
+_numbers = itertools.count()
+
+
+def enter(connection: Connection, count: int) -> list[Project]:
+    """New projects of a catalog that has events up to serial 1,000."""
+    if connection.scalar(select(catalog_state.c.id)) is None:
+        state = {"events_since": 0, "events_through": 1_000, "exact_from": 0, "next_dump_sequence": 1}
+        connection.execute(insert(catalog_state).values(id=1, index_url="", **state))
+    names = [f"project-{next(_numbers)}" for _ in range(count)]
+    enter_projects(connection, [(name, 0) for name in names])
+    found = [find_project(connection, name) for name in names]
+    return [project for project in found if project is not None]
+
+
+def verdict_of(project: Project, visit_id: int, ending: str, now: float) -> Verdict:
+    page = ProjectPage(project.name, 5, "active", ())
+    match ending:
+        case "page":
+            return Verdict(visit_id, project, VisitStatus.FULL, page)
+        case "no page":
+            return Verdict(visit_id, project, VisitStatus.NOT_FOUND, explained_at=7)
+        case "old page":
+            return Verdict(visit_id, project, VisitStatus.PARTIAL, page, text="stale")
+        case "put off":
+            return Verdict(visit_id, project, VisitStatus.FAILED, text="503", is_conclusive=False, due_at=now + 10)
+    return Verdict(visit_id, project, VisitStatus.FAILED, text="503")
+
+
+def visit(connection: Connection, found: Sequence[Project], ending: str, now: float, scope: str = "crawl:1") -> None:
+    ids = begin_visits(connection, [project.id for project in found], "full", scope, now)
+    if ending != "abandoned":
+        record_verdicts(connection, [verdict_of(one, ids[one.id], ending, now) for one in found], now + 0.5)

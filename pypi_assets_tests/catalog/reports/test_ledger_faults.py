@@ -1,0 +1,23 @@
+"""Faults of the ledger."""
+
+from sqlalchemy import delete, insert
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger.range_ledger import (
+    RangeState,
+    allocate_range,
+)
+from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.tables import serial_ranges
+
+
+def test_gaps_and_overlaps_are_found(opened: Catalog):
+    with opened.write() as connection:
+        allocate_range(connection, 20, 0.0)
+        allocate_range(connection, 30, 0.0)
+        connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 10))
+        assert ledger_faults(connection) == ["gap: no range holds the serials 11 to 20"]
+        connection.execute(
+            insert(serial_ranges).values(start=5, end=25, state=RangeState.REQUESTED, sealed=False, requested_at=0.0)
+        )
+        assert any("overlap" in fault for fault in ledger_faults(connection))
