@@ -1,6 +1,7 @@
 """Imports run one way, along the flow of the data, and only the Dagster skin imports Dagster."""
 
 import ast
+import graphlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,11 +40,11 @@ MAY_IMPORT = {
         "lookup",
         "storage",
     },
-    "metrics": {"settings", "assembly", "catalog", "distributions", "status", "upkeep"},
     "status": {"settings", "assembly", "index", "catalog", "dumps", "leveldbs", "lookup", "storage", "upkeep"},
+    "metrics": {"settings", "assembly", "catalog", "distributions", "status", "upkeep"},
     "dagster_instance": set(),
 }
-"""What each part may import beside itself. The two skins, `cli` and `defs` (with `definitions`), import all of them."""
+"""What each part may import in addition to itself: only what stands above it. The two skins, `cli` and `defs` (with `definitions`), import all of them."""
 
 CATALOG_ROOMS = {
     "tables": set(),
@@ -69,6 +70,14 @@ CATALOG_ROOMS = {
     },
 }
 """What each room of the catalog may import from the others. Rooms further down may only import those above them."""
+
+LEVELDB_ROOMS = {
+    "format": set(),
+    "datasets": {"format"},
+    "build": {"format", "datasets"},
+    "versions": {"format", "datasets", "build"},
+}
+"""What each room of the LevelDBs may import from the others, in the same way."""
 
 SKINS = {"cli": {"defs", "definitions"}, "defs": {"cli", "terminal", "definitions"}, "definitions": {"cli", "terminal"}}
 """What the skins may not import."""
@@ -98,6 +107,15 @@ def imports(path: Path) -> Iterator[str]:
             yield f"{node.module}"
 
 
+def imported_modules(path: Path) -> set[str]:
+    """The names of all that a module imports, whether it is a module or something in one."""
+    found = set(imports(path))
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
 def own_imports(path: Path) -> set[str]:
     """The parts of pypi_assets that a module imports, beside its own and the package itself."""
     found = {name.split(".")[1] for name in imports(path) if name.startswith("pypi_assets.")}
@@ -120,28 +138,45 @@ def test_libraries_stay_where_they_belong(path: Path):
 
 
 def room(path: Path) -> str:
-    return path.relative_to(PACKAGE / "catalog").parts[0].removesuffix(".py")
+    return path.relative_to(PACKAGE).parts[1].removesuffix(".py")
 
 
-def catalog_modules() -> list[Path]:
-    return [path for path in modules() if part(path) == "catalog" and path != PACKAGE / "catalog" / "__init__.py"]
+def modules_in_rooms(of_part: str) -> list[Path]:
+    return [path for path in modules() if part(path) == of_part and path != PACKAGE / of_part / "__init__.py"]
 
 
-def test_rooms_of_the_catalog_have_no_circle():
+def rooms_used(path: Path) -> set[str]:
+    start = f"pypi_assets.{part(path)}."
+    return {name.split(".")[2] for name in imports(path) if name.startswith(start)} - {room(path)}
+
+
+@pytest.mark.parametrize("table", [MAY_IMPORT, CATALOG_ROOMS, LEVELDB_ROOMS], ids=["parts", "catalog", "leveldbs"])
+def test_no_arrow_points_upwards(table: dict[str, set[str]]):
     above: set[str] = set()
-    for name, allowed in CATALOG_ROOMS.items():
+    for name, allowed in table.items():
         assert allowed <= above, name
         above.add(name)
 
 
-@pytest.mark.parametrize("path", catalog_modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_module_imports_itself_through_others():
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    graph = {name: imported_modules(path) & names.keys() - {name} for name, path in names.items()}
+    assert set(graphlib.TopologicalSorter(graph).static_order()) == names.keys()
+
+
+@pytest.mark.parametrize("path", modules_in_rooms("catalog"), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_rooms_of_the_catalog_import_one_way(path: Path):
-    used = {name.split(".")[2] for name in imports(path) if name.startswith("pypi_assets.catalog.")}
-    assert used - {room(path)} <= CATALOG_ROOMS[room(path)]
+    assert rooms_used(path) <= CATALOG_ROOMS[room(path)]
+
+
+@pytest.mark.parametrize("path", modules_in_rooms("leveldbs"), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_rooms_of_the_leveldbs_import_one_way(path: Path):
+    assert rooms_used(path) <= LEVELDB_ROOMS[room(path)]
 
 
 def test_every_room_of_the_catalog_is_known_and_described():
-    found = {room(path) for path in catalog_modules()}
+    found = {room(path) for path in modules_in_rooms("catalog")}
     assert found == set(CATALOG_ROOMS)
     for name in found - {"tables", "database", "migrations"}:
         text = (PACKAGE / "catalog" / name / "__init__.py").read_text(encoding="utf-8")
@@ -149,7 +184,7 @@ def test_every_room_of_the_catalog_is_known_and_described():
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in catalog_modules() if room(path) == "reports"], ids=lambda path: path.stem
+    "path", [path for path in modules_in_rooms("catalog") if room(path) == "reports"], ids=lambda path: path.stem
 )
 def test_reports_write_nothing(path: Path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
