@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "metrics": {"settings", "assembly", "catalog", "distributions", "status", "upkeep"},
     "dagster_instance": set(),
 }
-"""What each part may import in addition to itself: only what stands above it. The two skins, `cli` and `defs` (with `definitions`), import all of them."""
+"""What each part may import from the others: only what stands above it. The skins, below, import all of them."""
 
 CATALOG_ROOMS = {
     "tables": set(),
