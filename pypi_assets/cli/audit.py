@@ -1,12 +1,10 @@
 """The command that compares the catalog with the index."""
 
-from dataclasses import asdict
-
 import click
 
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.cli.read_counts import report_failed
+from pypi_assets.cli.read_counts import reads_to_json, report_failed
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.settings import load_settings
 from pypi_assets.terminal import plain, print_json
@@ -35,7 +33,7 @@ def audit_command(share: float | None, as_json: bool) -> None:
                 "visits_given_up": result.visits.exhausted,
                 "drift": findings.counts,
                 "examples": findings.examples,
-                "reads": asdict(result.reads),
+                "reads": reads_to_json(result.reads),
             }
         )
     else:

@@ -1,13 +1,11 @@
 """Commands that bring the catalog up to the index."""
 
-from dataclasses import asdict
-
 import click
 
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.cli.read_counts import describe_reads, report_failed
+from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.terminal import print_json, print_message
@@ -35,7 +33,7 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
         "projects": result.listing.projects,
         "missing_projects": list(result.listing.missing),
         "visits_given_up": result.visits.exhausted,
-        "reads": asdict(result.reads),
+        "reads": reads_to_json(result.reads),
     }
     if result.listing.missing:
         print_message(f"not on the index: {', '.join(result.listing.missing)}")
@@ -67,7 +65,7 @@ def crawl_incremental_command(as_json: bool) -> None:
                 "unexplained_changes": result.unexplained_changes,
                 "projects": result.visits.total,
                 "visits_given_up": result.visits.exhausted,
-                "reads": asdict(result.reads),
+                "reads": reads_to_json(result.reads),
             }
             for result in results
         ]

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.catalog.reports.failures import Failure, FailureGroup, group_failures, list_failures
 from pypi_assets.cli.opening import opened_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.cli.read_counts import describe_reads, report_failed
+from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
 from pypi_assets.crawl.retry import retry
 from pypi_assets.settings import load_settings
 from pypi_assets.terminal import (
@@ -77,10 +77,17 @@ def failures_retry_command(kind: str | None, project: str | None, as_json: bool)
     with opened_crawler() as crawler:
         result = retry(crawler, kind, project)
     if as_json:
-        print_json(asdict(result))
+        print_json(
+            {
+                "retried_reads": result.retried_reads,
+                "retried_visits": result.retried_visits,
+                "visits_given_up": result.exhausted_visits,
+                "reads": reads_to_json(result.reads),
+            }
+        )
     else:
         retried = f"{result.retried_reads} reads and {result.retried_visits} visits"
         click.echo(f"tried {retried} again: {describe_reads(result.reads)}")
     if (kind or project) and not result.retried_reads and not result.retried_visits:
         print_message(_NONE_MATCH)
-    report_failed(result.reads, result.visits_given_up)
+    report_failed(result.reads, result.exhausted_visits)

@@ -1,5 +1,8 @@
 """What crawl, audit and failures print about the distributions that they read."""
 
+from dataclasses import asdict
+from typing import Any
+
 from pypi_assets.crawl.reading import ReadCounts
 from pypi_assets.terminal import print_message
 
@@ -7,7 +10,7 @@ from pypi_assets.terminal import print_message
 def describe_reads(reads: ReadCounts) -> str:
     """One line of how many distributions were read, and how they ended."""
     counts = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
-    counts |= {"vanished": reads.vanished, "without attempts left": reads.gave_up}
+    counts |= {"vanished": reads.vanished, "without attempts left": reads.exhausted}
     done = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     if not done:
         return "distributions: none to read"
@@ -16,9 +19,14 @@ def describe_reads(reads: ReadCounts) -> str:
     )
 
 
+def reads_to_json(reads: ReadCounts) -> dict[str, Any]:
+    """`reads` as commands print it with --json."""
+    return {"gave_up" if name == "exhausted" else name: value for name, value in asdict(reads).items()}
+
+
 def report_failed(reads: ReadCounts, visits: int) -> None:
     """Prints how many reads failed and how many visits were exhausted, and the command that lists them."""
-    if failed := reads.errors + reads.gave_up:
+    if failed := reads.errors + reads.exhausted:
         print_message(f"distributions that could not be read: {failed}; see `pypi-assets failures list`")
     if visits:
         print_message(f"projects that could not be visited: {visits}; see `pypi-assets failures list`")

@@ -1,4 +1,7 @@
-"""What a crawl works with, and its patience: when to try again, and when to give up."""
+"""The parts that a crawl works with, and its retry policy: when to try again, and when attempts are exhausted.
+
+Retries of a single request are in `index/transport.py`; these here span minutes to hours.
+"""
 
 import random
 import time
@@ -21,16 +24,16 @@ _LONGEST_NAP_S = 30.0
 _T = TypeVar("_T")
 
 
-def _unheard(_: Progress | str) -> None:
-    """Nobody listens."""
+def _ignore(_: Progress | str) -> None:
+    """The default where no caller is interested."""
 
 
 @dataclass(frozen=True)
 class Crawler:
-    """One index, the catalog that follows it, who reads, where it is kept, and how patiently.
+    """One index, the catalog that follows it, the reader processes, the storage, and the limits of a crawl.
 
     `lister` is what is followed: xmlrpc, simple or auto. `revisit_share` is in per cent of the visits of a range.
-    `report` hears how far it is, `tell` what people should know.
+    `report` receives progress, `notify` messages for people.
     """
 
     index: IndexClient
@@ -47,20 +50,23 @@ class Crawler:
     max_attempts: int = 50
     in_flight: int = 200
     claim_lease_s: float = 300.0
-    report: Callable[[Progress], None] = _unheard
-    notify: Callable[[str], None] = _unheard
+    report: Callable[[Progress], None] = _ignore
+    notify: Callable[[str], None] = _ignore
     sleep: Callable[[float], None] = time.sleep
 
     def wait_until(self, due_at: float) -> None:
-        """Naps until `due_at` (unix seconds), at most for so long that progress can be told in between."""
+        """Sleeps until `due_at` (unix seconds), at most 30 seconds, so that progress can be reported in between."""
         self.sleep(min(max(due_at - self.catalog.clock(), 0.01), _LONGEST_NAP_S))
 
-    def patiently(self, ask: Callable[[], _T]) -> _T:
-        """What `ask` gives; asked again with growing pauses while it raises TransientError, until the deadline."""
+    def patiently(self, query: Callable[[], _T]) -> _T:
+        """Returns what `query` returns; retries it with growing pauses while it raises TransientError.
+
+        Raises that error once the deadline has passed. Each pause reports progress.
+        """
         attempts, first_failed_at = 0, None
         while True:
             try:
-                return ask()
+                return query()
             except TransientError as error:
                 next_try = self.next_try(error, attempts, first_failed_at)
                 if next_try is None:
@@ -74,8 +80,8 @@ class Crawler:
     def next_try(self, error: PackageIndexError, attempts: int, first_failed_at: float | None) -> float | None:
         """When to try again what fails now with `error`, after `attempts` earlier failures (unix seconds).
 
-        Not before the pause that the index asks for is over, if that is before the deadline. None once the deadline has
-        passed, or where no attempt is left.
+        A pause that the index requests is kept, up to the deadline. None once the deadline has passed, or where no
+        attempt is left.
         """
         now = self.catalog.clock()
         deadline = (now if first_failed_at is None else first_failed_at) + self.retry_deadline_s

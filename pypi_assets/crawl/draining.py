@@ -1,8 +1,8 @@
-"""Works off a queue that several processes share, with as much in flight as the crawler says.
+"""Drains a queue that several processes share, with up to `in_flight` items claimed at once.
 
-What is next is claimed while the rest is still under way, so that no slow item keeps the others waiting. A process
-that finds nothing to claim waits for what others have claimed, and takes it over where they die: at once where they ran
-on the same machine, else when their claims run out.
+The next items are claimed while others are still under way, so that no slow item keeps the rest waiting. A process
+that finds nothing to claim waits for the items of other processes, and takes them over where those die: at once on the
+same machine, else when the claims expire. What the items are does not belong here: see `visiting.py` and `reading.py`.
 """
 
 import threading
@@ -28,7 +28,7 @@ from pypi_assets.crawl.crawler import Crawler
 
 _FIRST_NAP_S = 0.5
 _LONGEST_NAP_S = 10.0
-"""Others finish what they have claimed without telling: so it is looked for now and then."""
+"""Other processes finish their claims without a signal, so the queue is polled."""
 _GATHER_S = 0.2
 
 _Item = TypeVar("_Item")
@@ -36,32 +36,32 @@ _Result = TypeVar("_Result")
 
 
 class Work(Protocol[_Item, _Result]):
-    """A queue of items, what is done with each, and what becomes of that. Only `do` runs in threads."""
+    """A queue of items, the work on each, and how results are stored. Only `do` runs in threads."""
 
     def claim(self, limit: int) -> Sequence[Sequence[_Item]]:
-        """Up to `limit` items for this worker alone, in bundles; none where nothing is due that is free."""
+        """Claims up to `limit` items for this worker alone, in bundles; none where no free item is due."""
 
     def do(self, bundle: Iterable[_Item]) -> Sequence[_Result]:
-        """What costs time without the catalog: one thread does it with the items of a bundle, one after another.
+        """The slow work, without the catalog: one thread does the items of a bundle, one after another.
 
-        Asking for the next one raises CancelledError once nobody wants the results any more.
+        The iterator raises CancelledError once the results are no longer wanted.
         """
 
     def store(self, done: Sequence[tuple[_Item, _Result]]) -> None:
-        """Gives what was done its outcome in the catalog."""
+        """Stores the outcomes in the catalog."""
 
     def is_enough(self, done: Sequence[tuple[_Item, _Result]]) -> bool:
-        """Whether it is worth while to store what is done, with more under way."""
+        """Whether to store these results now, while other items are under way."""
 
     def report(self, wait_s: float = 0.0) -> object:
-        """Tells how far it is, and for how many seconds there may be nothing to do but to wait."""
+        """Reports progress, and for how many seconds there may be nothing to do but wait."""
 
     def ready_at(self) -> float | None:
-        """When something can be claimed (unix seconds) that nobody finishes before; None once nothing is left."""
+        """When the next item can be claimed (unix seconds), unless it is finished before; None once none is left."""
 
 
 class Pace:
-    """When it is time again for something that is done now and then, and may take a small share of all time."""
+    """Spaces out something that is done now and then, so that it takes at most a small share of all time."""
 
     def __init__(self, every_s: float = 1.0, share: float = 0.05) -> None:
         self._every_s = every_s
@@ -73,7 +73,7 @@ class Pace:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """What is done now and then."""
+        """Wraps one run, whose duration sets when the next is due."""
         started = time.monotonic()
         yield
         ended = time.monotonic()
@@ -82,9 +82,9 @@ class Pace:
 
 @contextmanager
 def claiming(crawler: Crawler, scope: str | None) -> Iterator[str]:
-    """The name of a new worker, whose claims are renewed until the end, and given back then.
+    """The name of a new worker, whose claims are renewed until the block ends, and released then.
 
-    All the while it is said to be at work on `scope` (None: on no single one), also where it has claimed nothing of it.
+    Until then it counts as working on `scope` (None: on no single one), even while it has claimed none of its items.
     """
     catalog, worker, lease_s = crawler.catalog, new_worker(), crawler.claim_lease_s
     ended = threading.Event()
@@ -96,7 +96,7 @@ def claiming(crawler: Crawler, scope: str | None) -> Iterator[str]:
 
     def renew() -> None:
         while not ended.wait(lease_s / 3):
-            with suppress(SQLAlchemyError), catalog.write() as connection:  # else the next time, or they are lost
+            with suppress(SQLAlchemyError), catalog.write() as connection:  # retried next time, else the claims expire
                 renew_claims(connection, worker, catalog.clock() + lease_s)
                 claim(connection)
 
@@ -108,14 +108,15 @@ def claiming(crawler: Crawler, scope: str | None) -> Iterator[str]:
     finally:
         ended.set()
         thread.join()
-        with suppress(SQLAlchemyError), catalog.write() as connection:  # else they run out
+        with suppress(SQLAlchemyError), catalog.write() as connection:  # else they expire
             release_claims(connection, worker)
 
 
 def drain(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = False) -> None:
-    """Does all that is left of `work`, or waits for those who do; what is under way when it fails is dropped.
+    """Finishes all items of `work`, and waits for those that other processes have claimed.
 
-    With `only_due` it waits for nothing: it ends once none of what is left is due and free.
+    With `only_due` it does not wait: it ends once no item that is left is both due and free. What is under way when it
+    raises is dropped.
     """
     flight: dict[Future[Sequence[_Result]], Sequence[_Item]] = {}
     done: list[tuple[_Item, _Result]] = []
@@ -157,7 +158,7 @@ def _until(ended: threading.Event, bundle: Iterable[_Item]) -> Iterator[_Item]:
 
 
 def _expire_claims_of_the_dead(catalog: Catalog) -> None:
-    """Nobody need wait for the claims of a process that ran on this machine, and is gone, to run out."""
+    """Expires the claims of processes that ran on this machine and are gone, instead of waiting for that."""
     with catalog.read() as connection:
         workers = claiming_workers(connection)
     for worker in workers:

@@ -1,8 +1,8 @@
-"""Fetches distributions as sparingly as their kinds allow, and has them read: what comes of each is a FinishedRead.
+"""Fetches distributions as sparingly as their kinds allow, and has them read: each attempt ends in a FinishedRead.
 
-Small files are fetched whole, and some are read together. Of the others, zips are read in parts, everything else as it
-comes. Parts have no hash of their own: where they show a broken file, it is read again from the whole, whose hash is
-checked.
+Small files are fetched whole, and some are read together. Of larger files, zips are read by byte ranges, all others as
+a stream. Ranges have no hash of their own: where they show a broken file, it is read again from the whole file, whose
+hash is checked. Which distributions are read, and when, is decided in `reading.py`.
 """
 
 import io
@@ -33,14 +33,14 @@ from pypi_assets.index.models import FetchedBytes
 
 _T = TypeVar("_T")
 _NOTHING_FETCHED = FetchedBytes(0, 0, 0.0)
-_TOLD_BY_BYTES = frozenset({ErrorKind.CORRUPT_ARCHIVE, ErrorKind.NO_METADATA, ErrorKind.BAD_METADATA})
-"""What can be wrong with parts that came wrong."""
+_ERRORS_BY_RANGES = frozenset({ErrorKind.CORRUPT_ARCHIVE, ErrorKind.NO_METADATA, ErrorKind.BAD_METADATA})
+"""Errors that can come from wrong bytes in a range, so that the whole file has to confirm them."""
 _TOGETHER = 8
-"""How many small files are read together at most: more save little, and a slow one keeps those after it waiting."""
+"""The most small files that are read together: more save little, and a slow one keeps those after it waiting."""
 
 
 def in_bundles(crawler: Crawler, reads: Sequence[PendingRead]) -> list[list[PendingRead]]:
-    """`reads` as threads are to do them: some small files together, within a connection's share, all others alone."""
+    """`reads` in bundles, one for a thread at a time: small files together up to a connection's share, others alone."""
     small: list[PendingRead] = []
     alone: list[list[PendingRead]] = []
     for read in reads:
@@ -53,17 +53,17 @@ def in_bundles(crawler: Crawler, reads: Sequence[PendingRead]) -> list[list[Pend
 
 
 def fetch_and_read(crawler: Crawler, bundle: Iterable[PendingRead]) -> list[FinishedRead]:
-    """What came of one attempt at each distribution of a bundle. Raises only what says nothing about the files.
+    """Attempts each distribution of a bundle once, and returns the outcomes in order.
 
-    Small files are fetched one after another, and then read together.
+    Small files are fetched one after another, and then read together. Raises only errors that are not the files' own.
     """
     begun = [(attempt := _Attempt(crawler, read), attempt.begin()) for read in bundle]
-    at_hand = [(attempt, file) for attempt, file in begun if file is not None]
+    fetched = [(attempt, file) for attempt, file in begun if file is not None]
     started = time.monotonic()
-    readings = crawler.readers.read_together([file for _, file in at_hand])
+    readings = crawler.readers.read_together([file for _, file in fetched])
     seconds = time.monotonic() - started
-    for (attempt, _), reading in zip(at_hand, readings, strict=True):
-        attempt.take(reading, seconds / len(at_hand))
+    for (attempt, _), reading in zip(fetched, readings, strict=True):
+        attempt.take(reading, seconds / len(fetched))
     return [attempt.finished() for attempt, _ in begun]
 
 
@@ -73,7 +73,7 @@ def _is_small(crawler: Crawler, read: PendingRead) -> bool:
 
 
 class _Attempt:
-    """One attempt at a distribution. What it took is counted over all its readings, also where one fails."""
+    """One attempt at a distribution. Its cost is counted over all its readings, failed ones too."""
 
     def __init__(self, crawler: Crawler, read: PendingRead) -> None:
         self._crawler = crawler
@@ -85,7 +85,7 @@ class _Attempt:
         self._seconds = 0.0
 
     def begin(self) -> WholeFile | None:
-        """Fetches a small file, whose reading is to be taken; has any other one read."""
+        """Fetches a small file and returns it, for `take` later; has any other one read at once."""
         if self._result is None:
             self._started_at = self._crawler.catalog.clock()
             with self._underway():
@@ -96,15 +96,15 @@ class _Attempt:
         return self._file
 
     def take(self, reading: FinishedReading, seconds: float) -> None:
-        """Takes what came of the small file, and the time that it took."""
+        """Takes the reading of the small file, and the seconds that it took."""
         self._seconds += seconds
         with self._underway():
             self._conclude(reading)
 
     def finished(self) -> FinishedRead:
-        """What came of it all."""
+        """The outcome of the attempt."""
         if self._result is None:
-            raise RuntimeError("what came of the small file is to be taken first")
+            raise RuntimeError("the small file was not read: call take() first")
         return replace(
             self._result,
             started_at=self._result.started_at or self._started_at,
@@ -124,14 +124,14 @@ class _Attempt:
             self._seconds += time.monotonic() - started
 
     def _conclude(self, reading: FinishedReading) -> None:
-        if reading.died:  # maybe in this file's stead: who kills for want of memory takes whichever process is largest
+        if reading.died:  # maybe not by this file: a kernel out of memory kills whichever process is largest
             reading = self._read(extract_first=True)
         self._result = FinishedRead(
             self._pending.distribution_id, record_outcome(reading.record), reading.record, extract=reading.extract
         )
 
     def _read(self, *, extract_first: bool = False) -> FinishedReading:
-        """Has the file read from its start, as its kind and size allow."""
+        """Has the file read from its start, from memory, by ranges or as a stream."""
         have_read = partial(
             self._crawler.readers.read,
             filename=self._pending.filename,
@@ -149,7 +149,7 @@ class _Attempt:
             return WholeFile(self._pending.filename, self._pending.project, file.whole().read())
 
     def _read_whole(self, have_read: Callable[[BinaryIO], FinishedReading]) -> FinishedReading:
-        """Has the file read as it comes."""
+        """Has the file read as a stream."""
         pending, crawler = self._pending, self._crawler
         reading, fetched = crawler.index.stream_file(
             pending.url,
@@ -162,13 +162,13 @@ class _Attempt:
         return reading
 
     def _read_in_parts(self, have_read: Callable[[BinaryIO | RangeSource], FinishedReading]) -> FinishedReading:
-        """Has a zip read where its directory and its metadata lie."""
+        """Has a zip read by the ranges of its directory and its metadata."""
         with self._opened() as file:
             try:
                 reading = have_read(file)
             except MismatchError:
                 reading = None
-            if reading is None or (reading.record.error and reading.record.error.kind in _TOLD_BY_BYTES):
+            if reading is None or (reading.record.error and reading.record.error.kind in _ERRORS_BY_RANGES):
                 reading = have_read(file.whole())
         return reading
 
@@ -197,7 +197,7 @@ class _Attempt:
 
 
 def _twice(fetch: Callable[[], _T]) -> _T:
-    """What `fetch` gives. It may be spoiled on the way: wrong content is believed once it comes a second time."""
+    """Returns what `fetch` returns. Content can be spoiled on the way: ContentError counts once it is repeated."""
     try:
         return fetch()
     except ContentError:
@@ -205,7 +205,7 @@ def _twice(fetch: Callable[[], _T]) -> _T:
 
 
 def _without_fetching(crawler: Crawler, read: PendingRead) -> FinishedRead | None:
-    """What becomes of a distribution that is not to be fetched; None of any other."""
+    """The outcome of a distribution that is not fetched; None for any other."""
     if read.attempts >= crawler.max_attempts:
         text = f"no attempt is left: of {read.attempts}, the last ones ended with their worker"
         return FinishedRead(read.distribution_id, Outcome.EXHAUSTED, error_kind=WORKER_DIED, error_text=text)

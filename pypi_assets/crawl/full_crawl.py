@@ -1,4 +1,7 @@
-"""A full crawl: pinned at a serial, listed, visited and read in shards, completed. It sets the baseline."""
+"""A full crawl: pinned at a serial, listed, visited and read in shards, completed. It sets the baseline.
+
+Its steps are functions of their own, since assets run them one by one. Running them for each shard is in `shards.py`.
+"""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -34,6 +37,8 @@ _QUEUED_AT_A_TIME = 5_000
 
 @dataclass(frozen=True, slots=True)
 class FullCrawlResult:
+    """The crawl, the list it was made from, and all its visits and reads."""
+
     crawl: FullCrawl
     listing: CrawlListing
     visits: ScopeProgress
@@ -44,8 +49,9 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     """Joins the open full crawl or opens one at the index's last serial, and queues a visit of every project.
 
     The index's list can be older than the pinned serial (it is cached), so the events between the two are stored too,
-    and what they change is visited as well. `with_history` does so from serial 0 on. Raises CatalogError where the
-    open crawl was listed without. Where the changelog is off, the list alone is gone by, at its own serial.
+    and the projects that they change are visited as well. `with_history` stores events from serial 0 on. Where the
+    changelog is off, the crawl uses the list alone, at the list's own serial. Raises CatalogError for `with_history`
+    without a changelog, or where the open crawl was listed without history.
     """
     with crawler.catalog.read() as connection:
         joined = find_open_crawl(connection)
@@ -87,13 +93,13 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
 
 
 def _list_serial(crawler: Crawler, listed_serial: int | None) -> int:
-    """The serial of the list, where nothing else tells one. Raises StaleError where the catalog is beyond that."""
+    """The serial of the list, where it is the only source of one. Raises StaleError where the catalog is beyond it."""
     serial = require_serial(crawler, listed_serial)
     with crawler.catalog.read() as connection:
-        asked = last_allocated_serial(connection)
-    if serial < asked:
+        allocated = last_allocated_serial(connection)
+    if serial < allocated:
         raise StaleError(
-            f"the list of projects is of serial {serial}, and the catalog already follows the index up to {asked}:"
+            f"the list of projects is of serial {serial}, and the catalog already follows the index up to {allocated}:"
             " a cache on the way; try again in some minutes",
             crawler.index.index_url,
         )
@@ -101,8 +107,7 @@ def _list_serial(crawler: Crawler, listed_serial: int | None) -> int:
 
 
 def _require_events_since(crawler: Crawler, listed_serial: int) -> None:
-    """Raises StaleError where the list of projects is older than all events that are stored: what changed in between
-    would be on neither."""
+    """Raises StaleError where the list is older than all stored events: neither would have the changes in between."""
     with crawler.catalog.read() as connection:
         since = read_state(connection)["events_since"]
     if listed_serial < since:
@@ -123,19 +128,19 @@ def require_open_crawl(crawler: Crawler) -> FullCrawl:
 
 
 def visit_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ScopeProgress:
-    """Visits what is left of the crawl within `shards` (None: all)."""
+    """Visits the projects of the crawl that are left within `shards` (None: all)."""
     return visit_scope(crawler, crawl.scope, shards)
 
 
 def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ReadCounts:
-    """Reads what is left of the crawl within `shards` (None: all), and completes the crawl if that was the last."""
+    """Reads what is pending of the crawl within `shards` (None: all), and completes the crawl if that was the last."""
     counts = read_scope(crawler, crawl.scope, shards)
     complete_crawl(crawler.catalog, crawl)
     return counts
 
 
 def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResult:
-    """A whole full crawl, or what is left of the open one; `with_history` as in `list_index`."""
+    """Runs a whole full crawl, or the rest of the open one; `with_history` as in `list_index`."""
     crawl, listing = list_index(crawler, with_history=with_history)
     with claiming(crawler, crawl.scope):
         visits = visit_shards(crawler, crawl)

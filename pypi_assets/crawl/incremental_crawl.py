@@ -1,4 +1,7 @@
-"""Follows the changelog in serial ranges: each is asked for, its events stored, its projects visited and read."""
+"""Follows the changelog in serial ranges: each is allocated, its events stored, its projects visited and read.
+
+What a range is, and which exist, is the ledger's: `catalog/ledger/`.
+"""
 
 import random
 from collections.abc import Iterator
@@ -66,6 +69,8 @@ _COMPUTED_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
+    """One finished range. `unexplained_changes` counts the changes in it that pages showed and no event explains."""
+
     serials: SerialRange
     events: RangeEvents
     visits: ScopeProgress
@@ -81,12 +86,12 @@ def allocate_next_ranges(
     min_age_s: float = 0.0,
     min_events: int = 1,
 ) -> list[SerialRange]:
-    """Brings the ranges up to the index's last serial into the ledger; none where the index has nothing new.
+    """Allocates the ranges up to the index's last serial in the ledger; none where the index has nothing new.
 
-    Their events are stored first, since a backlog is cut by their number (`range_events` of the crawler). With
-    `changelog_pages` no more is asked of the changelog at once, and the ranges reach as far as that. There are none
-    before `min_age_s` seconds since the last one was asked for, unless there are `min_events` new events. Where the
-    changelog is off, the list of projects tells what changed, asked for once in `list_pause_s` seconds.
+    Their events are stored first, since a backlog is cut by the count of events (`range_events` of the crawler). With
+    `changelog_pages` it requests at most that many pages of the changelog, and the ranges end there. None is allocated
+    before `min_age_s` seconds after the last one, unless there are `min_events` new events. Where the changelog is
+    off, the list of projects is compared instead, at most once in `list_pause_s` seconds.
     Raises CatalogError where no full crawl is complete, or where the index has gone backwards.
     """
     catalog, index = crawler.catalog, crawler.index
@@ -98,9 +103,9 @@ def allocate_next_ranges(
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         now = catalog.clock()
-        if through <= (asked := last_allocated_serial(connection)):
+        if through <= (allocated := last_allocated_serial(connection)):
             return []
-        new = SerialRange(asked, through)
+        new = SerialRange(allocated, through)
         if now - last_allocated_at(connection) < min_age_s and not has_at_least(connection, new, min_events):
             return []
         return allocate_ranges(connection, range_ends(connection, new, crawler.range_events), now)
@@ -112,14 +117,14 @@ def _store_new_events(crawler: Crawler, changelog_pages: int | None) -> int:
 
 
 def open_ranges(crawler: Crawler) -> list[SerialRange]:
-    """The ranges of the ledger that are not complete, in order. The one of a full crawl under way is not among them."""
+    """The ranges of the ledger that are not complete, in order, without that of a full crawl under way."""
     with crawler.catalog.read() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
         return [entry.serials for entry in unfinished_ranges(connection)]
 
 
 def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
-    """Stores the events of a range of the ledger, unless a list brought it. Raises RangeError for any other range."""
+    """Stores the events of a range of the ledger, unless it is a listed one. Raises RangeError for any other range."""
     with _work_on(crawler, serials) as entry:
         if entry.lister != SIMPLE:
             crawler.patiently(partial(catch_up, crawler, serials.end))
@@ -128,12 +133,12 @@ def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
 
 
 def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> ScopeProgress:
-    """Visits every project of which an event in the range changes files; those of a complete range once more, unless
-    `again` says otherwise.
+    """Visits every project of which an event in the range changes files, and returns how all those visits stand.
 
-    Of a range that a list brought, the projects that it told of. What events tell of earlier such ranges by now is
-    made good first. A few that nobody has visited for long are visited beside them, as an audit: the range does not
-    wait for these.
+    For a listed range these are the projects whose serial on the list was new; earlier listed ranges are corrected
+    first where their events have arrived since. Projects of a complete range are visited once more, unless not `again`.
+    In addition a few projects are visited whose last visit is longest ago, as an audit: the range does not wait for
+    these.
     """
     scope = range_scope(serials)
     explain_ranges(crawler)
@@ -154,15 +159,15 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
 
 
 def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
-    """Reads what the range's projects have pending, and completes the range if nothing of it is left.
+    """Reads what is pending in the range's projects, and completes the range if nothing is left.
 
     Raises CatalogError where its projects have not been visited.
     """
     scope, catalog = range_scope(serials), crawler.catalog
     with _work_on(crawler, serials) as entry:
         with catalog.write() as connection:
-            is_told = entry.lister == SIMPLE or events_through(connection) >= serials.end
-            if not is_told or queue_visits(connection, scope, changed_projects(connection, serials)):
+            is_known = entry.lister == SIMPLE or events_through(connection) >= serials.end
+            if not is_known or queue_visits(connection, scope, changed_projects(connection, serials)):
                 raise CatalogError(
                     f"the projects that changed in {serials} have not been visited: visit them first"
                     " (changed_distributions, or `pypi-assets crawl incremental`)"
@@ -179,7 +184,7 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
 
 
 def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:
-    """All of one range; `again` as in `visit_range`."""
+    """Runs all steps of one range; `again` as in `visit_range`."""
     with claiming(crawler, range_scope(serials)):  # also between its steps
         events = store_changelog(crawler, serials)
         visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
@@ -189,9 +194,9 @@ def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
 
 
 def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
-    """Every range up to the index's last serial, those left open by earlier runs first.
+    """Crawls every range up to the index's last serial, those left open by earlier runs first.
 
-    Others can work on the same ranges meanwhile; what they complete is not done again.
+    Other processes can work on the same ranges meanwhile; what they complete is not repeated.
     """
     allocate_next_ranges(crawler)
     explain_ranges(crawler)
@@ -199,9 +204,9 @@ def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
 
 
 def explain_ranges(crawler: Crawler) -> None:
-    """Makes the complete ranges that a list brought exact again whose events have come in since.
+    """Makes complete listed ranges exact, once their events have been stored.
 
-    The projects that these change are computed anew; those that the list did not tell of are visited first.
+    The projects that the events change are recomputed; those that the list had missed are visited first.
     """
     catalog = crawler.catalog
     with catalog.read() as connection:
@@ -225,7 +230,7 @@ def explain_ranges(crawler: Crawler) -> None:
 
 @contextmanager
 def _work_on(crawler: Crawler, serials: SerialRange) -> Iterator[LedgerRange]:
-    """The range as the ledger has it; what ends the work on it is kept there. Raises RangeError for any other range."""
+    """The range's entry in the ledger, which keeps the error that ends the block. Raises RangeError for any other."""
     catalog = crawler.catalog
     with claiming(crawler, range_scope(serials)):
         with catalog.write() as connection:

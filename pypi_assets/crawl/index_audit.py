@@ -1,7 +1,7 @@
-"""Compares the serial of every project on the index's list with the catalog's, and visits those that differ.
+"""An audit: compares the serial of every project on the index's list with the catalog's, and visits those that differ.
 
-And a share of those that were not visited for longest: what changes without an event and without a new serial, such as
-that a project is archived, only a visit sees.
+It also visits a share of the projects whose last visit is longest ago: only a visit finds what changes without an
+event and without a new serial, such as that a project is archived.
 """
 
 import math
@@ -42,9 +42,9 @@ class AuditResult:
 
 
 def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
-    """A whole audit, or what is left of the open one.
+    """Runs a whole audit, or the rest of the open one.
 
-    What it finds is in the catalog when it is over, and in the log of changes, so that the next dumps tell it.
+    Its findings are in the catalog afterwards, and in the log of changes, so that the next dumps have them.
     """
     with crawler.catalog.read() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
@@ -59,11 +59,11 @@ def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
 def _compare(crawler: Crawler, audit: Audit) -> Audit:
     """Queues a visit of each project that differs, and of the share; a page of the list at a time.
 
-    The events up to the list's serial are stored first, so that what they tell is not taken for drift. What was queued
-    when this was stopped stays so.
+    The events up to the list's serial are stored first, so that their changes do not count as drift. Visits that are
+    queued when this is stopped stay queued.
     """
-    with crawler.index.iter_listing() as (told_serial, listed):
-        serial = require_serial(crawler, told_serial)
+    with crawler.index.iter_listing() as (listing_serial, listed):
+        serial = require_serial(crawler, listing_serial)
         is_followed = query_changelog(crawler, partial(catch_up, crawler, serial), again=True) is not None
         comparing = _Comparing(crawler, audit, ComparedList(crawler, serial, listed), is_followed)
         for page in comparing.list.pages():
@@ -75,7 +75,7 @@ def _compare(crawler: Crawler, audit: Audit) -> Audit:
 
 
 class _Comparing:
-    """One list against the catalog. `is_followed` says that the events up to it are stored."""
+    """One list compared with the catalog. `is_followed`: whether the events up to it are stored."""
 
     def __init__(self, crawler: Crawler, audit: Audit, compared: ComparedList, is_followed: bool) -> None:
         self.list = compared
@@ -98,7 +98,7 @@ class _Comparing:
         queue_listed(connection, differing, self.list.serial, self._audit.scope)
 
     def _cause(self, project: ComparedProject) -> Drift | None:
-        """Why a listed project is drift; None where it is not, or where the next range is to bring it."""
+        """Why a listed project is drift; None where it is not, or where the next range will update it."""
         listed = project.listed_serial or 0
         if listed > self._followed_to or project.known_serial > self.list.serial:
             return None
@@ -109,7 +109,7 @@ class _Comparing:
         return Drift.SERIAL_AHEAD if listed > project.known_serial else Drift.SERIAL_LAGS
 
     def end(self, connection: Connection) -> None:
-        """Queues what is not listed any more, but for what an open range is to visit, and the share."""
+        """Queues the projects that are no longer listed, without those of an open range, and the share."""
         unlisted = [one for one in self.list.unlisted(connection) if one.known_serial <= self._complete]
         for project in unlisted:
             self.findings.add(Drift.NOT_LISTED, project.name)

@@ -1,6 +1,7 @@
-"""Judges what was fetched of project pages: what each visit came to is stored with the state that follows from it.
+"""Decides what the answer to each visit means, and stores that with the file states that follow from it.
 
-It knows nothing of threads, nor of what is visited when. Whatever fails is put off, and given up at the deadline.
+A failed visit is postponed, and exhausted at the deadline. Fetching pages, and which are fetched when, does not belong
+here: see `visiting.py`. The file states are computed in `catalog/derived/`.
 """
 
 import zlib
@@ -21,15 +22,15 @@ from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, T
 from pypi_assets.index.models import NotModified, ProjectPage
 
 _AT_ONCE = 100
-_LATE_404_S = 600.0
+_CACHED_404_S = 600.0
 """For how long a 404 can come from a cache, with much to spare, in seconds."""
 _FAULTS_OF_DATA = (DataError, IntegrityError, ArithmeticError, LookupError, TypeError, ValueError, zlib.error)
-"""What storing a project may raise that is the project's own; a database that is out of order is nobody's."""
+"""Errors that storing a project raises because of its data; those of a failing database are not among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What the index answered when `task` was visited: the project's page, or why there is none."""
+    """The index's answer when `task` was visited: the project's page, or why there is none."""
 
     task: VisitTask
     visit_id: int
@@ -38,7 +39,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What the visit of a task came to."""
+    """The verdict on the visit of a task. `is_gone`: the answer was a 404."""
 
     task: VisitTask
     verdict: Verdict
@@ -46,11 +47,11 @@ class _Judged:
 
 
 def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
-    """Gives each visit its outcome, up to a hundred in one transaction; no two are of one project.
+    """Stores the outcome of each visit, up to a hundred in one transaction; no two are of one project.
 
     The events up to a page's own serial are stored before it is judged, unless the changelog is off. A project that
-    cannot be stored costs its own visit, and nobody else's. All are claimed by one worker for one scope; those whose
-    claim another one has taken over are dropped. Returns how many.
+    cannot be stored costs its own visit alone. All visits are claimed by one worker for one scope. Returns how many
+    were dropped, since another worker has taken over their claims.
     """
     lost = 0
     for start in range(0, len(fetched), _AT_ONCE):
@@ -64,9 +65,9 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
 
 
 def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, PackageIndexError]:
-    """Stores the events up to what each visit needs; the visits for which that failed, each with the reason.
+    """Stores the events that each visit needs. Returns the ids of visits for which that failed, with the error.
 
-    Where the changelog is off, none needs any.
+    While the changelog is off, no visit needs events.
     """
     failed: dict[int, PackageIndexError] = {}
     needed = [(one.answer.last_serial, one.visit_id) for one in fetched if isinstance(one.answer, ProjectPage)]
@@ -90,7 +91,7 @@ def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, Packa
                 if reached is None:
                     break
                 through = reached
-        if missing is not None:  # who needs the events up to a greater serial needs these too
+        if missing is not None:  # the events up to a greater serial include these
             failed[visit_id] = missing
     return failed
 
@@ -107,49 +108,51 @@ def _judge(
             stale = StaleError(
                 f"the page is of serial {serial}, older than the event at {task.min_serial}", crawler.index.index_url
             )
-            return _put_off_or_give_up(crawler, fetched, stale, page)  # it is true of its own serial all the same
+            return _postpone_or_exhaust(crawler, fetched, stale, page)  # it is true of its own serial all the same
         case GoneError() as gone:
             explained_at = _explanation(task, explained)
             if explained_at is None and _may_come_back(crawler, task, gone):
-                return _put_off_or_give_up(crawler, fetched, gone)
+                return _postpone_or_exhaust(crawler, fetched, gone)
             if explained_at is None and task.listed_at is not None:
-                text = f"{gone}: removed since it was listed, nobody knows when; the next list tells"
+                text = f"{gone}: removed since it was listed, at an unknown serial; the next list will show it"
                 later = Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, text=text, is_conclusive=False)
                 return _Judged(task, later)
             return _Judged(task, Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, explained_at=explained_at))
         case PackageIndexError() as error:
-            return _put_off_or_give_up(crawler, fetched, error)
-        case NotModified():  # nobody asked whether it was
+            return _postpone_or_exhaust(crawler, fetched, error)
+        case NotModified():  # a visit sends no ETag
             error = TransientError("304 to an unconditional request", crawler.index.index_url)
-            return _put_off_or_give_up(crawler, fetched, error)
+            return _postpone_or_exhaust(crawler, fetched, error)
 
 
 def _explanation(task: VisitTask, explained: Mapping[int, int]) -> int | None:
-    """The serial at which the project has no page, as an event tells it, or the list of projects that lacks it.
+    """The serial at which the project has no page, known from an event or from a list of projects without it.
 
     An event from before the project was listed explains nothing.
     """
     if task.unlisted_at is not None:
         return max(task.unlisted_at, explained.get(task.project.id, 0))
-    told_at = explained.get(task.project.id)
-    is_outdated = told_at is not None and task.listed_at is not None and told_at < task.min_serial
-    return None if is_outdated else told_at
+    event_at = explained.get(task.project.id)
+    is_outdated = event_at is not None and task.listed_at is not None and event_at < task.min_serial
+    return None if is_outdated else event_at
 
 
 def _may_come_back(crawler: Crawler, task: VisitTask, gone: GoneError) -> bool:
-    """Whether a 404 that nothing explains is not believed yet: at the deadline it is, but not where the last answer was
-    another one. A list that has the project is soon followed by one that has not, so it is not waited for as long as
-    where an event is to explain it."""
-    is_late = task.listed_at is not None and task.first_failed_at is not None
-    if is_late and crawler.catalog.clock() >= (task.first_failed_at or 0) + _LATE_404_S:
+    """Whether an unexplained 404 is not believed yet.
+
+    At the deadline it is, unless the last answer was another one. A listed project has a shorter deadline, since the
+    next list will lack it if it is really gone.
+    """
+    is_listed = task.listed_at is not None and task.first_failed_at is not None
+    if is_listed and crawler.catalog.clock() >= (task.first_failed_at or 0) + _CACHED_404_S:
         return False
     return not task.was_gone or crawler.next_try(gone, task.attempts, task.first_failed_at) is not None
 
 
-def _put_off_or_give_up(
+def _postpone_or_exhaust(
     crawler: Crawler, fetched: Fetched, error: PackageIndexError, page: ProjectPage | None = None
 ) -> _Judged:
-    """Puts the visit off if it may work later and the deadline has not passed; else gives it up, counted and shown."""
+    """Postpones the visit where the error is transient and attempts are left; else it is exhausted, and shown so."""
     task, project = fetched.task, fetched.task.project
     is_transient = isinstance(error, TransientError | GoneError)
     due_at = crawler.next_try(error, task.attempts, task.first_failed_at) if is_transient else None
@@ -164,7 +167,7 @@ def _put_off_or_give_up(
 
 
 def _store(crawler: Crawler, judged: Sequence[_Judged]) -> int:
-    """Stores what visits came to; returns how many are dropped."""
+    """Stores verdicts; returns how many are dropped."""
     now = crawler.catalog.clock()
     try:
         return crawler.catalog.transact(lambda connection: _record(connection, judged, now))
@@ -175,8 +178,8 @@ def _store(crawler: Crawler, judged: Sequence[_Judged]) -> int:
         cause = error.orig if isinstance(error, DataError | IntegrityError) else error
         text = f"what is known of the project cannot be stored: {type(cause).__name__}: {cause}"
         failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, is_conclusive=False)
-        given_up = replace(one, verdict=failure)
-        return crawler.catalog.transact(lambda connection: _record(connection, [given_up], now))
+        failed = replace(one, verdict=failure)
+        return crawler.catalog.transact(lambda connection: _record(connection, [failed], now))
 
 
 def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> int:

@@ -1,6 +1,7 @@
 """Which lister is followed: the changelog, or the list of projects for as long as there is no changelog.
 
-With `auto` that is found out by asking. What is found is kept in the state of the lister `xmlrpc`, for all processes.
+With `auto` that depends on the changelog's answers. The result is kept in the state of the lister `xmlrpc`, for all
+processes. The listers themselves are in `stored_events.py` and `simple_lister.py`.
 """
 
 from collections.abc import Callable
@@ -15,14 +16,14 @@ AUTO = "auto"
 _T = TypeVar("_T")
 
 
-def query_changelog(crawler: Crawler, ask: Callable[[], _T], *, again: bool = False) -> _T | None:
-    """What `ask` gets from the changelog; None where it is off, and the list of projects is to be followed.
+def query_changelog(crawler: Crawler, query: Callable[[], _T], *, again: bool = False) -> _T | None:
+    """What `query` gets from the changelog; None where it is off, and the list of projects is to be followed.
 
-    With `auto` it is off once it was refused, or has failed for as long as a crawl has patience; it is asked no more
-    then, but with `again`, and on again as soon as it answers. Raises what `ask` raises while it is not off.
+    With `auto` the changelog is off once it was refused, or has failed up to the retry deadline. Then it is queried
+    only with `again`, and on again as soon as it answers. Raises what `query` raises while the changelog is not off.
     """
     if crawler.lister == XMLRPC:
-        return ask()
+        return query()
     if crawler.lister == SIMPLE:
         return None
     with crawler.catalog.read() as connection:
@@ -30,7 +31,7 @@ def query_changelog(crawler: Crawler, ask: Callable[[], _T], *, again: bool = Fa
     if "off_since" in known and not again:
         return None
     try:
-        answer = ask()
+        answer = query()
     except StaleError:  # it answers
         raise
     except PackageIndexError as error:
@@ -45,7 +46,7 @@ def query_changelog(crawler: Crawler, ask: Callable[[], _T], *, again: bool = Fa
 
 
 def _note_failure(crawler: Crawler, error: PackageIndexError) -> bool:
-    """Keeps that the changelog fails; returns whether it is off."""
+    """Records that the changelog fails; returns whether it is off."""
     now = crawler.catalog.clock()
 
     def failing(content: Content) -> Content:
@@ -56,7 +57,7 @@ def _note_failure(crawler: Crawler, error: PackageIndexError) -> bool:
 
     before, after = _note(crawler, failing)
     if "off_since" in after and "off_since" not in before:
-        crawler.notify(f"the changelog is off, so the list of projects is followed, which tells no events: {error}")
+        crawler.notify(f"the changelog is off, so the list of projects is followed, which has no events: {error}")
     return "off_since" in after
 
 

@@ -1,6 +1,7 @@
-"""What a lister is, and the one loop that all of them run in: pages, each committed with the lister's state; an end.
+"""The protocol of a lister, and the loop that runs one: each page is committed with the lister's state, then the end.
 
-So a stop at any moment loses no page that was committed, and of two runs at the same time neither takes the other back.
+So a stop at any moment loses no committed page, and of two runs at the same time neither sets the other back. The
+listers are in `stored_events.py` and `simple_lister.py`.
 """
 
 from collections.abc import Iterator
@@ -15,11 +16,10 @@ PageT = TypeVar("PageT")
 
 
 class Lister(Protocol[PageT]):
-    """Brings what one index tells into the catalog, page by page.
+    """Brings the changes of an index into the catalog, page by page.
 
-    `commit` stores what a page tells, and `finalize` what follows from all of them; each returns the lister's new
-    state. `reconcile` makes one state of that which another run has stored meanwhile and the own one, or raises
-    OvertakenError.
+    `commit` stores one page, and `finalize` what follows from all of them; each returns the lister's new state.
+    `reconcile` merges the state that another run has stored meanwhile with the own one, or raises OvertakenError.
     """
 
     name: str

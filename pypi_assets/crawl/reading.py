@@ -1,4 +1,7 @@
-"""Fetches and reads distributions until each one of a scope has an outcome."""
+"""Reads the pending distributions of a scope until each one has an outcome, and stores the outcomes.
+
+How one distribution is downloaded is in `fetching.py`; the same loop for project pages is in `visiting.py`.
+"""
 
 import time
 from collections import Counter
@@ -25,23 +28,23 @@ from pypi_assets.storage.store import Storage
 _COMMIT_EVERY_S = 5.0
 _COMMIT_BYTES = 32 * 1024**2
 _COMMIT_READS = 500
-"""What was read is committed after so long, or so much; a pack holds as many."""
+"""Reads are committed once one of these three limits is reached; a pack holds one commit's extracts."""
 _GROUP_READS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCounts:
-    """What came of the reads of one call, and what it cost; `bytes_fetched` counts what was fetched for them.
+    """The outcomes of the reads of one call, and their cost in bytes, requests and seconds.
 
-    `failures` counts the errors and what was given up by kind.
-    `lost` are those that another worker has taken over meanwhile, since their claims were not renewed in time.
+    `failures` counts errors and exhausted reads by kind. `lost` counts the reads that another worker has taken over
+    meanwhile, since their claims were not renewed in time.
     """
 
     data: int = 0
     errors: int = 0
     unsupported: int = 0
     vanished: int = 0
-    gave_up: int = 0
+    exhausted: int = 0
     lost: int = 0
     bytes_fetched: int = 0
     requests: int = 0
@@ -54,7 +57,7 @@ def read_scope(
 ) -> ReadCounts:
     """Reads every distribution that is pending in the projects of `scope` (None: of all), within `shards`.
 
-    It is done once nobody has any of them left to read; with `only_due`, once none of those left is due and free.
+    It returns once no process has any of them left to read; with `only_due`, once none that is left is due and free.
     """
     started = time.monotonic()
     with claiming(crawler, scope) as worker:
@@ -69,7 +72,7 @@ def read_scope(
         errors=counts[Outcome.ERROR],
         unsupported=counts[Outcome.UNSUPPORTED],
         vanished=counts[Outcome.VANISHED],
-        gave_up=counts[Outcome.EXHAUSTED],
+        exhausted=counts[Outcome.EXHAUSTED],
         lost=reading.lost,
         bytes_fetched=reading.bytes_fetched,
         requests=reading.requests,
@@ -80,7 +83,7 @@ def read_scope(
 
 @dataclass(slots=True)
 class _Group:
-    """Some shards in which something is left to read; before `ready_at` (unix seconds) nobody need look there."""
+    """Some shards with pending reads, none of which can be claimed before `ready_at` (unix seconds)."""
 
     shards: Sequence[int]
     ready_at: float = 0.0
@@ -104,7 +107,7 @@ class _Reading:
         self.lost = self.bytes_fetched = self.requests = 0
 
     def find_groups(self) -> bool:
-        """Looks for what is left to read, also for what came up since the last time; returns whether there is any."""
+        """Finds the shards with pending reads, new ones included; returns whether there are any."""
         with self._catalog.read() as connection:
             pending = pending_by_shard(connection, self._scope, self._shards)
         self._groups = [_Group(shards) for shards in in_groups(pending, pending, _GROUP_READS)]
@@ -137,7 +140,7 @@ class _Reading:
         )
 
     def store(self, done: Sequence[tuple[PendingRead, FinishedRead]]) -> None:
-        """Stores the extracts as one pack, and then, in one transaction, what came of the reads."""
+        """Stores the extracts as one pack, and then, in one transaction, the outcomes of the reads."""
         ordered = sorted(done, key=lambda pair: pair[0].distribution_id)
         pack = _store_extracts(self._crawler.storage, ordered)
         finished = [finished for _, finished in ordered]
@@ -165,7 +168,7 @@ class _Reading:
         self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed, wait_s))
 
     def ready_at(self) -> float | None:
-        """Looks at each group anew, and drops those of which nothing is left."""
+        """Checks each group again, and drops those of which nothing is left."""
         for group in list(self._groups):
             self._look_again(group)
         return min((group.ready_at for group in self._groups), default=None)
@@ -193,7 +196,7 @@ class _Reading:
 
 
 def in_groups(shards: Iterable[int], sizes: Mapping[int, int], most: int) -> Iterator[list[int]]:
-    """`shards` in groups that hold about `most`; `sizes` tells how much a shard holds, if anything."""
+    """`shards` in groups of about `most` items; `sizes` gives the items of each shard, 0 where it has no entry."""
     group: list[int] = []
     held = 0
     for shard in shards:

@@ -1,4 +1,7 @@
-"""Tries again what failed: visits that were given up, and reads that ended in an error or were given up."""
+"""Retries failures on request: exhausted visits, and reads that are exhausted or ended in an error.
+
+When a crawl retries by itself is decided in `crawler.py`.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,19 +20,19 @@ from pypi_assets.crawl.visiting import visit_scope
 
 @dataclass(frozen=True, slots=True)
 class RetryResult:
-    """How many reads and visits were tried again, and what came of all that was pending."""
+    """The counts of retried reads and visits, and the outcomes of all that was pending."""
 
     retried_reads: int
     retried_visits: int
-    visits_given_up: int
+    exhausted_visits: int
     reads: ReadCounts
 
 
 def retry(crawler: Crawler, kind: str | None = None, project: str | None = None) -> RetryResult:
-    """Tries again all failures, or those of one error kind (`visit` for visits) or project, and what is pending.
+    """Retries all failures, or those of one error kind (`visit` for visits) or project, and what is pending.
 
     It is as patient as a crawl, and can be stopped and run again like one. Visits of a full crawl or of a range that
-    is still open are left to that. Raises CatalogError where no full crawl is complete.
+    is still open are left to that crawl. Raises CatalogError where no full crawl is complete.
     """
     catalog = crawler.catalog
     normalized = None if project is None else canonicalize_name(project)
@@ -48,10 +51,10 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     return RetryResult(
         retried_reads=reads,
         retried_visits=sum(progress.todo for progress in scopes.values()),
-        visits_given_up=_given_up(after) - _given_up(scopes.values()),
+        exhausted_visits=_exhausted(after) - _exhausted(scopes.values()),
         reads=read_scope(crawler, None),
     )
 
 
-def _given_up(scopes: Iterable[ScopeProgress]) -> int:
+def _exhausted(scopes: Iterable[ScopeProgress]) -> int:
     return sum(progress.exhausted for progress in scopes)

@@ -1,6 +1,7 @@
-"""Visits and reads a full crawl shard by shard; where none is open, it looks at the shards' projects again.
+"""Visits and reads a full crawl shard by shard; where none is open, it visits the shards' projects again.
 
-Shards are worked on in groups, so that many small ones cost no more than one large one.
+Shards are processed in groups, so that many small ones cost no more than one large one. The steps of the crawl itself
+are in `full_crawl.py`.
 """
 
 import time
@@ -27,7 +28,7 @@ _GROUP_PROJECTS = 500
 
 @dataclass(frozen=True, slots=True)
 class FinishedShard:
-    """One shard that is done: how its visits and reads stand, and the seconds that its group took."""
+    """One finished shard: the state of its visits and reads, and the seconds that its group took."""
 
     shard: int
     visits: ScopeProgress
@@ -44,9 +45,9 @@ def crawl_of_shards(crawler: Crawler) -> FullCrawl:
 
 
 def visit_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
-    """Visits what the open full crawl has left in `shards`, and yields them as they are done.
+    """Visits the projects that the open full crawl has left in `shards`, and yields each shard when it is finished.
 
-    Where no crawl is open, every project known in `shards` is visited once more; a stopped call is gone on with.
+    Where no crawl is open, every known project in `shards` is visited once more; a call that was stopped is resumed.
     """
     crawl = crawl_of_shards(crawler)
     if crawl.completed_at is not None:
@@ -58,7 +59,7 @@ def visit_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[Finish
 
 
 def read_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
-    """Reads what is pending in `shards`, yields them as they are done, and completes the crawl if that was the last."""
+    """Reads what is pending in `shards`, yields each shard when it is finished, and completes a crawl without rest."""
     crawl = crawl_of_shards(crawler)
     for group in _groups(crawler, crawl, shards):
         started = time.monotonic()

@@ -1,4 +1,7 @@
-"""The lister `simple`: compares the index's list of projects with the catalog, for while there is no changelog."""
+"""The lister `simple`: compares the index's list of projects with the catalog, while there is no changelog.
+
+The lister that follows the changelog is in `stored_events.py`; the audit in `index_audit.py` compares the list too.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -27,7 +30,7 @@ _PROJECTS_A_PAGE = 5_000
 class ComparedList:
     """The list of projects of one serial, a page at a time, and which of the catalog's projects were on it.
 
-    It takes a bit a project in memory.
+    It takes one bit of memory a project.
     """
 
     def __init__(self, crawler: Crawler, serial: int, listed: Iterable[ListedProject]) -> None:
@@ -74,9 +77,9 @@ class ComparedList:
 
 
 class SimpleLister:
-    """Has those projects visited whose serial on the list is above the known one, and those that are gone from it.
+    """Queues visits of the projects whose serial on the list is above the known one, and of those no longer listed.
 
-    `serials` is the range that it has brought into the ledger in the end, None where the list is not newer than that.
+    `serials` is the range that it has allocated in the end, None where the list is not newer than the ledger.
     """
 
     name = SIMPLE
@@ -115,10 +118,10 @@ class SimpleLister:
 
 
 def allocate_listed_ranges(crawler: Crawler, pause_s: float = 0.0) -> list[SerialRange]:
-    """Brings the range up to the serial of the index's list of projects into the ledger, with its visits queued.
+    """Allocates the range up to the serial of the index's list of projects, with its visits queued.
 
-    None where the list is no newer than that, or was looked at less than `pause_s` seconds ago.
-    Raises RefusedError where it tells no serial, OvertakenError where another run compares it at the same time.
+    None where the list is no newer than the ledger, or was compared less than `pause_s` seconds ago.
+    Raises RefusedError where the list has no serial, OvertakenError where another run compares it at the same time.
     """
     with crawler.catalog.read() as connection:
         ended_at = read_lister_state(connection, SIMPLE, crawler.index.index_url).content.get("ended_at")
@@ -131,9 +134,9 @@ def allocate_listed_ranges(crawler: Crawler, pause_s: float = 0.0) -> list[Seria
 
 
 def require_serial(crawler: Crawler, serial: int | None) -> int:
-    """The serial of the list of projects. Raises RefusedError where it tells none."""
+    """The serial of the list of projects. Raises RefusedError where it has none."""
     if serial is None:
         raise RefusedError(
-            "the list of projects tells no serial, so it cannot stand in for the changelog", crawler.index.index_url
+            "the list of projects has no serial, so it cannot replace the changelog", crawler.index.index_url
         )
     return serial

@@ -1,4 +1,7 @@
-"""Keeps the stored events without a gap, as far as they are needed."""
+"""Stores the changelog's events without a gap, as far as they are needed; with the lister `xmlrpc`.
+
+What the events change is computed elsewhere: `catalog/derived/`.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,13 +26,13 @@ from pypi_assets.progress import Progress
 
 _SERIALS_AT_A_TIME = 50_000
 _LONGEST_OVERLAP = 1_000
-"""How far back the last stored event may lie, in serials, to be asked for once more beside the new ones."""
+"""How far back the last stored event may lie, in serials, to be fetched once more together with the new ones."""
 
 
 def index_serial(crawler: Crawler) -> int:
     """The index's last serial, for a catalog that is not empty.
 
-    Raises CatalogError where it is before what the catalog knows: the index has gone backwards.
+    Raises CatalogError where it is below the catalog's serials: the index has gone backwards.
     """
     with crawler.catalog.read() as connection:  # first, since others may store what comes in meanwhile
         known = max(events_through(connection), last_allocated_serial(connection))
@@ -42,9 +45,9 @@ def index_serial(crawler: Crawler) -> int:
 def catch_up(crawler: Crawler, until: int, pages: int | None = None) -> int:
     """Stores all events up to `until`, and returns the serial up to which they are stored now.
 
-    With `pages` it stops after so many pages of the changelog (PyPI's have 50,000 events), however far that is.
-    Raises StaleError where the changelog does not reach `until` yet, and CatalogError where the index has gone
-    backwards, also if it has passed `until` again since: then the last stored event is another one there.
+    It stops after `pages` pages of the changelog (PyPI's have 50,000 events), wherever that is. Raises StaleError where
+    the changelog does not reach `until` yet. Raises CatalogError where the index has gone backwards, even if it has
+    passed `until` again since: then the last stored event is another one there.
     """
     with crawler.catalog.read() as connection:
         through = events_through(connection)
@@ -67,8 +70,8 @@ class ChangelogPage:
 class ChangelogLister:
     """The lister `xmlrpc`: stores the events up to `until`, or `most_pages` pages of them.
 
-    How far they are stored is what the catalog says, and no state of this lister: that keeps the last serial that the
-    changelog has told, and since when it fails. Any number of runs can store the same events.
+    How far events are stored is in the catalog, not in this lister's state: that keeps the changelog's last known
+    serial, and since when it fails. Any number of runs can store the same events.
     """
 
     name = XMLRPC
@@ -86,7 +89,7 @@ class ChangelogLister:
         count = 0
         while self.through < self._until:
             before = self.through
-            for events in self._asked():
+            for events in self._new_pages():
                 after = self.through
                 if (last := events[-1].serial) <= after:
                     continue
@@ -101,9 +104,9 @@ class ChangelogLister:
                 raise StaleError(
                     f"the changelog ends at serial {last}, before {self._until}", self._crawler.index.changelog_url
                 )
-            is_reached = True  # what came in before that was told may not have been on the pages: they are asked again
+            is_reached = True  # events from before this answer can be missing on the pages: request them again
 
-    def _asked(self) -> Iterator[list[ChangelogEvent]]:
+    def _new_pages(self) -> Iterator[list[ChangelogEvent]]:
         known, self._known = self._known, None
         for events in self._crawler.index.changelog(self.through if known is None else known.serial - 1, self._until):
             if known is not None:
@@ -114,12 +117,12 @@ class ChangelogLister:
     def commit(self, connection: Connection, page: ChangelogPage) -> Content:
         store_events(connection, page.events, page.after, page.through, self._crawler.selection)
         self.through = page.through
-        told = Progress("changelog", min(page.through, self._until) - self._start, self._until - self._start)
-        self._crawler.report(told)
+        progress = Progress("changelog", min(page.through, self._until) - self._start, self._until - self._start)
+        self._crawler.report(progress)
         return {"serial": page.through}
 
     def finalize(self, _: Connection) -> None:
-        """Each page was whole."""
+        """Nothing: each page was complete in itself."""
 
     def reconcile(self, stored: Content, own: Content) -> Content:
         return {"serial": max(stored.get("serial", 0), own["serial"])}
@@ -128,7 +131,7 @@ class ChangelogLister:
 def go_back(crawler: Crawler) -> None:
     """Stores the events from serial 1 on that lie below the stored ones, the latest first: it can stop at any time.
 
-    PyPI tells 50,000 events at once, so there are at most as many as that in what is asked for at a time.
+    It requests 50,000 serials at a time, which have at most the 50,000 events of one page of PyPI's.
     """
     with crawler.catalog.read() as connection:
         until = start = events_since(connection)
@@ -151,5 +154,5 @@ def _require_known(event: ChangelogEvent, known: ChangelogEvent) -> None:
 def _gone_backwards(what: str) -> CatalogError:
     return CatalogError(
         f"{what}: it has gone backwards (restored from a backup?). Nothing was changed; start a new catalog, or wait"
-        " for the index"
+        " until the index has caught up"
     )

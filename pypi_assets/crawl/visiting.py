@@ -1,4 +1,7 @@
-"""Visits the pages of projects and has them judged, until nothing of a scope is left to visit."""
+"""Visits the project pages of a scope until none is left: fetches them in threads, and has them judged.
+
+What an answer means is decided in `judging.py`; the same loop for distributions is in `reading.py`.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -28,9 +31,9 @@ _Answer = ProjectPage | NotModified | PackageIndexError
 def visit_scope(
     crawler: Crawler, scope: str, shards: Sequence[int] | None = None, *, only_due: bool = False
 ) -> ScopeProgress:
-    """Visits every project that `scope` has to visit within `shards`; returns how all its visits stand in the end.
+    """Visits every project that `scope` has queued within `shards`; returns the state of all its visits in the end.
 
-    It is done once nobody has any of them left to visit; with `only_due`, once none of those left is due and free.
+    It returns once no process has any of them left to visit; with `only_due`, once none that is left is due and free.
     """
     with claiming(crawler, scope) as worker:
         visiting = _Visiting(crawler, worker, scope, shards)
@@ -71,7 +74,7 @@ class _Visiting:
         return self._catalog.transact(begin)
 
     def do(self, bundle: Iterable[tuple[VisitTask, int]]) -> list[_Answer]:
-        return [self._ask(task) for task, _ in bundle]
+        return [self._fetch(task) for task, _ in bundle]
 
     def is_enough(self, done: Sequence[tuple[tuple[VisitTask, int], _Answer]]) -> bool:
         return bool(done)
@@ -86,7 +89,7 @@ class _Visiting:
         with self._catalog.read() as connection:
             return visits_ready_at(connection, self._scope, self._shards)
 
-    def _ask(self, task: VisitTask) -> _Answer:
+    def _fetch(self, task: VisitTask) -> _Answer:
         index = self._crawler.index
         if task.attempts >= self._crawler.max_attempts:
             text = f"no attempt is left: of {task.attempts}, the last ones ended with their worker"
@@ -97,7 +100,7 @@ class _Visiting:
             return error
 
     def report(self, wait_s: float = 0.0) -> ScopeProgress:
-        """How the visits stand, for all to hear."""
+        """Reports and returns the state of the visits."""
         with self._catalog.read() as connection:
             progress = scope_progress(connection, self._scope, self._shards)
         stage, done = "audit" if self._scope == REVISITS else "visits", progress.total - progress.todo

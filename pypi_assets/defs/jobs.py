@@ -186,7 +186,7 @@ def retry_given_up(context: dg.OpExecutionContext, config: Retries, parts: Resou
             reads = result.reads
             context.log.info(
                 f"{kind or 'all kinds'}: {result.retried_visits} visits and {result.retried_reads} reads tried again;"
-                f" {result.visits_given_up} visits and {reads.gave_up} reads were given up, {reads.errors} failed"
+                f" {result.exhausted_visits} visits and {reads.exhausted} reads were given up, {reads.errors} failed"
             )
 
 

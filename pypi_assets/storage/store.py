@@ -1,7 +1,7 @@
-"""One thin door to the object store: bytes under paths, below one root URL (file, s3, gs, az or memory).
+"""The object store: bytes under paths, below one root URL (file, s3, gs, az or memory).
 
 S3 and its kin are set up by their usual environment variables (AWS_ENDPOINT_URL, AWS_ALLOW_HTTP, AWS_REGION,
-AWS_ACCESS_KEY_ID ...), which obstore reads itself. What the objects mean is not known here.
+AWS_ACCESS_KEY_ID ...), which obstore reads itself. What objects mean, and which paths they have, does not belong here.
 """
 
 import io
@@ -29,14 +29,14 @@ RANGE_BYTES = 8 * 1024**2
 PART_BYTES = 5 * 1024**2  # of a large file that is put; what is on its way takes three times as much memory
 _putting_parts = threading.Lock()  # or else a dump would take the more memory, the more of its files are large
 _UNFINISHED = re.compile(r".+#[0-9]+")  # what obstore calls the file that a put into a folder writes
-_SAID = re.compile(r"<Message>([^<]+)</Message>")  # what S3 says, below obstore's first line
+_S3_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")  # in S3's answer, below obstore's first line
 _NOT_REACHED = re.compile(r'ConnectError\(.*?: "([^"]+)"', re.DOTALL)  # why, in obstore's debugging dump
 _NOT_PARTIAL = "non-partial response"  # in obstore's text, where it was answered with status 200
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
 
 class StorageError(Exception):
-    """The store could not be opened, read or written; the text names the URI and what the store said."""
+    """The store could not be opened, read or written; the text has the URI and the store's own message."""
 
 
 class NotFoundError(StorageError):
@@ -70,7 +70,7 @@ class Storage:
     def relative(self, uri: str, root_url: str | None = None) -> str:
         """The path that `uri` has below `root_url`: the root it was written under, by default this one.
 
-        Lists of URIs say which root they were written under, so that a root can move. Raises StorageError where
+        Lists of URIs name the root they were written under, so that a root can move. Raises StorageError where
         `uri` does not lie below that root.
         """
         root = f"{(root_url or self.url).removesuffix('/')}/"
@@ -83,10 +83,10 @@ class Storage:
         return self.root / path if self.root else None
 
     def put(self, path: str, content: bytes | Path | BinaryIO) -> None:
-        """Writes bytes, a local file's content, or what an open file holds from where it stands, under `path`.
+        """Writes bytes, a local file's content, or the rest of an open file from its position, under `path`.
 
-        An `unnamed_file` that stands at its start is not copied into a folder: it gets its name there, and must not
-        be written any more.
+        An `unnamed_file` at its start is not copied into a folder: it gets its name there, and must not be written any
+        more.
         """
         if isinstance(content, io.BufferedRandom) and self._name(content, path):
             return
@@ -111,7 +111,7 @@ class Storage:
         file.flush()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            # Given a descriptor, which an absolute path makes no use of, Python follows the link to what is open.
+            # Given a descriptor, though an absolute path does not need it, Python follows the link to the open file.
             os.link(f"/proc/self/fd/{file.fileno()}", target, src_dir_fd=file.fileno())
         except OSError:  # it lies on another disk, or the object is there and has to be replaced
             return False
@@ -142,10 +142,10 @@ class Storage:
             except GenericError as error:
                 if offset or _NOT_PARTIAL not in str(error):
                     raise
-        return self.get(path)[:size]  # some servers answer a range that is the whole object as if none were asked for
+        return self.get(path)[:size]  # some servers answer a range of the whole object as a request without range
 
     def open(self, path: str) -> BinaryIO:
-        """The object as a stream of bytes that holds little in memory; to be closed. Raises NotFoundError."""
+        """The object as a stream of bytes that keeps little in memory; to be closed. Raises NotFoundError."""
         with self._translated(path):
             if local := self.local_path(path):
                 return local.open("rb")
@@ -171,14 +171,14 @@ class Storage:
         return True
 
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
-        """All objects below the folder `prefix`, however deep, in no promised order."""
+        """All objects below the folder `prefix`, at any depth, in no defined order."""
         with self._translated(prefix):
             for page in obstore.list(self.objects, prefix=prefix or None):
                 for meta in page:
                     yield StoredObject(meta["path"], meta["size"], meta["last_modified"])
 
     def delete(self, path: str) -> None:
-        """Removes the object; one that is not there is no error, since stores differ in telling."""
+        """Removes the object. A missing one is no error, since not all stores report that."""
         try:
             with self._translated(path):
                 obstore.delete(self.objects, path)
@@ -186,9 +186,9 @@ class Storage:
             return
 
     def delete_unfinished(self, before: float, *, dry_run: bool = False) -> Iterator[StoredObject]:
-        """Deletes what puts into a folder that were killed before then (unix seconds) have left, and yields it.
+        """Deletes the files that killed puts into a folder left before `before` (unix seconds), and yields them.
 
-        Nothing else shows it. In a `dry_run` nothing is deleted.
+        `list` does not show them. In a `dry_run` nothing is deleted.
         """
         for folder, _, names in os.walk(self.root) if self.root else ():
             for name in filter(_UNFINISHED.fullmatch, names):
@@ -206,15 +206,15 @@ class Storage:
         try:
             yield
         except FileNotFoundError as error:
-            raise NotFoundError(f"{self.uri(path)}: {_what_it_said(error)}") from error
+            raise NotFoundError(f"{self.uri(path)}: {_store_message(error)}") from error
         except (BaseError, OSError, ValueError) as error:
-            raise StorageError(f"{self.uri(path)}: {_what_it_said(error)}") from error
+            raise StorageError(f"{self.uri(path)}: {_store_message(error)}") from error
 
 
 class _RangeReader(io.RawIOBase):
     """A file-like view of an object that is fetched range by range.
 
-    One long answer would run into the client's time limit when what it says is worked on slowly.
+    One long answer would run into the client's time limit where its content is processed slowly.
     """
 
     def __init__(self, storage: Storage, path: str, size: int) -> None:
@@ -241,7 +241,7 @@ def open_storage(url: str, *, read_only: bool = False) -> Storage:
     """The store below `url`: file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://..., or memory:///.
 
     A local folder is made if missing and must be writable, unless `read_only`. Each memory:/// is a new, empty store.
-    Raises StorageError, which says what is wrong with the URL or the folder. Remote stores are not asked yet.
+    Raises StorageError, which explains what is wrong with the URL or the folder. No request is sent to remote stores.
     """
     url = url.rstrip("/") if url.count("/") > 3 else url
     scheme = url.partition("://")[0]
@@ -252,7 +252,7 @@ def open_storage(url: str, *, read_only: bool = False) -> Storage:
     try:
         return Storage(url, from_url(url))
     except (BaseError, OSError, ValueError) as error:
-        raise StorageError(f"cannot open the storage {url}: {_what_it_said(error)}") from error
+        raise StorageError(f"cannot open the storage {url}: {_store_message(error)}") from error
 
 
 def _open_folder(url: str, read_only: bool) -> Storage:
@@ -267,7 +267,7 @@ def _open_folder(url: str, read_only: bool) -> Storage:
             root.mkdir(parents=True, exist_ok=True)
         objects = LocalStore(root)
     except (BaseError, OSError, ValueError) as error:
-        raise StorageError(f"cannot open the storage folder {root}: {_what_it_said(error)}") from error
+        raise StorageError(f"cannot open the storage folder {root}: {_store_message(error)}") from error
     if not read_only and not os.access(root, os.W_OK | os.X_OK):
         raise StorageError(f"the storage folder {root} cannot be written; give its user the right or choose another")
     return Storage(url, objects, root)
@@ -280,12 +280,12 @@ def _goes_in_parts(content: bytes | Path | BinaryIO) -> bool:
     return found.st_size > PART_BYTES
 
 
-def _what_it_said(error: Exception) -> str:
-    """The store's message without the debugging dump that follows it, but with the reason that hides in there."""
+def _store_message(error: Exception) -> str:
+    """The store's message without the debugging dump that follows it, but with the reason from that dump."""
     text = str(error)
     first_line = (text.splitlines() or [type(error).__name__])[0]
-    if said := _SAID.search(text):
-        return f"{first_line.partition(': <')[0]}: {said[1]}"
+    if message := _S3_MESSAGE.search(text):
+        return f"{first_line.partition(': <')[0]}: {message[1]}"
     if reason := _NOT_REACHED.search(text):
         return f"{first_line}: {reason[1]}"
     return f"{first_line}: for plain http, set AWS_ALLOW_HTTP=true" if "BadScheme" in text else first_line

@@ -415,7 +415,7 @@ def test_a_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: 
     crawl_full(auto.crawler)
     auto.index.trouble = REFUSED
     monkeypatch.setattr(SilentIndex, "iter_listing", lambda _: nullcontext((None, iter(()))))
-    with pytest.raises(RefusedError, match="tells no serial"):
+    with pytest.raises(RefusedError, match="has no serial"):
         crawl_incremental(auto.crawler)
 
 

@@ -221,7 +221,7 @@ def test_what_kills_its_workers_is_given_up(index: ServedIndex, catalog: Catalog
 
     index.faults = claim_for_somebody
     result = crawl_full(crawler)
-    assert (result.reads.gave_up, catalog_status(catalog).complete_serial) == (1, index.serial)
+    assert (result.reads.exhausted, catalog_status(catalog).complete_serial) == (1, index.serial)
     assert attempts_of(catalog)[wheel][ABANDONED] == 2
     with catalog.read() as connection:
         given_up = select(distribution_data.c.error_kind).where(distribution_data.c.outcome == Outcome.EXHAUSTED)
