@@ -9,9 +9,11 @@ from pypi_assets.assembly import readers_from, storage_from
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
-from pypi_assets.extracts.reprocess import PROCESSES, reprocess
+from pypi_assets.extracts.reprocess import PROCESSES, Reprocessed, reprocess
 from pypi_assets.settings import load_settings
 from pypi_assets.terminal import plain, print_json, print_message
+
+_SHOWN_FILES = 3
 
 
 @command("reprocess", "--project requests")
@@ -29,8 +31,15 @@ from pypi_assets.terminal import plain, print_json, print_message
     default=PROCESSES,
     help="How many processes read at once, about 100 MB each; default: one for each core, at most 8.",
 )
+@click.option(
+    "--read-again",
+    is_flag=True,
+    help="Queue the files that no stored extract can supply; `pypi-assets failures retry` reads them.",
+)
 @JSON
-def reprocess_command(older_than_version: int, project: str | None, processes: int, as_json: bool) -> None:
+def reprocess_command(
+    older_than_version: int, project: str | None, processes: int, read_again: bool, as_json: bool
+) -> None:
     """Make records again from stored extracts, without a request to the index.
 
     The next full dump contains what changed: run `pypi-assets dump redo` for it.
@@ -48,6 +57,7 @@ def reprocess_command(older_than_version: int, project: str | None, processes: i
             older_than=older_than_version,
             project=project,
             processes=processes,
+            read_again=read_again,
             report=report,
         )
     if as_json:
@@ -68,3 +78,12 @@ def reprocess_command(older_than_version: int, project: str | None, processes: i
         print_message(f"extracts without a new record, whose old record stays: {result.unread}; {broken}")
     for problem in result.problems:
         print_message(problem)
+    if result.not_supplied:
+        first = ", ".join(map(plain, result.not_supplied_files[:_SHOWN_FILES]))
+        print_message(f"no stored extract brings {result.not_supplied} files up to date: {first} ...; {_next(result)}")
+
+
+def _next(result: Reprocessed) -> str:
+    if result.queued:
+        return f"{result.queued} are queued: `pypi-assets failures retry` reads them"
+    return "`pypi-assets reprocess --read-again` queues them, to be read from the index again"

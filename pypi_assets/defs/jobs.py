@@ -269,6 +269,7 @@ def reprocess_extracts(context: dg.OpExecutionContext, config: Reprocessing, par
             "changed_errors": result.changed_errors,
             "overtaken": result.overtaken,
             "unread": result.unread,
+            "not_supplied": result.not_supplied,
             "broken_packs": len(result.broken_packs),
             "seconds": round(result.seconds, 3),
             "examples": dg.MetadataValue.md(_told_examples(result.examples)),

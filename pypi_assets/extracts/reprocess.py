@@ -1,7 +1,7 @@
-"""Makes the records of distributions anew from what was kept of them, without a request to the index.
+"""Makes the records of distributions again from their stored extracts, without a request to the index.
 
-So new rules reach everything that was ever read. The records that today's rules make are compared with those that are
-stored; where a record cannot be made, the stored one stays.
+So new rules reach everything that was ever read. The records that today's rules make are compared with the stored ones.
+Where a record cannot be made, the stored one stays.
 """
 
 import os
@@ -12,6 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
+
+from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.observed.projects import find_project
@@ -27,6 +29,8 @@ from pypi_assets.catalog.reads.stored_extracts import (
     records_older_than,
     store_reprocessed,
 )
+from pypi_assets.catalog.reads.unsupplied_records import count_unsupplied, make_pending, unsupplied_records
+from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.distributions.extract import ExtractError, decode_extract
 from pypi_assets.distributions.reader import make_record
 from pypi_assets.distributions.reader_pool import ReaderFailure, ReaderPool, StoredExtract
@@ -36,7 +40,7 @@ from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
 
 PROCESSES = min(os.cpu_count() or 1, 8)
-"""How many readers are at work unless another number is told: each takes some 100 MB."""
+"""How many readers work by default: each takes some 100 MB."""
 
 _BATCH = 500
 _SENT_BYTES = 16 * 1024**2
@@ -49,11 +53,14 @@ _SHOWN_PROBLEMS = 20
 class Reprocessed:
     """What a reprocess did, counted in distributions.
 
-    `changed` got another record, of which some gained or lost modules, require something else, or have another error
-    or none any more. `overtaken` were read anew meanwhile, which counts, beside what was made of their old extracts.
-    `unread` kept their record,
-    since no new one could be made: `problems` says why of the first ones, and `broken_packs` names the packs that are
-    missing or damaged. `examples` are a few changes of each sort.
+    `changed` got another record: some gained or lost modules, have other requirements, or another error or none any
+    more. `overtaken` were read by a crawl meanwhile, and keep what that read. `unread` keep their record, since no new
+    one could be made: `problems` has the reasons of the first ones, `broken_packs` the packs that are missing or
+    damaged. `examples` are a few changes of each sort.
+
+    `not_supplied` are live files that keep the record of an older extractor, as no stored extract supplies a new one:
+    those of `unread`, and files without an extract. `not_supplied_files` are the first of them. `queued` of them are
+    to be read again.
     """
 
     looked_at: int = 0
@@ -70,11 +77,14 @@ class Reprocessed:
         default_factory=lambda: {"modules": [], "requirements": [], "errors": [], "other": []}
     )
     seconds: float = 0.0
+    not_supplied: int = 0
+    not_supplied_files: list[str] = field(default_factory=list)
+    queued: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What came of some records: each that could be made anew, None where it is the same; and why others could not."""
+    """Some records: the new one of each that could be made, None where it is the same; and why others could not be."""
 
     made: list[tuple[StoredRecord, DistributionRecord | None]]
     problems: list[str]
@@ -89,18 +99,20 @@ def reprocess(
     older_than: int = EXTRACTOR_VERSION,
     project: str | None = None,
     processes: int = PROCESSES,
+    read_again: bool = False,
     report: Callable[[Progress], None] | None = None,
 ) -> Reprocessed:
-    """Makes anew all records that an extractor older than `older_than` made, or those of one project.
+    """Makes again all records that an extractor older than `older_than` made, or those of one project.
 
-    It goes from pack to pack, commits a few hundred records at a time, and can be stopped: run again, it goes on with
-    what is left. `processes` is how many of the `readers` are at work. Raises CatalogError where the project is not
-    known, StorageError and ReaderStartError.
+    It goes from pack to pack and commits a few hundred records at a time. Stopped and run again, it goes on with the
+    rest. `processes` is how many of the `readers` work. With `read_again`, files that no stored extract can supply are
+    queued for reading. Raises CatalogError where the project is not known, StorageError and ReaderStartError.
     """
     started = time.monotonic()
     result = Reprocessed()
     waiting: deque[tuple[int, Future[_Judged]]] = deque()
     with catalog.read() as connection:
+        project_id = None if project is None else _require_project(connection, project)
         total = 0 if project is not None else count_older_than(connection, older_than)
 
     def store_oldest() -> None:
@@ -110,23 +122,53 @@ def reprocess(
             report(Progress("extracts", result.looked_at, total, result.unread))
 
     with ThreadPoolExecutor(processes, thread_name_prefix="reprocess") as threads:
-        for records in _batches(catalog, older_than, project):
+        for records in _batches(catalog, older_than, project_id):
             waiting.append((len(records), threads.submit(_judge, storage, readers, records)))
             if len(waiting) > processes:
                 store_oldest()
         while waiting:
             store_oldest()
+    _find_unsupplied(catalog, result, min(older_than, EXTRACTOR_VERSION), project_id, read_again=read_again)
     result.seconds = time.monotonic() - started
     return result
 
 
-def _batches(catalog: Catalog, older_than: int, project: str | None) -> Iterator[list[StoredRecord]]:
-    if project is not None:
+def _require_project(connection: Connection, project: str) -> int:
+    known = find_project(connection, project)
+    if known is None:
+        raise CatalogError(f"the catalog knows no project {project}")
+    return known.id
+
+
+def _find_unsupplied(
+    catalog: Catalog, result: Reprocessed, version: int, project_id: int | None, *, read_again: bool
+) -> None:
+    with catalog.read() as connection:
+        result.not_supplied = count_unsupplied(connection, version, project_id)
+        first = unsupplied_records(connection, version, project_id, limit=_SHOWN_PROBLEMS)
+    result.not_supplied_files = [record.filename for record in first]
+    if read_again:
+        result.queued = _queue_unsupplied(catalog, version, project_id)
+
+
+def _queue_unsupplied(catalog: Catalog, version: int, project_id: int | None) -> int:
+    """A few hundred in each transaction, so that crawls are not kept waiting."""
+    queued = last = 0
+    while True:
+        with catalog.write() as connection:
+            records = unsupplied_records(connection, version, project_id, after=last, limit=_BATCH)
+            queue_reads(connection, [(record.distribution_id, record.project_id) for record in records])
+            make_pending(connection, [record.distribution_id for record in records])
+        if not records:
+            return queued
+        queued += len(records)
+        last = records[-1].distribution_id
+
+
+def _batches(catalog: Catalog, older_than: int, project_id: int | None) -> Iterator[list[StoredRecord]]:
+    if project_id is not None:
         with catalog.read() as connection:
-            known = find_project(connection, project)
-            if known is None:
-                raise CatalogError(f"the catalog knows no project {project}")
-            records = records_of_project(connection, known.id, older_than)
+            records = records_of_project(connection, project_id, older_than)
         for start in range(0, len(records), _BATCH):
             yield records[start : start + _BATCH]
         return
@@ -166,7 +208,7 @@ def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord
 def _records(
     readers: ReaderPool, extracts: Sequence[StoredExtract]
 ) -> Iterator[DistributionRecord | ReaderFailure | None]:
-    """What `judge` says of each; extracts are sent a few MiB at a time, since one can have many."""
+    """What `judge` returns of each; extracts are sent a few MiB at a time, since one can have many."""
     group: list[StoredExtract] = []
     size = 0
     for extract in extracts:
@@ -209,28 +251,28 @@ def _tally(
     result.changed += 1
     result.gained_modules += bool(modules.gained)
     result.lost_modules += bool(modules.lost)
-    told: dict[str, Callable[[], str]] = {}
+    changes: dict[str, Callable[[], str]] = {}
     if modules.before != modules.after:
-        told["modules"] = partial(_told_names, modules)
+        changes["modules"] = partial(_describe_names, modules)
     if requirements.before != requirements.after:
         result.changed_requirements += 1
-        told["requirements"] = partial(_told_names, requirements)
+        changes["requirements"] = partial(_describe_names, requirements)
     before, after = old.error, new.error and f"{new.error.kind}: {new.error.text}"
     if before != after:
         result.changed_errors += 1
-        told["errors"] = lambda: f"{before or 'none'} -> {after or 'none'}"
-    for sort, tell in (told or {"other": partial(old.difference, new)}).items():
+        changes["errors"] = lambda: f"{before or 'none'} -> {after or 'none'}"
+    for sort, describe in (changes or {"other": partial(old.difference, new)}).items():
         if len(result.examples[sort]) < _EXAMPLES:
-            result.examples[sort].append(f"{filename}: {tell()}")
+            result.examples[sort].append(f"{filename}: {describe()}")
 
 
-def _told_names(names: NamesChange) -> str:
-    told = [f"+{name}" for name in names.gained] + [f"-{name}" for name in names.lost]
-    left_out = len(told) - _SHOWN_NAMES
-    told = told[:_SHOWN_NAMES] + ([f"{left_out} more"] if left_out > 0 else [])
-    told += ["unknown before"] if names.before is None else []
-    told += ["unknown now"] if names.after is None else []
-    return ", ".join(told) or "in another order"
+def _describe_names(names: NamesChange) -> str:
+    parts = [f"+{name}" for name in names.gained] + [f"-{name}" for name in names.lost]
+    left_out = len(parts) - _SHOWN_NAMES
+    parts = parts[:_SHOWN_NAMES] + ([f"{left_out} more"] if left_out > 0 else [])
+    parts += ["unknown before"] if names.before is None else []
+    parts += ["unknown now"] if names.after is None else []
+    return ", ".join(parts) or "in another order"
 
 
 def stored_records(
@@ -238,8 +280,8 @@ def stored_records(
 ) -> list[tuple[ExtractPlace, DistributionRecord]]:
     """The records that today's rules make of the stored extracts of the distributions with that name.
 
-    There can be several, of projects whose names are the start of one another. Raises CatalogError where there is none,
-    PackError and ExtractError where it cannot be read, StorageError.
+    There can be several, of projects where one's name is the start of another's. Raises CatalogError where there is
+    none, PackError and ExtractError where it cannot be read, StorageError.
     """
     with catalog.read() as connection:
         places = find_extracts(connection, filename, project)

@@ -3,8 +3,12 @@
 import re
 
 import pytest
+from sqlalchemy import update
 
+from pypi_assets.catalog.tables import distribution_data
+from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -20,3 +24,19 @@ def test_records_are_made_again_without_the_index(
     again = commands.done("reprocess", "--older-than-version", EXTRACTOR_VERSION + 1, "--project", "Demo")
     assert re.match(r"1 records made again in \d+\.\d s, 0 of them changed", again.stdout)
     assert "knows no project none" in commands.refused("reprocess", "--project", "none")
+
+
+def test_files_that_no_extract_supplies_are_named_and_read_again(commands: Commands, index: ServedIndex) -> None:
+    filename = index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    with opened_catalog(load_settings()) as catalog, catalog.write() as connection:
+        connection.execute(update(distribution_data).values(pack_id=None, extractor_version=EXTRACTOR_VERSION - 1))
+    done = commands.done("reprocess")
+    assert f"no stored extract brings 1 files up to date: {filename} ...; `pypi-assets reprocess --read-again`" in (
+        done.stderr
+    )
+    result = commands.json("reprocess", "--read-again")
+    assert (result["not_supplied"], result["not_supplied_files"], result["queued"]) == (1, [filename], 1)
+    assert commands.json("failures", "retry")["reads"]["data"] == 1
+    result = commands.json("reprocess", "--read-again")
+    assert (result["not_supplied"], result["not_supplied_files"], result["queued"]) == (0, [], 0)

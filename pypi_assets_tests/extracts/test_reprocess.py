@@ -14,6 +14,7 @@ from pypi_assets.catalog.reads.name_lists import store_lists
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, extract_packs
 from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.reading import read_scope
 from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.extract import ExtractError
 from pypi_assets.distributions.limits import Limits
@@ -194,6 +195,36 @@ def test_where_a_pack_is_missing_or_damaged_nothing_is_lost(
     assert all(row in before for row in kept)
     crawled.storage.put(pack_path(name), pack)
     assert run(crawled, catalog).looked_at == result.unread
+
+
+def test_what_no_extract_supplies_is_counted_named_and_read_again(crawled: ServedIndex, catalog: Catalog):
+    """Files without an extract, and those whose pack is missing; not those of a kind that is never read."""
+    change(catalog)
+    with catalog.write() as connection:
+        of_new = select(distributions.c.id).where(distributions.c.filename == NEW_WHEEL)
+        connection.execute(update(distribution_data).values(pack_id=None).where(DATA.distribution_id.in_(of_new)))
+    pack = crawled.storage.get(name := pack_path(pack_names(catalog)[0]))
+    crawled.storage.delete(name)
+    files = [WHEEL, NEW_WHEEL, SDIST, "three-1.0.tar.gz", "two-1.0-py3-none-any.whl"]
+    result = run(crawled, catalog)
+    assert (result.unread, result.not_supplied, sorted(result.not_supplied_files)) == (4, 5, files)
+    assert result.queued == 0
+    crawled.storage.put(name, pack)
+    result = run(crawled, catalog)
+    assert (result.looked_at, result.not_supplied, result.not_supplied_files) == (4, 1, [NEW_WHEEL])
+    assert run(crawled, catalog, project="two").not_supplied == 0
+    result = run(crawled, catalog, project="one", read_again=True)
+    assert (result.not_supplied, result.queued) == (1, 1)
+    crawled.faults = None
+    assert read_scope(crawled.crawler(catalog), None).data == 1
+    assert run(crawled, catalog).not_supplied == 0
+    assert {row["extractor_version"] for row in content(catalog) if row["pack_id"]} == {EXTRACTOR_VERSION}
+    assert run(crawled, catalog, read_again=True).queued == 0
+
+
+def pack_names(catalog: Catalog) -> list[str]:
+    with catalog.read() as connection:
+        return list(connection.scalars(select(extract_packs.c.name)))
 
 
 @pytest.mark.parametrize("fault", ["late_stop", "late_raise", pytest.param("late_fill", marks=linux_only)])

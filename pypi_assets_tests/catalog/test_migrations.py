@@ -1,0 +1,101 @@
+"""A catalog that an earlier version made and filled has all of it after the migrations."""
+
+import shutil
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, text
+
+from pypi_assets.catalog import database
+from pypi_assets.catalog.database import Catalog, migrate_catalog, open_catalog
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
+from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
+from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
+from pypi_assets.catalog.tables import metadata
+
+_FIRST_VERSION = """
+INSERT INTO catalog_state (id, index_url, events_since, events_through, exact_from, next_dump_sequence)
+VALUES (1, 'https://index.example.org/simple/', 0, 10, 0, 3);
+INSERT INTO projects (id, normalized, name, bucket, shard, known_since) VALUES (1, 'demo', 'Demo', 0, 0, 0);
+INSERT INTO releases (id, project_id, version) VALUES (1, 1, '1.0');
+INSERT INTO distributions (id, project_id, release_id, filename, kind)
+VALUES (1, 1, 1, 'demo-1.0-py3-none-any.whl', 'wheel');
+INSERT INTO live_intervals (distribution_id, start) VALUES (1, 5);
+INSERT INTO name_lists (id, sha256, length, content, has_roots) VALUES (1, 'aa', 0, {empty_list}, {true});
+INSERT INTO distribution_data (distribution_id, outcome, extractor_version, modules_id, details)
+VALUES (1, 'data', 2, 1, '{{"summary":"One","entry_points":{{"console_scripts":{{"demo":"m:main"}}}},"left_out":2}}');
+INSERT INTO serial_ranges (id, start, "end", state, asked_at, completed_at) VALUES (1, 0, 10, 'complete', 0, 0);
+INSERT INTO dumps (kind, start, "end", directory, sequence, shards, state, inputs, opened_at, committed_at)
+VALUES ('full', 0, 10, '0-10', 1, 1, 'committed', '[]', 0, 0), ('full', 0, 10, '0-10.2', 2, 1, 'open', '[]', 0, NULL);
+"""
+
+
+@pytest.fixture
+def first_version_url(tmp_path: Path, database_url: str, request: pytest.FixtureRequest) -> str:
+    """A database whose tables the first version made and filled."""
+    url = f"sqlite:///{tmp_path / 'first.sqlite'}"
+    if not database_url.startswith("sqlite"):
+        url = request.getfixturevalue("empty_postgres_database_url")
+    with first_version_of_the_code(tmp_path):
+        catalog = open_catalog(url)
+        compressed = zlib.compress(b"[]").hex()
+        empty_list = f"x'{compressed}'" if catalog.is_sqlite else rf"'\x{compressed}'"
+        values = {"empty_list": empty_list, "true": "1" if catalog.is_sqlite else "true"}
+        with catalog.write() as connection:
+            execute_all(connection, _FIRST_VERSION.format(**values))
+        catalog.close()
+    return url
+
+
+@contextmanager
+def first_version_of_the_code(tmp_path: Path) -> Iterator[None]:
+    """One that has the first migration alone."""
+    first = shutil.copytree(database._MIGRATIONS, tmp_path / "first", ignore=shutil.ignore_patterns("000[2-9]_*"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_MIGRATIONS", first)
+        yield
+
+
+def execute_all(connection: Connection, statements: str) -> None:
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            connection.exec_driver_sql(statement)
+
+
+@pytest.fixture
+def migrated(first_version_url: str) -> Iterator[Catalog]:
+    assert migrate_catalog(first_version_url)[0] == "0001"
+    catalog = open_catalog(first_version_url)
+    yield catalog
+    catalog.close()
+
+
+def test_the_migrations_lead_to_the_tables_of_the_code(migrated: Catalog) -> None:
+    with migrated.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_dumps_of_the_first_version_have_the_first_columns(migrated: Catalog) -> None:
+    [dump] = committed_dumps(migrated)
+    assert (dump.directory, dump.columns) == ("0-10", FIRST_COLUMNS)
+    with migrated.read() as connection:
+        assert connection.execute(text("SELECT columns FROM dumps")).all() == [(None,), (None,)]
+
+
+def test_an_open_dump_of_the_first_version_is_not_joined(migrated: Catalog) -> None:
+    """Its shards lack columns, which all shards of one dump share."""
+    dump = open_full_dump(migrated, 1)
+    assert (dump.directory, dump.columns) == ("0-10.3", tuple(COLUMNS))
+    assert open_full_dump(migrated, 1) == dump
+
+
+def test_records_of_the_first_version_are_read_as_before(migrated: Catalog) -> None:
+    [row] = stream_rows(migrated, rows_at(10))
+    assert (row["summary"], row["console_scripts"], row["left_out"]) == ("One", ["demo = m:main"], 2)
+    assert (row["gui_scripts"], row["entry_point_groups"], row["notes"]) == ([], ["console_scripts"], [])
+    assert (row["license_classifiers"], row["project_urls"], row["start_up_paths"]) == (None, None, None)
