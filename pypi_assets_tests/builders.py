@@ -43,7 +43,7 @@ def core_metadata(
     extra_headers: Iterable[tuple[str, str]] = (),
     description: str = "",
 ) -> str:
-    """The text of a METADATA or PKG-INFO file."""
+    """Returns the text of a METADATA or PKG-INFO file."""
     headers = [("Metadata-Version", metadata_version), ("Name", name), ("Version", version)]
     if summary is not None:
         headers.append(("Summary", summary))
@@ -68,7 +68,7 @@ def zip_bytes(members: Mapping[str, Content], *, compression: int = zipfile.ZIP_
 
 
 def tar_bytes(members: Mapping[str, Content], *, format: str = "tar.gz") -> bytes:  # noqa: A002 - tarfile's own word
-    """A tar of `members` in their order, compressed as the suffix `format` says; a name ending in / is a folder."""
+    """A tar of `members` in their order, compressed as its suffix `format` requires; a name ending in / is a folder."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in members.items():

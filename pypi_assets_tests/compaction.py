@@ -1,4 +1,4 @@
-"""Joins committed range dumps into a compaction, also where it does not pay."""
+"""Joins committed dumps of ranges into one, even if compaction would not choose them."""
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
@@ -8,6 +8,6 @@ from pypi_assets.storage.store import Storage
 
 
 def compact(catalog: Catalog, storage: Storage, *directories: str) -> Manifest:
-    """Commits one dump of what the dumps of `directories`, which follow each other, hold together."""
+    """Commits one dump that joins the adjacent dumps in `directories`."""
     by_directory = {dump.directory: dump for dump in committed_dumps(catalog)}
     return join(catalog, storage, [by_directory[directory] for directory in directories])

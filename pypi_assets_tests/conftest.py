@@ -1,4 +1,4 @@
-"""What every test may use: a catalog on SQLite and on a real PostgreSQL, and a package index that is served."""
+"""Fixtures for all tests: a catalog on SQLite and on a real PostgreSQL."""
 
 import itertools
 import os
@@ -16,8 +16,8 @@ from hypothesis import settings as hypothesis_settings
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets_tests.databases import compile_statements_once, sqlite_database
 
-# On CI the same examples each time, so that what fails there can be repeated; elsewhere new ones. How long the first
-# examples take says how busy the machine is: to draw a text, all of Unicode is looked through once.
+# CI draws the same examples each time, so that its failures can be repeated; elsewhere they are new each time.
+# The check for slow examples would measure how busy the machine is: drawing the first text reads all of Unicode once.
 hypothesis_settings.register_profile(
     "suite",
     deadline=None,
@@ -33,24 +33,23 @@ _database_numbers = itertools.count()
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than cores: some of the tests wait for others' processes."""
+    """One worker more than cores, since some tests wait for other processes."""
     return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _sigint_is_heard() -> None:
-    """What a shell runs in the background ignores SIGINT, and so would all that the tests start."""
+def _restore_sigint() -> None:
+    """Undoes that a shell ignores SIGINT for background processes, which the processes of the tests would inherit."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """The URL of a database server that pip brought, running for as long as the tests do. It holds a database
-    `migrated`, whose tables are made."""
+    """A PostgreSQL server that runs until the tests end; its database `migrated` has the catalog's tables."""
     with tempfile.TemporaryDirectory(prefix="pypi-assets-postgres-") as folder:
-        # its lock file lies in this folder, or else in one for all users, where the first of them shuts out the others;
-        # it looks for the folder when it is imported
+        # its lock file is in this folder: in the default one, the first user of the machine would lock out the others;
+        # it reads the variable when it is imported
         (Path(folder) / "python_PostgresServer").mkdir()
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_RUNTIME_DIR", folder)
@@ -59,7 +58,7 @@ def postgres_url() -> Iterator[str]:
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                connection.execute("ALTER SYSTEM SET fsync = off")  # nothing here outlives the tests
+                connection.execute("ALTER SYSTEM SET fsync = off")  # no data outlives the tests
                 connection.execute("SELECT pg_reload_conf()")
                 connection.execute("CREATE DATABASE migrated")
             open_catalog(_named(server.get_uri(), "migrated")).close()
@@ -91,21 +90,21 @@ def _database(server_url: str, template: str) -> Iterator[str]:
 
 @pytest.fixture
 def postgres_database_url(postgres_url: str) -> Iterator[str]:
-    """A database of its own on that server, with the catalog's tables made and nothing in it."""
+    """A new database on that server, with the catalog's tables, all empty."""
     with _database(postgres_url, "migrated") as url:
         yield url
 
 
 @pytest.fixture
 def empty_postgres_database_url(postgres_url: str) -> Iterator[str]:
-    """A database of its own on that server, without any table."""
+    """A new database on that server, without tables."""
     with _database(postgres_url, "template1") as url:
         yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database with the catalog's tables and nothing in them; the test runs once on each kind."""
+    """A database with the catalog's tables, all empty; the test runs once on SQLite and once on PostgreSQL."""
     if request.param == "sqlite":
         return sqlite_database(tmp_path / "catalog" / "catalog.sqlite")
     url: str = request.getfixturevalue("postgres_database_url")
@@ -114,7 +113,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def catalog(database_url: str) -> Iterator[Catalog]:
-    """A catalog with its tables made and nothing in it."""
+    """An empty catalog."""
     opened = open_catalog(database_url)
     yield opened
     opened.close()

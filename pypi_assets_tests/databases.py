@@ -1,5 +1,7 @@
-"""SQLite databases for catalogs, and statements that are compiled once: most catalogs here are small and short-lived,
-and would take longer for these two than for all the rest."""
+"""SQLite databases with the catalog's tables, and a shared cache of compiled statements.
+
+Most catalogs of tests are small and short-lived: creating tables and compiling statements would take most of the time.
+"""
 
 import tempfile
 from functools import cache
@@ -15,7 +17,7 @@ from pypi_assets.catalog.database import open_catalog
 
 
 def sqlite_database(path: Path) -> str:
-    """Makes an SQLite database that has the catalog's tables and nothing in them; returns its URL."""
+    """Creates an SQLite database with the catalog's tables, all empty; returns its URL."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_empty_database())
     return f"sqlite:///{path}"
@@ -30,14 +32,14 @@ def _empty_database() -> bytes:
 
 
 def compile_statements_once(patch: pytest.MonkeyPatch) -> None:
-    """From now on all catalogs on one kind of database share what the first of them compiles."""
+    """Makes all catalogs on one kind of database share one cache of compiled statements."""
     dialects: dict[str, Dialect] = {}
     compiled: dict[str, dict[Any, Any]] = {}
 
     def create_engine(url: str, **options: Any) -> Engine:
         engine = sqlalchemy.create_engine(url, **options)
         shared = dialects.get(engine.name)
-        if shared is None or shared.server_version_info is None:  # of one that has never connected
+        if shared is None or shared.server_version_info is None:  # its engine has never connected
             shared = dialects[engine.name] = engine.dialect
         engine.dialect = shared
         engine.update_execution_options(compiled_cache=compiled.setdefault(engine.name, {}))

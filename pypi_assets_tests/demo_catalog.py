@@ -8,7 +8,7 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
 def demo_catalog(folder: Path) -> SmallCatalog:
-    """Two projects: of one a wheel and an sdist, of the other an sdist of which nothing is known."""
+    """Two projects: one with a wheel and an sdist, one with an sdist that could not be read."""
     small = small_catalog(folder)
     small.add(1, "Demo.Pkg", "1.0", "demo_pkg-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("other>=1",))
     small.add(2, "Demo.Pkg", "1.0", "demo_pkg-1.0-py3-none-any.whl")
@@ -18,7 +18,7 @@ def demo_catalog(folder: Path) -> SmallCatalog:
 
 
 def add_range(small: SmallCatalog, storage: Storage, start: int, *, serials: int = 50) -> str:
-    """One more dump, of so many `serials` after `start`: of a new file, and one that came and went. Its directory."""
+    """Dumps the `serials` serials after `start`: a new file, and one added and removed; returns the directory."""
     small.add(start + 1, "new", f"{start}", f"new-{start}.tar.gz")
     small.add(start + 2, "new", f"{start}", f"new-{start}.zip")
     small.remove(start + 3, f"new-{start}.zip")

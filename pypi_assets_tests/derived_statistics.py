@@ -19,7 +19,7 @@ class Derived:
 
 
 def derived_statistics(connection: Connection) -> dict[int, Derived]:
-    """Of each project that has an ended visit, by its id: the latest status of a visit tells how it ended."""
+    """Of each project that has an ended visit, by its id: the latest status of a visit is how it ended."""
     latest: dict[int, tuple[int, int, float, str]] = {}
     statuses = (
         select(visits.c.id, visits.c.project_id, visit_statuses.c.id, visit_statuses.c.at, visit_statuses.c.status)

@@ -1,4 +1,4 @@
-"""An environment for tests in which no setting of the person who runs them counts."""
+"""Removes the settings of the person who runs the tests from the environment."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What servers of files do wrong, as faults of a devindex; each one touches nothing but files' own URLs."""
+"""Faults of file servers, for a devindex. Each fault affects only the URLs of files."""
 
 import re
 from collections.abc import Callable
@@ -18,20 +18,20 @@ def is_sidecar(request: Request) -> bool:
 
 
 def ignores_ranges(request: Request) -> None:
-    """The whole file is served, with status 200."""
+    """Serves the whole file, with status 200."""
     request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name != b"range"]
 
 
 def answers_ranges(
     content: bytes, status: int = 206, total: int | None = None, cut: int = 0, more: bytes = b""
 ) -> Faults:
-    """Ranges of `content` with another `status` or `total`, `cut` bytes short, or with `more` at their end."""
+    """Serves byte ranges of `content` with another `status` or `total`, `cut` bytes short, or with `more` appended."""
 
     def fault(request: Request) -> Response | None:
-        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("range", ""))
-        if asked is None or not is_file(request):
+        byte_range = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("range", ""))
+        if byte_range is None or not is_file(request):
             return None
-        first, last = int(asked[1]), int(asked[2])
+        first, last = int(byte_range[1]), int(byte_range[2])
         part = content[first : last + 1]
         headers = {"content-range": f"bytes {first}-{last}/{len(content) if total is None else total}"}
         return Response(part[: len(part) - cut] + more, status, headers=headers)
@@ -48,13 +48,13 @@ def answers_sidecars(status: int, content: bytes = b"") -> Faults:
 
 
 def redirects_files(to: Callable[[Request], str]) -> Faults:
-    """To whatever URL `to` names; what is asked for there with `?moved` is served."""
+    """Redirects files to the URL that `to` returns, with `?moved` appended; those requests are served."""
     return lambda request: (
         RedirectResponse(f"{to(request)}?moved") if is_file(request) and not request.url.query else None
     )
 
 
 def at_first(fault: Faults, times: int = 1) -> Faults:
-    """Goes wrong `times` times, then no more."""
+    """Applies the fault to the first `times` requests of files."""
     left = [fault] * times
     return lambda request: left.pop()(request) if left and request.url.path.startswith("/packages/") else None

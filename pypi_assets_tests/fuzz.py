@@ -1,7 +1,7 @@
-"""Fuzzes the reading of distributions for as long as asked: `python -m pypi_assets_tests.fuzz --minutes 60`.
+"""Fuzzes the reading of distributions for a given time: `python -m pypi_assets_tests.fuzz --minutes 60`.
 
-Coverage guides it where atheris is installed (`pip install atheris`); without it, chance alone does. What breaks a rule
-of distributions/fuzz_targets.py is written to the folder of findings, once for each place that it comes from.
+Coverage guides it if atheris is installed (`pip install atheris`); otherwise inputs are mutated at random. An input
+that breaks a rule of distributions/fuzz_targets.py is written to the folder of findings, once per place in the code.
 """
 
 import argparse
@@ -28,7 +28,7 @@ REPORT_EVERY_S = 60.0
 
 
 class Fuzzing:
-    """One run: what was executed, how long it may go on, and what was found."""
+    """One run: its executions, its time limit, and its findings."""
 
     def __init__(self, targets: Sequence[Any], findings: Path, seconds: float) -> None:
         self.targets = targets
@@ -85,7 +85,7 @@ class Fuzzing:
 
 
 def mutate_any(targets: Sequence[Any], content: bytes, random: Random, mutate: Any) -> bytes:
-    """One more input for the same target."""
+    """Returns one more input for the same target."""
     if not content:
         return bytes([random.randrange(len(targets))])
     target = targets[content[0] % len(targets)]
@@ -101,7 +101,7 @@ def seeds(targets: Sequence[Any], real: Mapping[str, list[bytes]]) -> list[bytes
 
 
 def fuzz_by_chance(module: ModuleType, fuzzing: Fuzzing, corpus: list[bytes], random: Random) -> None:
-    """Mutates seeds and what came of them; the corpus forgets at random."""
+    """Mutates seeds and earlier mutations; a full corpus drops members at random."""
     first = len(corpus)
     by_target: dict[int, list[bytes]] = {}
     for seed in corpus:
@@ -118,7 +118,7 @@ def fuzz_by_chance(module: ModuleType, fuzzing: Fuzzing, corpus: list[bytes], ra
 
 
 def fuzz_by_coverage(fuzzing: Fuzzing, first: list[bytes], corpus: Path, seed: int) -> None:
-    """libFuzzer chooses what to mutate; ends the process."""
+    """Lets libFuzzer choose what to mutate; ends the process."""
     atheris = importlib.import_module("atheris")
     corpus.mkdir(parents=True, exist_ok=True)
     for content in first:
@@ -128,7 +128,7 @@ def fuzz_by_coverage(fuzzing: Fuzzing, first: list[bytes], corpus: Path, seed: i
         fuzzing.run(content)
         if fuzzing.is_over:
             fuzzing.report()
-            os._exit(0)  # libFuzzer takes any other end for a crash
+            os._exit(0)  # libFuzzer treats any other exit as a crash
 
     def mutate(content: bytes, max_size: int, number: int) -> bytes:
         def mutate_raw(part: bytes, random: Random) -> bytes:
@@ -143,7 +143,7 @@ def fuzz_by_coverage(fuzzing: Fuzzing, first: list[bytes], corpus: Path, seed: i
 
 
 def load_targets(*, instrumented: bool) -> ModuleType:
-    """The targets, imported only now, since coverage is counted in what is imported under atheris's eyes."""
+    """Imports the targets; under atheris, which counts coverage only in modules that it imports itself."""
     if not instrumented:
         return importlib.import_module(TARGETS_MODULE)
     atheris = importlib.import_module("atheris")

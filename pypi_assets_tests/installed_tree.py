@@ -1,7 +1,7 @@
-"""What an installed tree offers to `import`, found in the file system, to hold the reader of archives against.
+"""Lists the modules of an installed tree from the file system, to compare the reader of archives with.
 
-It shares no code with the reader, but its definition (pypi_assets/distributions/module_names.py): pkgutil and the
-import system's own suffixes tell modules and packages, the file system tells namespace packages. Nothing is imported.
+It shares the reader's definition of a module (pypi_assets/distributions/module_names.py) and no code: pkgutil and the
+suffixes of the import system find modules and packages, the file system finds namespace packages. It imports none.
 """
 
 import csv
@@ -16,8 +16,8 @@ from pathlib import Path
 def install(wheels: Iterable[Path], target: Path) -> None:
     """Installs the wheels into the folder `target` with pip, without what they require and without compiling.
 
-    What is left in `target` is what lies in site-packages: pip lays scripts, headers and data there too, whose paths in
-    RECORD lead out of site-packages.
+    Afterwards `target` has the contents of site-packages alone: scripts, headers and data, whose paths in RECORD lead
+    out of site-packages, are deleted.
     """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
     command = [*pip, "--no-compile", "--target", str(target), *map(str, wheels)]
@@ -42,7 +42,7 @@ def _walk(folder: Path, prefix: str) -> Iterable[str]:
             if is_package:
                 yield from _walk(folder / name, f"{prefix}{name}.")
     for path in folder.iterdir():
-        # pkgutil knows no namespace packages (PEP 420): folders without __init__ that no module hides
+        # pkgutil finds no namespace packages (PEP 420): folders without __init__ that no module hides
         if path.is_dir() and path.name.isidentifier() and path.name not in {*found, "__pycache__", "__init__"}:
             below = list(_walk(path, f"{prefix}{path.name}."))
             if below:

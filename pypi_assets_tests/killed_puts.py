@@ -1,4 +1,4 @@
-"""Programs that are killed with SIGKILL before or after one of the puts that they make."""
+"""Runs programs and kills them with SIGKILL before or after one of their puts to the storage."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from pypi_assets.storage import store
 steps, last = 0, int(sys.argv[3])
 put = store.Storage.put
 
-def counted_put(self, path, content):  # the moments between which a kill can make a difference
+def counted_put(self, path, content):  # between two of these steps all kills have the same effect
     global steps
     for moment in ("before", "after"):
         steps += 1
@@ -32,9 +32,9 @@ catalog, storage = open_catalog(sys.argv[1]), store.open_storage(sys.argv[2])
 
 
 def run_and_kill(program: str, catalog: Catalog, storage: Storage, step: int) -> str:
-    """Runs `program`, which finds `catalog` and `storage`, up to the given step, and kills it there.
+    """Runs `program`, which has the names `catalog` and `storage`, up to the given step, and kills it there.
 
-    Each put has two steps. Returns which one that was, as `before PATH` or `after PATH`, or the line that it printed.
+    Each put has two steps. Returns the step, as `before PATH` or `after PATH`, or else the line that it printed.
     """
     command = [sys.executable, "-c", _COUNTED + program, str(catalog.engine.url), storage.url, str(step)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

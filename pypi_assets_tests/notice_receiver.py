@@ -1,4 +1,4 @@
-"""A server on loopback that takes notices as JSON."""
+"""A server on loopback that receives notices as JSON."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ from typing import Any
 
 @contextmanager
 def receiving(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The Apprise URL of a server that answers with `status`, and the JSON that it was sent."""
+    """Yields the Apprise URL of a server that answers with `status`, and the list of the JSON that it receives."""
     received: list[dict[str, Any]] = []
 
     class Receiver(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Dagster's webserver, daemon and code server as processes, and what a person does in the UI, by its GraphQL."""
+"""Dagster's webserver, daemon and code server as processes, and the actions of its UI, by GraphQL."""
 
 import os
 import shutil
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ServedDagster:
-    """Dagster while it runs in `folder`, its DAGSTER_HOME; `process` is the one that has started all others."""
+    """Dagster while it runs in `folder`, its DAGSTER_HOME; `process` is the id of the one that started the others."""
 
     folder: Path
     url: str
     process: int
 
     def until(self, look: Callable[[], T | None], seconds: float) -> T:
-        """What `look` finds, asked again for so many seconds. Raises TimeoutError."""
+        """Calls `look` until it returns something, for at most `seconds`. Raises TimeoutError."""
         pause = threading.Event()
         deadline = time.monotonic() + seconds
         while (found := look()) is None:
@@ -41,8 +41,8 @@ class ServedDagster:
             pause.wait(0.5)
         return found
 
-    def ask(self, query: str, **variables: object) -> dict[str, Any] | None:
-        """The data of a GraphQL answer; None while the webserver is not up."""
+    def try_query(self, query: str, **variables: object) -> dict[str, Any] | None:
+        """Returns the data of a GraphQL answer; None while the webserver is not up."""
         try:
             answer = requests.post(self.url, json={"query": query, "variables": variables}, timeout=120).json()
         except (requests.ConnectionError, requests.exceptions.JSONDecodeError):
@@ -51,15 +51,15 @@ class ServedDagster:
         data: dict[str, Any] = answer["data"]
         return data
 
-    def told(self, query: str, **variables: object) -> dict[str, Any]:
-        """The data of a GraphQL answer, where the webserver is up."""
-        data = self.ask(query, **variables)
+    def query(self, query: str, **variables: object) -> dict[str, Any]:
+        """Returns the data of a GraphQL answer; the webserver must be up."""
+        data = self.try_query(query, **variables)
         assert data is not None
         return data
 
     def backfill(self, assets: Sequence[str], keys: Sequence[str]) -> str:
         """Backfills these partitions, as the UI does; returns the backfill's id."""
-        launched = self.told(
+        launched = self.query(
             "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
             " {... on LaunchBackfillSuccess {backfillId}}}",
             params={"assetSelection": [{"path": [name]} for name in assets], "partitionNames": list(keys)},
@@ -67,8 +67,8 @@ class ServedDagster:
         return str(launched["launchPartitionBackfill"]["backfillId"])
 
     def backfill_from_failure(self, backfill: str) -> str:
-        """Backfills what another backfill has left, as the UI's "Re-execute from failure" does; returns its id."""
-        launched = self.told(
+        """Backfills what failed in another backfill, as the UI's "Re-execute from failure" does; returns its id."""
+        launched = self.query(
             "mutation ($params: ReexecutionParams!) {reexecutePartitionBackfill(reexecutionParams: $params)"
             " {... on LaunchBackfillSuccess {backfillId}}}",
             params={"parentRunId": backfill, "strategy": "FROM_FAILURE"},
@@ -76,8 +76,8 @@ class ServedDagster:
         return str(launched["reexecutePartitionBackfill"]["backfillId"])
 
     def backfill_ended(self, backfill: str) -> str | None:
-        """How a backfill ended; None while it goes on."""
-        answer = self.ask(
+        """Returns how a backfill ended; None while it is running."""
+        answer = self.try_query(
             "query ($id: String!) {partitionBackfillOrError(backfillId: $id) {... on PartitionBackfill {status}}}",
             id=backfill,
         )
@@ -86,7 +86,7 @@ class ServedDagster:
 
     def failed_partitions(self, asset: str) -> list[str]:
         """The partitions of an asset that the UI shows as failed."""
-        node = self.told(
+        node = self.query(
             "query ($path: [String!]!) {assetNodeOrError(assetKey: {path: $path}) {... on AssetNode"
             " {assetPartitionStatuses {... on DefaultPartitionStatuses {failedPartitions}}}}}",
             path=[asset],
@@ -96,7 +96,7 @@ class ServedDagster:
 
 @contextmanager
 def served_dagster(folder: Path, settings: dict[str, str]) -> Iterator[ServedDagster]:
-    """Runs all of them for this repository until the end of the block, as `dagster.yaml` says and with `settings`."""
+    """Runs all of them for this repository until the end of the block, with `dagster.yaml` and `settings`."""
     shutil.copy(ROOT / "dagster.yaml", folder)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -113,7 +113,7 @@ def served_dagster(folder: Path, settings: dict[str, str]) -> Iterator[ServedDag
         )
     try:
         served = ServedDagster(folder, f"http://127.0.0.1:{port}/graphql", process.pid)
-        served.until(lambda: served.ask("{version}"), 120)
+        served.until(lambda: served.try_query("{version}"), 120)
         yield served
     finally:
         for number in (signal.SIGINT, signal.SIGKILL):

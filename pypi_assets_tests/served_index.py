@@ -36,7 +36,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 @dataclass
 class ServedIndex:
-    """A devindex while it is served. `faults` may answer a request in the index's place."""
+    """A devindex while it is served. `faults` can answer a request in place of the index."""
 
     folder: Path
     url: str = ""
@@ -50,7 +50,7 @@ class ServedIndex:
         (self.folder / "built").mkdir(parents=True)
 
     def wheel(self, name: str, version: str, **options: object) -> str:
-        """Uploads a wheel with one package, `{name}_module` unless told otherwise; returns its filename."""
+        """Uploads a wheel with one package, `{name}_module` by default; returns its filename."""
         options.setdefault("files", {f"{name.replace('-', '_').replace('.', '_').lower()}_module/__init__.py": ""})
         path = make_wheel(self.folder / "built", name, version, **options)  # type: ignore[arg-type]
         self.history.add(path)
@@ -63,7 +63,7 @@ class ServedIndex:
         return path.name
 
     def raw(self, filename: str, content: bytes) -> str:
-        """Uploads a file of any bytes."""
+        """Uploads a file with this content."""
         path = self.folder / "built" / filename
         path.write_bytes(content)
         self.history.add(path)
@@ -74,7 +74,7 @@ class ServedIndex:
         return self.history.state().last_serial or 0
 
     def shown(self) -> set[tuple[str, bool]]:
-        """What all the index's pages show now: (filename, yanked)."""
+        """The files of all pages as of now: (filename, yanked)."""
         return {
             (filename, release.yanked)
             for project in self.history.state().projects.values()
@@ -83,13 +83,13 @@ class ServedIndex:
         }
 
     def page(self, project: str) -> bytes:
-        """The project's page in JSON as it is served now."""
+        """Returns the project's page as it is served now, in JSON."""
         with requests.get(f"{self.url}{project}/", headers={"Accept": JSON}, timeout=10) as response:
             assert response.json()["name"] == project
             return response.content
 
     def serve_page(self, project: str, page: bytes) -> None:
-        """From now on `page` is served as the project's, and no other fault is left."""
+        """Serves `page` as the project's page from now on, in place of any other fault."""
         self.faults = lambda request: (
             Response(page, media_type=JSON) if request.url.path == f"/simple/{project}/" else None
         )
@@ -135,7 +135,7 @@ def served_index(folder: Path) -> Iterator[ServedIndex]:
 
 @contextmanager
 def followed_index(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[ServedIndex]:
-    """Serves an index that commands follow into a catalog of their own: no other setting of `environment` counts."""
+    """Serves an index and sets `environment` for commands that follow it: its URL, a new home and no other setting."""
     clear_settings(environment)
     with served_index(folder / "served") as index:
         for name, value in {"HOME": folder / "home", "INDEX_URL": index.url, "REQUEST_ATTEMPTS": 1}.items():
@@ -144,7 +144,7 @@ def followed_index(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Se
 
 
 def live(catalog: Catalog, serial: int | None = None) -> set[tuple[str, bool]]:
-    """What the catalog says is live: (filename, yanked)."""
+    """The live files of the catalog: (filename, yanked)."""
     return {(file.filename, file.yanked) for file in live_files(catalog, serial)}
 
 

@@ -1,4 +1,4 @@
-"""An index in memory that tests drive with random operations, and that tells what was true at each serial."""
+"""An index in memory for random operations. It records what was true at each serial."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ operation_names = st.sampled_from(
         *[(kind, None, None) for kind in ("remove-project", "quarantine", "unquarantine", "archive")],
     ]
 )
-"""What may happen to the project `Demo`: (kind, version, filename)."""
+"""The operations on the project `Demo`: (kind, version, filename)."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class SimulatedIndex:
     shown: dict[int, Mapping[str, bool]] = field(default_factory=lambda: {0: {}})
 
     def do(self, kind: str, version: str | None, filename: str | None) -> None:
-        """Does the operation; nothing happens where it makes no sense now."""
+        """Does the operation, unless the index refuses it now."""
         file = None if kind != "add" or filename is None else _stored_file(filename)
         before = self.state.last_serial or 0
         try:

@@ -1,4 +1,4 @@
-"""A catalog that tests fill by hand, file by file, with ranges and changes at chosen serials."""
+"""A catalog that tests fill file by file, with ranges and changes at chosen serials."""
 
 import hashlib
 import itertools
@@ -32,7 +32,7 @@ from pypi_assets_tests.databases import sqlite_database
 
 @dataclass
 class SmallCatalog:
-    """`catalog`, and what puts files into it; every method happens at a serial and is logged as a change there."""
+    """A catalog, and methods that change its files at a serial and log the change there."""
 
     catalog: Catalog
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -40,11 +40,11 @@ class SmallCatalog:
 
     @property
     def filenames(self) -> list[str]:
-        """All that were ever added."""
+        """All files that were ever added."""
         return list(self._files)
 
     def complete(self, end: int) -> SerialRange:
-        """The next range of the ledger, complete up to `end`."""
+        """Allocates the next range and completes it up to `end`."""
         with self.catalog.write() as connection:
             serials = allocate_range(connection, end, 0.0)
             assert serials is not None
@@ -113,11 +113,11 @@ class SmallCatalog:
             self._log(connection, serial, filename, "add file")
 
     def remove(self, serial: int, *filenames: str) -> None:
-        """They go, for good or into quarantine."""
+        """Ends the live intervals of the files, as a removal or a quarantine does."""
         self._end(live_intervals, serial, filenames, "remove file")
 
     def show_again(self, serial: int, *filenames: str) -> None:
-        """What had gone comes back, as from a quarantine that is cleared."""
+        """Makes removed files live again, as clearing a quarantine does."""
         self._begin(live_intervals, serial, filenames, "clear quarantine")
 
     def yank(self, serial: int, filename: str) -> None:
@@ -127,13 +127,13 @@ class SmallCatalog:
         self._end(yanked_intervals, serial, [filename], "unyank release")
 
     def store(self, records: Iterable[DistributionRecord]) -> None:
-        """The files of these records are read now, all in one transaction."""
+        """Stores these records as reads of their files, in one transaction."""
         reads = [FinishedRead(self._files[record.filename], Outcome.DATA, record) for record in records]
         with self.catalog.write() as connection:
             store_reads(connection, reads, 0.0)
 
     def read(self, filename: str, modules: tuple[str, ...] | None, requires_dist: tuple[str, ...] | None) -> int:
-        """The file is read now, after its change was logged. Returns up to which serial dumps tell it."""
+        """Reads the file after its change was logged. Returns the serial that the read is published at."""
         record = DistributionRecord(
             filename, DistributionKind.SDIST, None, None, modules=modules, requires_dist=requires_dist
         )
@@ -144,7 +144,7 @@ class SmallCatalog:
             return int(connection.scalar(logged) or 0)
 
     def reprocess(self, filename: str, modules: tuple[str, ...] | None, requires_dist: tuple[str, ...] | None) -> None:
-        """What was read of the file says something else now. That is no change, and nothing is logged."""
+        """Replaces what was read of the file. That is no change, and nothing is logged."""
         with self.catalog.write() as connection:
             connection.execute(
                 update(distribution_data)
@@ -183,7 +183,7 @@ def _lists(
 
 
 def small_catalog(folder: Path, url: str | None = None, clock: Callable[[], float] = time.time) -> SmallCatalog:
-    """An empty catalog below `folder`, or in the database at `url`; `.catalog.close()` ends it."""
+    """Creates an empty catalog below `folder`, or in the database at `url`; `.catalog.close()` closes it."""
     catalog = open_catalog(url or sqlite_database(folder / "catalog.sqlite"), clock)
     with catalog.write() as connection:
         connection.execute(
@@ -200,7 +200,7 @@ def small_catalog(folder: Path, url: str | None = None, clock: Callable[[], floa
 
 
 def continued(catalog: Catalog) -> SmallCatalog:
-    """A catalog that `small_catalog` made and that has been filled, by whomever."""
+    """Wraps a catalog that `small_catalog` created and that already has files."""
     with catalog.read() as connection:
         ids = [connection.scalar(select(func.max(table.c.id))) or 0 for table in (projects, releases, distributions)]
         files = connection.execute(select(distributions.c.filename, distributions.c.id))

@@ -1,4 +1,4 @@
-"""The pinned versions suit every Python that the project says it runs on, not only the one they were pinned with."""
+"""The pinned versions support every Python that the project supports, not only the one they were pinned with."""
 
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution

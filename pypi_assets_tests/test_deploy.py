@@ -1,5 +1,4 @@
-"""The files of deploy/: Dagster's instance works on a real PostgreSQL and a real S3 server, and what one file says the
-others do not contradict."""
+"""The files of deploy/: they agree, and Dagster's instance works on a real PostgreSQL and a real S3 server."""
 
 import re
 import shlex
@@ -49,7 +48,7 @@ def load(name: str) -> Any:
 
 @pytest.fixture
 def dagster_postgres(monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str) -> str:
-    """The URL of an empty database, which Dagster's instance is told of."""
+    """The URL of an empty database that Dagster's instance uses."""
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
     return empty_postgres_database_url.replace("+psycopg:", ":")
 
@@ -87,11 +86,11 @@ def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path
     (tmp_path / "dagster.yaml").write_text(
         yaml.safe_dump({"storage": load("dagster.yaml")["storage"], "telemetry": {"enabled": False}})
     )
-    with psycopg.connect(dagster_postgres, autocommit=True) as asked:
+    with psycopg.connect(dagster_postgres, autocommit=True) as connection:
         used = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
         def processes() -> set[int]:
-            return {pid for (pid,) in asked.execute(f"SELECT pid {used}")}
+            return {pid for (pid,) in connection.execute(f"SELECT pid {used}")}
 
         with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
             instance.add_dynamic_partitions("ranges", ["0-5"])
@@ -102,7 +101,7 @@ def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path
         assert kept <= processes()
         assert len(processes()) <= 5
 
-        asked.execute(f"SELECT pg_terminate_backend(pid) {used}")
+        connection.execute(f"SELECT pg_terminate_backend(pid) {used}")
         with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
             assert instance.get_materialized_partitions(dg.AssetKey("anything")) == {"0-5"}
             assert dg.materialize([anything], instance=instance, partition_key="0-5").success
@@ -110,7 +109,7 @@ def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path
         assert processes().isdisjoint(kept)
 
 
-def test_one_setting_tells_both_where_the_store_is(monkeypatch: pytest.MonkeyPatch):
+def test_dumps_and_compute_logs_share_the_settings_of_the_store(monkeypatch: pytest.MonkeyPatch):
     named = {name for name in EXAMPLE if name.startswith("AWS_")}
     with s3_server(monkeypatch) as url:
         monkeypatch.delenv("AWS_REGION")
@@ -123,7 +122,7 @@ def test_one_setting_tells_both_where_the_store_is(monkeypatch: pytest.MonkeyPat
         client.close()
 
 
-def test_both_instance_files_agree_where_nothing_speaks_against_it():
+def test_both_instance_files_agree_except_on_storage_and_logs():
     here, root = (yaml.safe_load((folder / "dagster.yaml").read_text()) for folder in (DEPLOY, ROOT))
     shared = set(root) - {"compute_logs", "storage"}
     assert {name: here.get(name) for name in shared} == {name: root[name] for name in shared}
@@ -145,7 +144,7 @@ def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypat
     assert settings.storage_url == "s3://pypi-assets/pypi-assets"
 
 
-def test_services_of_compose_are_told_where_they_find_each_other():
+def test_services_of_compose_have_the_addresses_of_each_other():
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml")
     assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics"}
     assert EXAMPLE["DAGSTER_CODE_HOST"] in services
@@ -157,7 +156,7 @@ def test_services_of_compose_are_told_where_they_find_each_other():
 
 
 def commands_without_docker(section: str) -> list[str]:
-    """What deploy/README.md has people type below a heading, a line each."""
+    """The commands below a heading of deploy/README.md, one per line."""
     text = (DEPLOY / "README.md").read_text().split(f"\n### {section}\n")[1].split("\n##")[0]
     blocks = re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return [line for block in blocks for line in block.splitlines()]
@@ -191,7 +190,7 @@ def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_p
     assert [*worker[:-1], "--loglevel=INFO"] == services["worker"]["command"]
 
 
-def test_with_celery_the_same_services_are_told_where_the_broker_is():
+def test_with_celery_the_same_services_have_the_address_of_the_broker():
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
     assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "redis", "worker"}
     assert EXAMPLE["CELERY_BROKER_URL"] == "redis://:ghi@redis:6379/0"
@@ -222,7 +221,7 @@ def test_dagster_with_celery_launches_runs_over_redis_and_lets_none_resume(
         assert not instance.run_retries_retry_on_asset_or_op_failure
 
 
-def test_the_chart_is_told_the_same_as_dagster_yaml():
+def test_the_chart_has_the_same_values_as_dagster_yaml():
     values, instance = load("values.yaml"), load("dagster.yaml")
 
     def in_snakes(value: Any) -> Any:
@@ -230,16 +229,16 @@ def test_the_chart_is_told_the_same_as_dagster_yaml():
             return {re.sub("([A-Z])", r"_\1", key).lower(): in_snakes(one) for key, one in value.items()}
         return [in_snakes(one) for one in value] if isinstance(value, list) else value
 
-    told = in_snakes(values["concurrency"])
-    [limit] = told["runs"]["tag_concurrency_limits"]
+    concurrency = in_snakes(values["concurrency"])
+    [limit] = concurrency["runs"]["tag_concurrency_limits"]
     limit["value"] = {"applyLimitPerUniqueValue": limit["value"].pop("apply_limit_per_unique_value")}
-    assert told == {"enabled": True} | instance["concurrency"]
+    assert concurrency == {"enabled": True} | instance["concurrency"]
     assert in_snakes(values["dagsterDaemon"]["runMonitoring"]) == instance["run_monitoring"]
     for name in ("sensors", "schedules"):
         assert in_snakes(values["dagsterDaemon"][name]) == instance[name]
     for name, kept in instance["retention"].items():
-        told_days = in_snakes(values["retention"][name])["purge_after_days"]
-        assert told_days == kept["purge_after_days"] | {"started": -1}
+        purged_after = in_snakes(values["retention"][name])["purge_after_days"]
+        assert purged_after == kept["purge_after_days"] | {"started": -1}
     assert values["additionalInstanceConfig"] == {name: instance[name] for name in ("nux", "run_retries")}
     assert values["telemetry"] == instance["telemetry"]
     logs = instance["compute_logs"]
@@ -262,7 +261,7 @@ def test_versions_are_those_that_are_pinned():
     assert f"--version {pins['dagster']} " in (DEPLOY / "README.md").read_text()
 
 
-def test_the_image_is_made_of_what_is_there():
+def test_the_files_that_the_image_copies_exist():
     text = (DEPLOY / "Containerfile").read_text()
     sent = (DEPLOY / "Containerfile.dockerignore").read_text().splitlines()
     for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE):
@@ -275,7 +274,7 @@ def test_the_image_is_made_of_what_is_there():
     assert text.index("USER 10001") < text.index("CMD")
 
 
-def test_jobs_that_need_much_say_how_large_their_pods_are():
+def test_large_jobs_define_the_size_of_their_pods():
     defs = build_defs(load_settings())
     sized = {job.name for job in defs.jobs or [] if "dagster-k8s/config" in (job.tags or {})}
     assert sized == {

@@ -1,4 +1,4 @@
-"""The whole way with random changes: what lookups answer is what the index shows, and incremental equals rebuilt."""
+"""The whole pipeline under random changes: lookups answer what the index shows, and incremental equals rebuilt."""
 
 import tempfile
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 
 def answers(storage: Storage) -> tuple[set[tuple[str, bool]], dict[str, set[str]]]:
-    """What the newest versions say: the files of all projects with their yanked flags; who provides each module."""
+    """The files of all projects with their yanked flags, and the providers of each module, by the newest versions."""
     with open_latest("depgraph", storage) as depgraph, open_latest("modules", storage) as modules:
         files = {
             (str(row["filename"]), bool(row["yanked"])) for name in PROJECTS for row in depgraph.project(name).results

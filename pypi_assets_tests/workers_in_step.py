@@ -1,7 +1,7 @@
-"""Workers on one catalog that run one at a time, in an order that is drawn, and that can be killed at any step.
+"""Workers on one catalog that run one at a time, in a drawn order, and that can be killed at any step.
 
-A step ends before each transaction and after each commit. So what happens is the same each time for the same draws,
-whatever the machine is doing. Whoever is killed touches the catalog no more, as a process that is gone.
+A step ends before each transaction and after each commit. So the same draws lead to the same result, however busy the
+machine is. A killed worker never touches the catalog again, like a process that is gone.
 """
 
 import threading
@@ -15,11 +15,11 @@ from pypi_assets.catalog.database import Catalog
 
 
 class KilledError(BaseException):
-    """Ends a worker. No Exception, so that nobody takes it for an error that can be handled."""
+    """Ends a worker. It is no Exception, so that no handler catches it."""
 
 
 class Worker:
-    """Does `work` in a thread of its own, a step at a time; is killed after `lifetime` steps, if that is not None."""
+    """Does `work` in its own thread, one step at a time; is killed after `lifetime` steps unless that is None."""
 
     def __init__(self, work: Callable[["Worker"], object], lifetime: int | None) -> None:
         self._work = work
@@ -37,12 +37,12 @@ class Worker:
         self._has_stopped.acquire()
 
     def go_on(self) -> None:
-        """Lets it do one step, and returns when that is done."""
+        """Lets the worker do one step; returns when it is done."""
         self._may_go.release()
         self._has_stopped.acquire()
 
     def step(self) -> None:
-        """Called by the work, in any of its threads, wherever somebody else may come in between."""
+        """Called by the work, in any of its threads, wherever another worker can run in between."""
         with self._one_at_a_time:
             if not self.is_dead:
                 self._has_stopped.release()
@@ -84,9 +84,9 @@ class SteppedCatalog(Catalog):
 
 
 def run_in_step(workers: Sequence[Worker], order: Sequence[int], expected: tuple[type[Exception], ...] = ()) -> None:
-    """Runs all workers to their ends: `order` says who is next, by turns once it is used up.
+    """Runs all workers to their ends: `order` picks the next one; when it is used up they take turns.
 
-    Raises what ended one of them, unless it was killed or that was `expected`.
+    Raises the error that ended a worker, unless the worker was killed or the error is `expected`.
     """
     for worker in workers:
         worker.start()

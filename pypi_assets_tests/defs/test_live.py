@@ -46,7 +46,7 @@ def test_what_is_new_is_answered_by_itself_and_a_range_that_failed_is_backfilled
             index.wheel("two", "1.0")
             [failed] = dagster.until(lambda: failed_ranges(dagster), 150)
             keys_of = '{assetNodeOrError(assetKey: {path: ["changelog"]}) {... on AssetNode {partitionKeys}}}'
-            assert dagster.told(keys_of)["assetNodeOrError"]["partitionKeys"][-1] == failed
+            assert dagster.query(keys_of)["assetNodeOrError"]["partitionKeys"][-1] == failed
             assert failed.endswith(f"-{index.serial}")
             assert states_of_ranges(settings)[failed] == ShownState.FAILED
 
