@@ -12,7 +12,12 @@ from pypi_assets.cli import cli
 from pypi_assets.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "deploy").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "deploy").glob("*.md")),
+]
 
 IN_EXAMPLES = {"a/b.py"}
 """Files of distributions, as pages show them."""
