@@ -1,0 +1,130 @@
+"""What rows of files are to become: facts of pages, files to be read, files that vanished, logged changes."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.derived.file_history import Change, FileHistory, Interval
+from pypi_assets.catalog.derived.file_updates import (
+    CORRECTED,
+    FileUpdate,
+    LoggedChange,
+    ProjectUpdate,
+    StoredProjects,
+    compute_update,
+    logged_changes,
+)
+from pypi_assets.catalog.derived.seen_pages import Sighting
+from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile
+from pypi_assets.catalog.ledger.range_ledger import Seals
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
+
+PROJECT = Project(1, "demo", "Demo", 0, None)
+NAME = "demo-1.0.tar.gz"
+FACTS = PageFacts(url="https://example.org/a", sha256="a" * 64, size=1)
+NOTHING_SEALED = Seals(0, ())
+
+
+def stored(facts: PageFacts = FACTS, outcome: str = Outcome.DATA, version: str = "1.0") -> StoredFile:
+    return StoredFile(7, PROJECT.id, NAME, 3, 5, version, outcome, facts)
+
+
+def history(*live: Interval, version: str = "1.0", changes: tuple[Change, ...] = ()) -> FileHistory:
+    return FileHistory(NAME, version, live, (), changes)
+
+
+def update_of(row: StoredFile | None, shown: PageFacts | None, past: FileHistory | None = None) -> FileUpdate:
+    return FileUpdate(NAME, row, shown, 6, past or history(Interval(3, None)), id=7)
+
+
+@pytest.mark.parametrize(
+    ("row", "shown", "has_new_facts", "is_to_be_read"),
+    [
+        (None, FACTS, False, False),
+        (stored(), None, False, False),
+        (stored(), FACTS, False, False),
+        (stored(), FACTS._replace(yanked_reason="broken"), True, False),
+        (stored(), FACTS._replace(sha256="b" * 64), True, True),
+        (stored(FACTS._replace(sha256=None)), FACTS, True, False),
+        (stored(PageFacts()), FACTS, True, True),
+    ],
+)
+def test_a_known_file_is_read_again_for_its_first_address_or_other_bytes(row, shown, has_new_facts, is_to_be_read):
+    update = update_of(row, shown)
+    assert (update.has_new_facts, update.is_to_be_read) == (has_new_facts, is_to_be_read)
+    assert update.corrected_at == (6 if has_new_facts else None)
+
+
+def test_a_file_of_events_alone_has_vanished_where_a_page_as_new_as_its_upload_lacks_it():
+    added_at_3 = history(Interval(3, 5), changes=(Change(3, "add file"), Change(5, "unexplained")))
+    unread = stored(PageFacts(), Outcome.PENDING)
+    assert [update_of(unread, None, added_at_3).has_vanished(page) for page in (None, 2, 4, 5, 9)] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert update_of(None, None, added_at_3).has_vanished(5)
+    assert not update_of(stored(FACTS, Outcome.PENDING), None, added_at_3).has_vanished(5)
+    assert not update_of(stored(PageFacts(), Outcome.DATA), None, added_at_3).has_vanished(5)
+    assert not update_of(unread, FACTS, added_at_3).has_vanished(5)
+
+
+def test_a_file_that_moves_to_another_release_is_corrected_at_its_last_change():
+    moved = history(Interval(3, None), version="2.0", changes=(Change(3, "add file"), Change(8, "add file")))
+    assert update_of(stored(version="1.0"), None, moved).corrected_at == 8
+
+
+boundaries = st.lists(st.integers(1, 30), unique=True, max_size=6).map(sorted)
+
+
+def intervals(serials: list[int]) -> tuple[Interval, ...]:
+    ends = [*serials[1::2], None] if len(serials) % 2 else serials[1::2]
+    return tuple(Interval(start, end) for start, end in zip(serials[::2], ends, strict=True))
+
+
+@given(old=boundaries, new=boundaries)
+def test_exactly_the_differing_boundaries_are_logged(old: list[int], new: list[int]):
+    causes = tuple(Change(serial, "add file") for serial in new)
+    file = replace(update_of(stored(), None, history(*intervals(new), changes=causes)), old_live=intervals(old))
+    project = ProjectUpdate(PROJECT, None, None, [file])  # its names are not parsed
+    found = list(logged_changes([project], NOTHING_SEALED))
+    starts_and_ends = [
+        {("start", serial) for serial in serials[::2]} | {("end", serial) for serial in serials[1::2]}
+        for serials in (old, new)
+    ]
+    differing = {serial for _, serial in starts_and_ends[0] ^ starts_and_ends[1]}
+    assert found == [
+        LoggedChange(7, serial, "add file" if serial in new else CORRECTED, serial) for serial in sorted(differing)
+    ]
+
+
+def test_a_change_below_a_seal_is_logged_after_it():
+    file = update_of(stored(), None, history(Interval(3, None), changes=(Change(3, "add file"),)))
+    project = ProjectUpdate(PROJECT, None, None, [file])
+    sealed = Seals(20, (SerialRange(10, 15),))
+    assert list(logged_changes([project], sealed)) == [LoggedChange(7, 3, "add file", 21)]
+
+
+def test_a_page_older_than_the_stored_facts_replaces_none():
+    event = ChangelogEvent("Demo", "1.0", 0, f"add source file {NAME}", 3)
+    file = IndexFile(NAME, "https://example.org/b", "b" * 64, 2, None, None, False, None, False, None)
+    known = StoredProjects(
+        events_through=9,
+        events={PROJECT.id: [event]},
+        sightings={PROJECT.id: [Sighting(4, 4, {NAME: False}, is_page=True)]},
+        files={PROJECT.id: {NAME: stored()}},  # its facts are of serial 5
+        live={7: (Interval(3, None),)},
+        yanked={},
+    )
+    for page_serial, shown in ((4, None), (5, PageFacts.of(file)), (6, PageFacts.of(file))):
+        page = ProjectPage("Demo", page_serial, "active", (file,))
+        [update] = compute_update(PROJECT, page, known).files
+        assert (update.shown, update.page_serial) == (shown, max(page_serial, 5))
+        assert update.old_live == update.history.live == (Interval(3, None),)

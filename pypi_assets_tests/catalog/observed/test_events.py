@@ -1,0 +1,146 @@
+"""Events: stored without a gap, each once, and counted by range."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, update
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import (
+    RangeEvents,
+    changed_projects,
+    count_events,
+    events_by_project,
+    events_since,
+    events_through,
+    explained_absences,
+    first_event_time,
+    has_at_least,
+    last_event,
+    range_ends,
+    store_earlier_events,
+    store_events,
+)
+from pypi_assets.catalog.observed.projects import Selection, find_project
+from pypi_assets.catalog.tables import catalog_state, events
+from pypi_assets.index.models import ChangelogEvent
+
+EVERYTHING = Selection()
+
+
+def event(serial: int, action: str = "docupdate", name: str = "Demo") -> ChangelogEvent:
+    return ChangelogEvent(name, "1.0", 1_000 + serial, action, serial)
+
+
+def project_id(catalog: Catalog, name: str) -> int:
+    with catalog.read() as connection:
+        project = find_project(connection, name)
+    assert project is not None
+    return project.id
+
+
+def test_a_page_that_leaves_a_gap_is_refused_and_one_that_overlaps_is_stored_once(opened: Catalog):
+    refused = pytest.raises(CatalogError, match="stored up to serial 10, so a page after 11 leaves a gap")
+    with refused, opened.write() as connection:
+        store_events(connection, [event(12)], 11, 12, EVERYTHING)
+    pages = [([event(11), event(12), event(13)], 10, 12), ([event(12), event(13)], 11, 14), ([event(11)], 10, 11)]
+    with opened.write() as connection:
+        for page, after, through in pages:
+            store_events(connection, page, after, through, EVERYTHING)
+        assert events_through(connection) == 14
+        assert last_event(connection) == event(13)
+        assert first_event_time(connection, 11) == 1_012
+        assert first_event_time(connection, 13) is None
+    found = project_id(opened, "demo")
+    with opened.read() as connection:
+        assert events_by_project(connection, [found, -1]) == {found: [event(11), event(12), event(13)], -1: []}
+
+
+def test_a_new_project_is_known_since_its_first_event_and_others_are_not_followed(opened: Catalog):
+    page = [event(11, name="Followed"), event(12, name="other"), event(13, name="followed")]
+    with opened.write() as connection:
+        store_events(connection, page, 10, 13, Selection(frozenset({"followed"})))
+        project = find_project(connection, "FOLLOWED")
+        assert project is not None
+        assert (project.name, project.known_since) == ("Followed", 10)
+        assert find_project(connection, "other") is None
+
+
+def test_earlier_events_are_stored_down_to_serial_0(opened: Catalog):
+    with opened.write() as connection:
+        store_events(connection, [event(11)], 10, 11, EVERYTHING)
+    store_earlier_events(opened, [event(5), event(9)], 4, 10, EVERYTHING)
+    with pytest.raises(CatalogError, match="stored from serial 4 on, so a page up to 3 leaves a gap"):
+        store_earlier_events(opened, [event(2)], 1, 3, EVERYTHING)
+    with opened.read() as connection:
+        project = find_project(connection, "demo")
+        assert project is not None
+        assert (events_since(connection), project.known_since) == (4, 10)
+    store_earlier_events(opened, [event(2)], 0, 4, EVERYTHING)
+    with opened.read() as connection:
+        project = find_project(connection, "demo")
+        assert project is not None
+        assert (events_since(connection), project.known_since) == (0, 0)
+        assert [one.serial for one in events_by_project(connection, [project.id])[project.id]] == [2, 5, 9, 11]
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    serials=st.sets(st.integers(11, 60), max_size=30),
+    start=st.integers(10, 58),
+    length=st.integers(1, 30),
+    each=st.integers(1, 8),
+)
+def test_a_range_is_cut_into_parts_of_equal_counts(
+    opened: Catalog, serials: set[int], start: int, length: int, each: int
+):
+    with opened.write() as connection:
+        connection.execute(delete(events))
+        connection.execute(update(catalog_state).values(events_through=10))
+        store_events(connection, [event(serial) for serial in sorted(serials)], 10, 100, EVERYTHING)
+        whole = SerialRange(start, start + length)
+        inside = sorted(serial for serial in serials if serial in whole)
+        ends = range_ends(connection, whole, each)
+        assert ends == sorted(set(ends))
+        assert ends[-1] == whole.end
+        parts = [SerialRange(*pair) for pair in zip([start, *ends[:-1]], ends, strict=True)]
+        counts = [sum(serial in part for serial in inside) for part in parts]
+        assert sum(counts) == len(inside)
+        assert all(count == each for count in counts[:-1])
+        assert counts[-1] <= each
+        for count in (1, max(len(inside), 1), len(inside) + 1):
+            assert has_at_least(connection, whole, count) == (len(inside) >= count)
+
+
+def test_events_are_counted_by_what_they_change(opened: Catalog):
+    page = [
+        event(11, "add source file one-1.0.tar.gz", "one"),
+        event(12, "an action of no known kind", "one"),
+        event(13, "yank release", "two"),
+        event(14, "docupdate", "three"),
+        event(15, "remove project", "one"),
+    ]
+    with opened.write() as connection:
+        store_events(connection, page, 10, 15, EVERYTHING)
+        assert count_events(connection, SerialRange(10, 15)) == RangeEvents(5, 1, 2)
+        assert count_events(connection, SerialRange(13, 14)) == RangeEvents(1, 0, 0)
+        changed = [(id_, serial) for id_, _, serial in changed_projects(connection, SerialRange(10, 14))]
+    assert sorted(changed) == sorted([(project_id(opened, "one"), 11), (project_id(opened, "two"), 13)])
+
+
+def test_a_404_is_explained_by_a_removal_or_by_a_creation_without_upload(opened: Catalog):
+    page = [
+        event(11, "create", "never-uploaded"),
+        event(12, "add source file kept-1.0.tar.gz", "kept"),
+        event(13, "remove project", "removed"),
+        event(14, "remove project", "uploaded-again"),
+        event(15, "add source file uploaded_again-1.0.tar.gz", "uploaded-again"),
+        event(16, "docupdate", "removed"),
+    ]
+    with opened.write() as connection:
+        store_events(connection, page, 10, 16, EVERYTHING)
+    ids = {name: project_id(opened, name) for name in ("never-uploaded", "kept", "removed", "uploaded-again")}
+    with opened.read() as connection:
+        explained = explained_absences(connection, ids.values())
+    assert explained == {ids["never-uploaded"]: 11, ids["removed"]: 13}
