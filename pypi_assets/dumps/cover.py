@@ -20,6 +20,12 @@ class Cover:
         return self.dumps[-1].serials.end if self.dumps else 0
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that all its dumps have, in order."""
+        first, *others = (dump.columns for dump in self.dumps) if self.dumps else ((),)
+        return tuple(name for name in first if all(name in columns for columns in others))
+
+    @property
     def directories(self) -> tuple[str, ...]:
         return tuple(dump.directory for dump in self.dumps)
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_columns import COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.tables import leases
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.dumps import dump_paths
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row
 from pypi_assets.dumps.dump_paths import shard_of
@@ -39,6 +40,7 @@ from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.compaction import compact
 from pypi_assets_tests.demo_catalog import add_range, demo_catalog
 from pypi_assets_tests.dump_rows import dump_row, histories, in_order, write_dump
+from pypi_assets_tests.first_columns import cut_dumps
 from pypi_assets_tests.killed_puts import run_and_kill
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
@@ -105,6 +107,20 @@ def test_an_export_holds_what_is_live_at_the_end_of_the_cover(small: SmallCatalo
     demo = next(row for row in rows_of(storage, export) if row["filename"] == "demo_pkg-1.0.tar.gz")
     assert (demo["project"], demo["yanked"], demo["modules"]) == ("Demo.Pkg", True, ["demo", "demo.a"])
     assert demo["uploaded_at"] == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_a_cover_of_old_and_new_columns_has_null_for_what_a_dump_lacks(small: SmallCatalog, storage: Storage) -> None:
+    add_range(small, storage, 100)
+    facts = {"summary": "One line", "project_urls": ("Homepage, https://example.org",)}
+    small.store([DistributionRecord("new-100.tar.gz", DistributionKind.SDIST, "new", "100", **facts)])
+    write_range(small.catalog, storage, SerialRange(100, 150), again=True)
+    cut_dumps(small.catalog, storage, "0-100")
+    rows = {row["filename"]: row for row in rows_of(storage, export_parquet(small.catalog, storage).export)}
+    assert len(rows) == 4
+    added = [name for name in PARQUET_COLUMNS if name not in FIRST_COLUMNS]
+    new = rows.pop("new-100.tar.gz")
+    assert (new["summary"], new["project_urls"], new["notes"]) == ("One line", ["Homepage, https://example.org"], [])
+    assert [row[name] for row in rows.values() for name in added] == [None] * 3 * len(added)
 
 
 def test_pandas_reads_the_folder(small: SmallCatalog, storage: Storage) -> None:

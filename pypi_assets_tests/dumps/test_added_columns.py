@@ -1,0 +1,172 @@
+"""Columns that dumps have gained: each has what a real file says, and dumps without them stay in use until the redo."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
+from pypi_assets.catalog.publications.dump_registry import committed_dumps
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.dump_format import Row
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.dumps.restore import restore_index
+from pypi_assets_tests.first_columns import cut, cut_dumps
+from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.small_catalog import small_catalog
+
+ENTRY_POINTS = """\
+[console_scripts]
+demo = demo.cli:main
+demo-admin = demo.cli:admin [extra]
+[gui_scripts]
+demo-window = demo.window:open
+[demo.plugins]
+one = demo.plugins
+"""
+HEADERS = [
+    ("License-Expression", "MIT OR Apache-2.0"),
+    ("License", "Either of two"),
+    ("Classifier", "License :: OSI Approved :: MIT License"),
+    ("Classifier", "Programming Language :: Python"),
+    ("Project-URL", "Documentation, https://docs.example.org/demo"),
+    ("Project-URL", "Source, https://source.example.org/demo"),
+    ("Import-Name", "demo"),
+    ("Import-Name", "_demo; private"),
+]
+ADDED: Row = {
+    "summary": "Shows each column",
+    "license_expression": "MIT OR Apache-2.0",
+    "license": "Either of two",
+    "license_classifiers": ["License :: OSI Approved :: MIT License"],
+    "console_scripts": ["demo = demo.cli:main", "demo-admin = demo.cli:admin [extra]"],
+    "gui_scripts": ["demo-window = demo.window:open"],
+    "entry_point_groups": ["console_scripts", "demo.plugins", "gui_scripts"],
+    "project_urls": ["Documentation, https://docs.example.org/demo", "Source, https://source.example.org/demo"],
+    "import_names": ["demo", "_demo; private"],
+    "modules_grade": None,
+    "start_up_paths": ["demo.pth"],
+    "project_status": None,
+    "provenance": None,
+}
+NOTHING: Row = {
+    "summary": None,
+    "license_expression": None,
+    "license": None,
+    "license_classifiers": [],
+    "console_scripts": [],
+    "gui_scripts": [],
+    "entry_point_groups": [],
+    "project_urls": [],
+    "import_names": None,
+    "modules_grade": None,
+    "notes": [],
+    "start_up_paths": [],
+    "project_status": None,
+    "provenance": None,
+}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[ServedIndex]:
+    with served_index(tmp_path / "served") as served:
+        yield served
+
+
+def dumped(index: ServedIndex, directory: str) -> dict[object, Row]:
+    """The added columns of each row, by filename."""
+    rows = list(iter_dump(index.storage, directory))
+    assert {tuple(row) for row in rows if not row["tombstone"]} <= {tuple(COLUMNS)}
+    return {row["filename"]: {name: row[name] for name in row if name not in FIRST_COLUMNS} for row in rows}
+
+
+def add_demo(index: ServedIndex, version: str) -> str:
+    return index.wheel(
+        "demo",
+        version,
+        files={"demo.py": "", "demo.pth": "import demo\n"},
+        summary="Shows each column",
+        entry_points=ENTRY_POINTS,
+        requires_python="not a version",
+        extra_headers=HEADERS,
+    )
+
+
+def test_each_column_has_what_a_wheel_says(index: ServedIndex, catalog: Catalog) -> None:
+    demo = add_demo(index, "1.0")
+    plain = index.wheel("plain", "1.0")
+    crawl_full(index.crawler(catalog))
+    rows = dumped(index, full_dump(catalog, index.storage, 1).directory)
+    assert rows[plain] == NOTHING
+    [note] = cast("list[str]", rows[demo].pop("notes"))
+    assert "not a version" in note
+    assert rows[demo] == ADDED
+
+
+def test_what_is_not_known_is_null(index: ServedIndex, catalog: Catalog) -> None:
+    """Of a file that could not be read all is unknown; of an sdist only a build shows the start-up files."""
+    sdist = index.sdist("plain", "1.0")
+    broken = index.raw("broken-1.0-py3-none-any.whl", b"no zip")
+    crawl_full(index.crawler(catalog))
+    rows = dumped(index, full_dump(catalog, index.storage, 1).directory)
+    assert rows[sdist] | {"notes": []} == NOTHING | {"start_up_paths": None}
+    assert rows[broken] == dict.fromkeys(NOTHING)
+
+
+def test_nothing_to_import_differs_from_no_declaration(index: ServedIndex, catalog: Catalog) -> None:
+    empty = index.wheel("empty", "1.0", extra_headers=[("Import-Name", "")])
+    crawl_full(index.crawler(catalog))
+    assert dumped(index, full_dump(catalog, index.storage, 1).directory)[empty]["import_names"] == []
+
+
+def test_after_a_redo_all_dumps_have_all_columns(index: ServedIndex, catalog: Catalog) -> None:
+    demo = add_demo(index, "1.0")
+    crawl_full(index.crawler(catalog))
+    first = full_dump(catalog, index.storage, 1)
+    later = add_demo(index, "2.0")
+    crawl_incremental(index.crawler(catalog))
+    [second] = write_missing_ranges(catalog, index.storage)
+    cut_dumps(catalog, index.storage, first.directory, second.directory)
+    assert [dump.columns for dump in cover(catalog).dumps] == [FIRST_COLUMNS, FIRST_COLUMNS]
+    assert cover(catalog).columns == FIRST_COLUMNS
+
+    redone = full_dump(catalog, index.storage, 1, since=catalog.clock())
+    last = add_demo(index, "3.0")
+    crawl_incremental(index.crawler(catalog))
+    [incremental] = write_missing_ranges(catalog, index.storage)
+    assert [dump.columns for dump in cover(catalog).dumps] == [tuple(COLUMNS), tuple(COLUMNS)]
+    assert cover(catalog).directories == (redone.directory, incremental.directory)
+    assert dumped(index, redone.directory).keys() == {demo, later}
+    assert dumped(index, incremental.directory)[last].items() >= ADDED.items()
+
+
+def test_a_catalog_that_was_lost_gets_the_columns_from_manifests(
+    index: ServedIndex, catalog: Catalog, tmp_path: Path
+) -> None:
+    add_demo(index, "1.0")
+    crawl_full(index.crawler(catalog))
+    first = full_dump(catalog, index.storage, 1)
+    cut_dumps(catalog, index.storage, first.directory)
+    full_dump(catalog, index.storage, 1, since=catalog.clock())
+    (tmp_path / "new").mkdir()
+    new = small_catalog(tmp_path / "new").catalog
+    restore_index(new, index.storage)
+    columns = [(dump.directory, dump.columns) for dump in committed_dumps(catalog)]
+    assert [(dump.directory, dump.columns) for dump in committed_dumps(new)] == columns
+    assert [found for _, found in columns] == [FIRST_COLUMNS, tuple(COLUMNS)]
+    new.close()
+
+
+def test_a_dump_of_the_first_version_is_read(index: ServedIndex, catalog: Catalog) -> None:
+    add_demo(index, "1.0")
+    crawl_full(index.crawler(catalog))
+    directory = full_dump(catalog, index.storage, 1).directory
+    rows = list(iter_dump(index.storage, directory))
+    cut_dumps(catalog, index.storage, directory)
+    assert list(iter_dump(index.storage, directory)) == [cut(row) for row in rows]
