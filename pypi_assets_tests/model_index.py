@@ -18,7 +18,7 @@ from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import FinishedReading, WholeFile
-from pypi_assets.distributions.record import DistributionRecord
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.index.errors import GoneError, TransientError
 from pypi_assets.index.models import ChangelogEvent, FetchedBytes, IndexFile, ListedProject, ProjectPage
 
@@ -189,7 +189,13 @@ class ModelReaders:
         return [self.read(None, file.filename, project=file.project) for file in files]
 
     def read(
-        self, _source: object, filename: str, *, project: str | None, extract_first: bool = False
+        self,
+        _source: object,
+        filename: str,
+        *,
+        project: str | None,
+        kind: DistributionKind | None = None,
+        extract_first: bool = False,
     ) -> FinishedReading:
         parts = parse_filename(filename, project)
         record = DistributionRecord(

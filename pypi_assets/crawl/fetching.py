@@ -136,6 +136,7 @@ class _Attempt:
             self._crawler.readers.read,
             filename=self._pending.filename,
             project=self._pending.project,
+            kind=self._pending.kind,
             extract_first=extract_first,
         )
         if self._file is not None:

@@ -10,7 +10,7 @@ from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
 from pypi_assets.distributions.metadata import CoreMetadata
-from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ErrorKind
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.record_building import build_record
 from pypi_assets.distributions.sources import (
     CHUNK,
@@ -57,9 +57,10 @@ def read_distribution(
     its source need not be seekable; a zip from a source that is not seekable goes through a temporary file. A range
     source, and without `hash_content` any seekable zip, is only read where its directory and its metadata are.
     """
-    extract, hashed = _take_out(source, filename, project, Budget(limits or Limits()), hash_content=hash_content)
+    parts = parse_filename(filename, project)
+    extract, hashed = _take_out(source, parts.kind, Budget(limits or Limits()), hash_content=hash_content)
     sdists.condense(extract)
-    record = make_record(extract, filename, project=project)
+    record = _make_record(extract, parts, project)
     if hashed is not None:
         record = replace(record, sha256=hashed.sha256, size=hashed.size)
     return Reading(record, extract)
@@ -69,22 +70,22 @@ def read_extract(
     source: BinaryIO | RangeSource, filename: str, *, project: str | None = None, limits: Limits | None = None
 ) -> Extract:
     """What `make_record` needs of the distribution in `source`, unhashed and not yet condensed."""
-    extract, _ = _take_out(source, filename, project, Budget(limits or Limits()), hash_content=False)
+    kind = parse_filename(filename, project).kind
+    extract, _ = _take_out(source, kind, Budget(limits or Limits()), hash_content=False)
     return extract
 
 
 def _take_out(
-    source: BinaryIO | RangeSource, filename: str, project: str | None, budget: Budget, *, hash_content: bool
+    source: BinaryIO | RangeSource, kind: DistributionKind, budget: Budget, *, hash_content: bool
 ) -> tuple[Extract, SequentialSource | None]:
     """The extract, and the source where all of it was hashed."""
-    parts = parse_filename(filename, project)
     sequential = None
     if not is_range_source(source):
         sequential = SequentialSource(cast("BinaryIO", source), budget, hash_content=hash_content)
     hashed = sequential is not None and hash_content
     try:
         try:
-            extract = _extract(parts.kind, source, sequential, budget, hash_content=hashed)
+            extract = _extract(kind, source, sequential, budget, hash_content=hashed)
         except LimitExceededError as error:
             extract = _failed(ErrorKind.LIMIT_EXCEEDED, str(error))
         if sequential is not None and hash_content:
@@ -103,7 +104,10 @@ def make_record(extract: Extract, filename: str, *, project: str | None = None) 
 
     sha256 and size are None. The extract is left as it is.
     """
-    parts = parse_filename(filename, project)
+    return _make_record(extract, parse_filename(filename, project), project)
+
+
+def _make_record(extract: Extract, parts: FilenameParts, project: str | None) -> DistributionRecord:
     extract = replace(extract)
     try:
         if parts.kind in _READERS:

@@ -129,17 +129,19 @@ class ReaderPool:
         filename: str,
         *,
         project: str | None = None,
+        kind: DistributionKind | None = None,
         extract_first: bool = False,
     ) -> FinishedReading:
         """Reads the distribution in `source`, which is at its start, as `read_distribution` does without hashing.
 
+        `kind` is that of its filename, where the caller has parsed it already.
         A file that makes its reader die, hang or fail has a record whose error says so, and an extract where one was
         taken out; where the reader died, only with `extract_first`, which costs a message more. What the source
         itself raises comes up unchanged, and so does MismatchError. A seekable wheel, egg or zip is read where it must
         be; anything else is a stream of which no more is read than the reader needs, so that who hashes it reads the
         rest. Raises ReaderStartError, and OSError where this machine fails the reader (no space for temporary files).
         """
-        kind = parse_filename(filename, project).kind
+        kind = kind or parse_filename(filename, project).kind
         if kind not in READABLE_KINDS:  # of which not a byte is read; nor can such a name always be sent
             reading = read_distribution(source, filename, project=project, limits=self.limits, hash_content=False)
             return FinishedReading(reading.record, encode_extract(reading.extract))
