@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
-from pypi_assets.distributions.setup_calls import UNKNOWN, Extension, FindPackages, TooLongError, is_texts, setup_calls
+from pypi_assets.distributions.setup_calls import setup_calls
+from pypi_assets.distributions.setup_state import TooLongError
+from pypi_assets.distributions.setup_values import UNKNOWN, Extension, FindPackages, is_texts
 
 __all__ = ["FindPackages", "SetupArguments", "read_setup_script"]
 

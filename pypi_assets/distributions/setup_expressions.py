@@ -1,0 +1,337 @@
+"""Finds the values of the expressions of a setup.py, as far as they are literal, and follows the calls in them.
+
+Nothing is run. What is not literal is UNKNOWN, and so is all that is made of it.
+"""
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pypi_assets.distributions.setup_functions import FUNCTIONS
+from pypi_assets.distributions.setup_methods import call_method
+from pypi_assets.distributions.setup_operations import (
+    add,
+    compared,
+    concatenated,
+    is_same,
+    item_of,
+    join,
+    merged,
+    percent,
+    set_item,
+)
+from pypi_assets.distributions.setup_state import ScriptState, TooLongError
+from pypi_assets.distributions.setup_values import (
+    SCALARS,
+    UNBOUND,
+    UNKNOWN,
+    Extension,
+    FindPackages,
+    Imported,
+    ScriptFunction,
+    as_text,
+    is_encodable,
+    spoil,
+)
+
+MAX_CALL_DEPTH = 8
+MAX_SETUP_CALLS = 20
+FINDERS = ("find_packages", "find_namespace_packages")
+FINDERS_FROM = frozenset({"setuptools", "distutils"})
+"""What is imported as one of FINDERS from elsewhere is the project's own."""
+_READING = frozenset({"print", "len", "str", "repr", "int", "bool", "type", "isinstance", "any", "all", "min", "max"})
+
+
+class ReturnedError(Exception):
+    """Ends the body of a function."""
+
+
+@dataclass(slots=True)
+class Expressions(ScriptState):
+    """Evaluates expressions in the state of a script."""
+
+    def run(self, statements: Iterable[ast.stmt]) -> None:
+        """Follows the body of a function that is called."""
+        raise NotImplementedError
+
+    def truth(self, node: ast.expr) -> bool | None:
+        """Whether `node` is true, None where that is unknown."""
+        value = self.value(node)
+        if isinstance(value, list | tuple | dict):
+            self.spend(len(value))
+            return None if UNKNOWN in value else bool(value)
+        return bool(value) if isinstance(value, SCALARS) else None
+
+    def value(self, node: ast.expr) -> Any:
+        """The value of `node`: str, bytes, numbers, None, list, tuple, dict, FindPackages, Extension or UNKNOWN.
+
+        Raises TooLongError, and RecursionError where `node` is too deep.
+        """
+        self.spend()
+        match node:
+            case ast.Constant(value=value):
+                return value if not isinstance(value, str) or value.isascii() or is_encodable(value) else UNKNOWN
+            case ast.Name(id=name):
+                value = self.look_up(name)
+                return UNKNOWN if value is UNBOUND else value
+            case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
+                items = self._items(elements)
+                return tuple(items) if isinstance(node, ast.Tuple) else items
+            case ast.Dict(keys=keys, values=values):
+                return self._dict(keys, values)
+            case ast.Call():
+                return self._call(node)
+            case ast.BinOp(left=left, op=operator, right=right):  # right here, since sums can be deep
+                return self._combined(self.value(left), operator, self.value(right))
+        return self._rarer_value(node)
+
+    def _rarer_value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.JoinedStr(values=parts):
+                return concatenated(self, [self.value(part) for part in parts])
+            case ast.FormattedValue(value=inner, conversion=conversion, format_spec=None) if conversion in {-1, 115}:
+                return as_text(self.value(inner))
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                truth = self.truth(test)
+                if truth is not None:
+                    return self.value(body if truth else orelse)
+                first, second = self.value(body), self.value(orelse)
+                return first if is_same(self, first, second) else UNKNOWN
+            case ast.BoolOp(op=operator, values=values):
+                return self._decided(isinstance(operator, ast.Or), values)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                truth = self.truth(operand)
+                return UNKNOWN if truth is None else not truth
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                return compared(self, self.value(left), operator, self.value(right))
+            case ast.Subscript(value=container, slice=key):
+                return item_of(self, self.value(container), self.value(key))
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                if (result := self._comprehension(node)) is UNKNOWN:
+                    self.spoil_called(node)
+                return result
+            case ast.Lambda() | ast.DictComp():
+                self.spoil_called(node)
+            case ast.Attribute(value=ast.Name(id="os"), attr=("curdir" | "sep") as attribute):
+                return "." if attribute == "curdir" else "/"
+            case ast.NamedExpr(target=target, value=inner):
+                value = self.value(inner)
+                self.assign(target, value)
+                return value
+        return UNKNOWN
+
+    def _combined(self, left: Any, operator: ast.operator, right: Any) -> Any:
+        """`left + right`, `left % right` or `left | right`."""
+        match operator:
+            case ast.Add():
+                return add(self, left, right)
+            case ast.Mod():
+                return percent(self, left, right)
+            case ast.BitOr() if isinstance(left, dict):
+                return merged(self, [left, right])
+        return UNKNOWN
+
+    def _decided(self, is_or: bool, operands: list[ast.expr]) -> Any:
+        """The value of `a or b ...` or `a and b ...`: the first that decides, else the last."""
+        value: Any = UNKNOWN
+        for operand in operands:
+            value = self.value(operand)
+            truth = self.truth(ast.Constant(value)) if isinstance(value, str | int | None) else None
+            if truth is None or truth is is_or:
+                return UNKNOWN if truth is None else value
+        return value
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """`target = value`"""
+        match target:
+            case ast.Name(id=name):
+                self.bind(name, value)
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                known = isinstance(value, list | tuple) and len(value) == len(targets)
+                for index, each in enumerate(targets):
+                    self.assign(each, value[index] if known else UNKNOWN)
+            case ast.Starred(value=inner):
+                self.assign(inner, UNKNOWN)
+            case ast.Subscript(value=container, slice=key):
+                set_item(self, self.value(container), self.value(key), value)
+
+    def _items(self, elements: list[ast.expr]) -> list[Any]:
+        items: list[Any] = []
+        for element in elements:
+            if isinstance(element, ast.Starred):
+                value = self.value(element.value)
+                known = isinstance(value, list | tuple)
+                self.spend(len(value) if known else 1)
+                items += value if known else [UNKNOWN]
+            else:
+                items.append(self.value(element))
+        return items
+
+    def _dict(self, keys: list[ast.expr | None], values: list[ast.expr]) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        for key_node, value_node in zip(keys, values, strict=True):
+            key = self.value(key_node) if key_node is not None else None
+            value = self.value(value_node)
+            if key_node is None:
+                join(self, result, value)
+            elif isinstance(key, str):
+                result[key] = value
+            else:
+                spoil(result)
+        return result
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Any:
+        if len(node.generators) != 1 or not isinstance(target := node.generators[0].target, ast.Name):
+            return UNKNOWN
+        values = self.value(node.generators[0].iter)
+        if not isinstance(values, list | tuple):
+            return UNKNOWN
+        result = []
+        scope = self.scope
+        before = scope.get(target.id, UNBOUND)
+        for value in values:
+            scope[target.id] = value
+            truths = [self.truth(test) for test in node.generators[0].ifs]
+            if None in truths:
+                result.append(UNKNOWN)
+            elif all(truths):
+                result.append(self.value(node.elt))
+        if before is UNBOUND:
+            scope.pop(target.id, None)
+        else:
+            scope[target.id] = before
+        return result
+
+    # Calls
+
+    def _call(self, node: ast.Call) -> Any:
+        function = node.func
+        owner = None
+        if isinstance(function, ast.Name):
+            name = function.id
+            bound = self.look_up(name)
+            if isinstance(bound, ScriptFunction):
+                return self._call_local(bound, node)
+            if isinstance(bound, Imported):
+                name = bound.name
+            elif bound is not UNBOUND:
+                name = ""
+        elif isinstance(function, ast.Attribute):
+            name, owner = function.attr, function.value
+        else:
+            self.value(function)
+            return UNKNOWN
+        arguments = self._items(node.args)
+        keywords = self._keywords(node.keywords)
+        if owner is not None and (not self._is_module(owner) or (name in FINDERS and not self._has_finders(owner))):
+            return call_method(self, self.value(owner), name, arguments, keywords)
+        return self._call_named(name, arguments, keywords)
+
+    def _call_named(self, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+        """Calls a function that is imported or built in."""
+        if name == "setup":
+            self._call_setup(arguments, keywords)
+            return UNKNOWN
+        if name == "exec" and len(arguments) == 1:
+            for bound, value in self.scope.items():
+                if value is None or isinstance(value, str | int | float):
+                    self.scope[bound] = UNKNOWN
+        known = FUNCTIONS.get(name)
+        if known is not None:
+            return known(self, arguments, keywords)
+        if name not in _READING:  # else it may change what it gets
+            for argument in (*arguments, *keywords.values()):
+                spoil(argument)
+                if isinstance(argument, ScriptFunction):
+                    self.spoil_named(argument.node.body)
+        return UNKNOWN
+
+    def _call_setup(self, arguments: list[Any], keywords: dict[Any, Any]) -> None:
+        if arguments:
+            spoil(keywords)
+        if len(self.calls) == MAX_SETUP_CALLS:
+            raise TooLongError
+        self._weigh(keywords.values())
+        self.calls.append(dict(keywords))
+
+    def _weigh(self, values: Iterable[Any], depth: int = 4) -> None:
+        """Spends steps on the texts in what setup() gets, each as often as it is there: names and lists share them."""
+        for value in values:
+            self.spend()
+            inner: Iterable[Any] = ()
+            match value:
+                case str():
+                    self.spend(len(value) // 16 + value.count("\n"))
+                case list() | tuple():
+                    inner = value
+                case dict():
+                    inner = value.values()
+                case FindPackages():
+                    inner = (value.include, value.exclude)
+                case Extension():
+                    inner = (value.sources,)
+            if inner and depth:
+                self._weigh(inner, depth - 1)
+
+    def _is_module(self, node: ast.expr) -> bool:
+        """Whether `node` is a module's dotted name, such as `os.path`, as far as one can see."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and isinstance(self.look_up(node.id), Imported)
+
+    def _has_finders(self, node: ast.expr) -> bool:
+        """Whether a module is setuptools itself."""
+        return isinstance(node, ast.Name) and self.look_up(node.id).name in FINDERS_FROM
+
+    def _keywords(self, keywords: list[ast.keyword]) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        unpacked = []
+        for keyword in keywords:
+            value = self.value(keyword.value)
+            if keyword.arg is None:
+                unpacked.append(value)
+            else:
+                result[keyword.arg] = value
+        return {**merged(self, unpacked), **result} if unpacked else result
+
+    def _call_local(self, function: ScriptFunction, node: ast.Call) -> Any:
+        """Runs a function of the script, with the arguments that are named; what it returns at its end, if certain."""
+        arguments = self._items(node.args)
+        keywords = self._keywords(node.keywords)
+        if function.is_running or len(self.scopes) >= MAX_CALL_DEPTH or function.node.decorator_list:
+            self.spoil_named(function.node.body)
+            return UNKNOWN
+        scope = self._parameters(function.node.args, arguments, keywords)
+        outer_result, self.result = self.result, None
+        outer_uncertain = self.uncertain
+        function.is_running = True
+        self.scopes.append(scope)
+        try:
+            self.run(function.node.body)
+        except ReturnedError:
+            pass
+        finally:
+            self.scopes.pop()
+            function.is_running = False
+            self.uncertain = outer_uncertain
+        result, self.result = self.result, outer_result
+        return UNKNOWN if outer_uncertain else result
+
+    def _parameters(self, parameters: ast.arguments, arguments: list[Any], keywords: dict[Any, Any]) -> dict[str, Any]:
+        """The names that a function of the script has when it is called."""
+        names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
+        scope = dict.fromkeys(names, UNKNOWN)
+        for name, default in zip(reversed(names), reversed(parameters.defaults), strict=False):
+            scope[name] = self.value(default)
+        for parameter, only in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
+            scope[parameter.arg] = UNKNOWN if only is None else self.value(only)
+        if UNKNOWN in keywords or len(arguments) > len(names):
+            scope = dict.fromkeys(scope, UNKNOWN)
+        scope |= dict(zip(names, arguments, strict=False))
+        scope |= {name: value for name, value in keywords.items() if name in scope}
+        if parameters.vararg:
+            scope[parameters.vararg.arg] = UNKNOWN
+        if parameters.kwarg:
+            scope[parameters.kwarg.arg] = {name: value for name, value in keywords.items() if name not in scope}
+        return scope

@@ -1,0 +1,124 @@
+"""The functions that a setup.py calls and whose results are known: find_packages(), Extension(), os.path.join() ..."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pypi_assets.distributions.setup_operations import concatenated, merged
+from pypi_assets.distributions.setup_state import ScriptState
+from pypi_assets.distributions.setup_values import UNKNOWN, Extension, FindPackages, is_texts
+
+_EXTENSIONS = frozenset({"Extension", "RustExtension", "Pybind11Extension", "CMakeExtension", "CppExtension"})
+
+
+def _call_find(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any], *, namespaces: bool = False) -> Any:
+    values: dict[Any, Any] = {"where": ".", "exclude": (), "include": ("*",)}
+    values |= dict(zip(values, arguments, strict=False)) | keywords
+    where, exclude, include = values["where"], values["exclude"], values["include"]
+    # A string for a list is a common slip, which setuptools takes as its letters.
+    exclude, include = (tuple(each) if isinstance(each, str) else each for each in (exclude, include))
+    if UNKNOWN in values or not isinstance(where, str) or not (is_texts(exclude) and is_texts(include)):
+        return UNKNOWN
+    state.spend(len(exclude) + len(include))
+    folder = "/".join(part for part in where.replace("\\", "/").split("/") if part not in {"", "."})
+    return [FindPackages(folder or ".", tuple(include), tuple(exclude), namespaces)]
+
+
+def _call_find_namespace(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    return _call_find(state, arguments, keywords, namespaces=True)
+
+
+def _call_extension(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    name = arguments[0] if arguments else keywords.get("name", keywords.get("target", UNKNOWN))
+    sources = arguments[1] if len(arguments) > 1 else keywords.get("sources", ())
+    if not isinstance(name, str):
+        return UNKNOWN
+    if isinstance(sources, list | tuple):
+        state.spend(len(sources))
+    return Extension(name, tuple(sources) if is_texts(sources) else ())
+
+
+def _call_cythonize(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    listed = arguments[0] if arguments else keywords.get("module_list", UNKNOWN)
+    listed = listed if isinstance(listed, list | tuple) else [listed]
+    state.spend(len(listed))
+    return [Extension(None, (item,)) if isinstance(item, str) else item for item in listed]
+
+
+def _call_join(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> Any:
+    """os.path.join, with / on every platform."""
+    if not all(isinstance(argument, str) for argument in arguments):
+        return UNKNOWN
+    parts = [argument for argument in arguments if argument]
+    return concatenated(state, [piece for part in parts for piece in ("/", part)][1:])
+
+
+def _call_same(_: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> Any:
+    """abspath, realpath and normpath: paths stay relative to the folder of setup.py."""
+    return arguments[0] if len(arguments) == 1 and isinstance(arguments[0], str) else UNKNOWN
+
+
+def _call_dirname(_: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> Any:
+    return arguments[0].rpartition("/")[0] if len(arguments) == 1 and isinstance(arguments[0], str) else UNKNOWN
+
+
+def _call_getcwd(_: ScriptState, __: list[Any], ___: dict[Any, Any]) -> Any:
+    return ""
+
+
+def _call_list(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> Any:
+    if not arguments:
+        return []
+    if not isinstance(items := arguments[0], list | tuple | dict):
+        return UNKNOWN
+    state.spend(len(items))
+    return list(items)
+
+
+def _call_tuple(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    items = _call_list(state, arguments, keywords)
+    return tuple(items) if isinstance(items, list) else items
+
+
+def _call_set(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    """Each item once, in the order they came in."""
+    items = _call_list(state, arguments, keywords)
+    if not isinstance(items, list) or not all(isinstance(item, str | FindPackages) for item in items):
+        return UNKNOWN
+    return list(dict.fromkeys(items))
+
+
+def _call_sum(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> Any:
+    """sum(lists, [])"""
+    if len(arguments) != 2 or not isinstance(arguments[0], list | tuple):
+        return UNKNOWN
+    result = _call_list(state, arguments[1:], {})
+    for items in arguments[0]:
+        if not isinstance(items, list | tuple) or result is UNKNOWN:
+            return UNKNOWN
+        state.spend(len(items))
+        result += items
+    return result
+
+
+def _call_dict(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    return merged(state, [*arguments, keywords])
+
+
+FUNCTIONS: dict[str, Callable[[ScriptState, list[Any], dict[Any, Any]], Any]] = {
+    "find_packages": _call_find,
+    "find_namespace_packages": _call_find_namespace,
+    **dict.fromkeys(_EXTENSIONS, _call_extension),
+    "cythonize": _call_cythonize,
+    "join": _call_join,
+    **dict.fromkeys(("abspath", "realpath", "normpath"), _call_same),
+    "dirname": _call_dirname,
+    "getcwd": _call_getcwd,
+    "list": _call_list,
+    "tuple": _call_tuple,
+    "set": _call_set,
+    "frozenset": _call_set,
+    "sorted": _call_list,
+    "sum": _call_sum,
+    "dict": _call_dict,
+}
+"""By name. Each gets the state of the script, the arguments and the keywords."""

@@ -1,0 +1,100 @@
+"""The methods of texts, lists and dicts that a setup.py calls."""
+
+import re
+from typing import Any
+
+from pypi_assets.distributions.setup_operations import concatenated, extend, merged, set_item, update
+from pypi_assets.distributions.setup_state import ScriptState
+from pypi_assets.distributions.setup_values import UNKNOWN, as_text, spoil
+
+_MUTATING = frozenset(
+    {"insert", "remove", "pop", "clear", "sort", "reverse", "setdefault", "popitem", "add", "discard"}
+)
+
+
+def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    """What `owner.name(*arguments, **keywords)` returns. It is done to `owner`, or spoils what it may change."""
+    if isinstance(owner, str):
+        return _text_method(state, owner, name, arguments, keywords)
+    if isinstance(owner, list):
+        first = arguments[0] if len(arguments) == 1 else UNKNOWN
+        if name == "append":
+            extend(state, owner, [first])
+        elif name == "extend":
+            extend(state, owner, first)
+        elif name in _MUTATING:
+            spoil(owner)
+        return UNKNOWN
+    if isinstance(owner, dict):
+        return _dict_method(state, owner, name, arguments, keywords)
+    for argument in (*arguments, *keywords.values()):
+        spoil(argument)
+    return UNKNOWN
+
+
+def _dict_method(
+    state: ScriptState, owner: dict[Any, Any], name: str, arguments: list[Any], keywords: dict[Any, Any]
+) -> Any:
+    has_key = UNKNOWN not in owner and bool(arguments) and isinstance(arguments[0], str)
+    if name == "update":
+        update(state, owner, merged(state, [*arguments, keywords]))
+    elif name in {"values", "keys"} and UNKNOWN not in owner:
+        return list(owner.values() if name == "values" else owner)
+    elif name == "get" and has_key:
+        return owner.get(arguments[0], arguments[1] if len(arguments) > 1 else None)
+    elif name == "copy":
+        return dict(owner)
+    elif name == "setdefault" and has_key and len(arguments) == 2:
+        if arguments[0] not in owner:
+            set_item(state, owner, arguments[0], arguments[1])
+        return owner[arguments[0]]
+    elif name in _MUTATING:
+        spoil(owner)
+    return UNKNOWN
+
+
+def _text_method(state: ScriptState, text: str, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    state.spend(len(text) // 100)
+    if name == "join" and len(arguments) == 1 and isinstance(parts := arguments[0], list | tuple):
+        joined = [piece for part in parts for piece in (text, part)][1:]
+        return concatenated(state, joined)
+    if name == "format":
+        return _format(state, text, arguments, keywords)
+    if not all(isinstance(argument, str | int | None) for argument in arguments) or keywords:
+        return UNKNOWN
+    match name, arguments:
+        case (("split" | "rsplit"), [] | [None]):
+            result: Any = text.split()
+        case (("split" | "rsplit"), [str(separator)]) if separator:
+            result = text.split(separator)
+        case (("strip" | "lstrip" | "rstrip"), [] | [str()]):
+            result = getattr(text, name)(*arguments)
+        case (("startswith" | "endswith"), [str()]):
+            return getattr(text, name)(*arguments)
+        case (("lower" | "upper" | "title" | "splitlines"), []):
+            result = getattr(text, name)()
+        case "replace", [str(old), str(new)] if old and len(new) <= len(old):
+            result = text.replace(old, new)
+        case _:
+            return UNKNOWN
+    state.spend(len(result) if isinstance(result, list) else 1)
+    return result
+
+
+def _format(state: ScriptState, template: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    """str.format() with {}, {0} and {name} only."""
+    state.spend(len(template) // 16)
+    pieces = re.split(r"\{(\w*)\}", template)
+    if any("{" in text or "}" in text for text in pieces[::2]):
+        return UNKNOWN
+    result: list[Any] = [pieces[0]]
+    automatic = 0
+    for name, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        if name and not name.isdecimal():
+            value = keywords.get(name, UNKNOWN)
+        else:
+            index = int(name[:4]) if name else automatic
+            automatic += 1
+            value = arguments[index] if index < len(arguments) else UNKNOWN
+        result += [as_text(value), text]
+    return concatenated(state, result)

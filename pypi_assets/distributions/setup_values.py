@@ -1,0 +1,83 @@
+"""The values of a setup.py as far as they are literal, and what stands for all others."""
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+
+class FindPackages(msgspec.Struct, frozen=True, array_like=True):
+    """A call of find_packages(), or of find_namespace_packages() where `namespaces`; `where` "." is the top."""
+
+    where: str = "."
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+    namespaces: bool = False
+
+
+UNKNOWN: Any = object()
+"""What is not literal. Also the key of a dict that may have any other key."""
+UNBOUND: Any = object()
+"""The value of a name that nothing binds."""
+SCALARS = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """Extension("name", ...), or an item of cythonize(), whose name is "*" or missing."""
+
+    name: str | None
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import statement binds, by its own name."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class ScriptFunction:
+    """A function of the script."""
+
+    node: ast.FunctionDef
+    is_running: bool = False
+
+
+def spoil(container: Any) -> None:
+    """Records in a list or dict that something unknown has been done to it."""
+    if isinstance(container, list):
+        container[:] = [UNKNOWN]
+    elif isinstance(container, dict):
+        container.clear()
+        container[UNKNOWN] = UNKNOWN
+
+
+def is_same_scalar(one: Any, other: Any) -> bool:
+    """Whether two values are known, of one type and equal; False for containers."""
+    return (
+        type(one) is type(other)
+        and isinstance(one, str | int | float | None | FindPackages | Imported)
+        and one == other
+    )
+
+
+def is_encodable(text: str) -> bool:
+    """Whether `text` has no half of a surrogate pair, which a literal can name, but no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def as_text(value: Any) -> Any:
+    """What %s makes of `value`; a number of thousands of digits is refused by str() itself."""
+    return str(value) if isinstance(value, str) or (isinstance(value, int) and abs(value) < 1 << 62) else UNKNOWN
+
+
+def is_texts(value: Any) -> bool:
+    """Whether `value` is a list or tuple of nothing but texts."""
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
