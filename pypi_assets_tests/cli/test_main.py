@@ -142,6 +142,13 @@ def test_every_command_has_help_with_an_example(path: str, command: click.Comman
     assert command.help
 
 
+@pytest.mark.parametrize("name", [name for name in cli.commands if name != "devindex"])
+def test_a_command_is_in_the_module_of_its_name(name: str) -> None:
+    callback = cli.commands[name].callback
+    assert callback is not None
+    assert callback.__module__ == f"pypi_assets.cli.{name}"
+
+
 def test_the_commands_are_these() -> None:
     assert {" ".join(path) for path, _ in every_command() if path[0] != "devindex"} == {
         "status",

@@ -1,0 +1,76 @@
+"""The fields of the JSON that commands print: other programs rely on their names."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.responses import Response
+
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+FIELDS = json.loads((Path(__file__).parent.parent / "data" / "json-fields.json").read_text())
+"""By command, the paths of its fields; `[]` stands for the items of an array. New fields are added here."""
+
+
+def fields_of(value: Any, path: str = "") -> set[str]:
+    if isinstance(value, list):
+        return {field for item in value for field in fields_of(item, f"{path}[]")}
+    if isinstance(value, dict):
+        below = {field for name, item in value.items() for field in fields_of(item, f"{path}.{name}")}
+        return below | {f"{path}.{name}" for name in value}
+    return set()
+
+
+def test_no_field_of_json_is_renamed_or_removed(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = {command: set(fields) for command, fields in FIELDS.items()}
+
+    def run(command: str, *arguments: object) -> None:
+        printed = json.loads(commands.run(*command.split(), *arguments, "--json").stdout)
+        missing[command] -= fields_of(printed)
+
+    index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"])
+    index.wheel("hidden", "1.0")
+    index.raw("broken-1.0-py3-none-any.whl", b"no zip")
+    index.faults = lambda request: Response(status_code=503) if "/hidden/" in request.url.path else None
+    run("crawl full")
+    run("failures list")
+    run("failures list", "--project", "broken")
+    index.faults = None
+    run("failures retry")
+    run("dump full", "--shards", "1")
+    run("dump parquet")
+    run("leveldb update")
+    index.wheel("demo", "2.0")
+    index.history.yank("demo", "1.0")
+    run("crawl incremental")
+    index.wheel("demo", "3.0")
+    run("crawl incremental")
+    run("dump incremental")
+    run("dump redo", "--shards", "1")
+    run("dump restore")
+    monkeypatch.setenv("PYPI_ASSETS_SUPERSEDED_KEPT_HOURS", "0")
+    run("dump clean", "--dry-run")
+    run("leveldb list")
+    run("leveldb verify")
+    run("lookup module", "demo_module")
+    run("lookup project", "demo")
+    run("lookup dependents", "other-pkg")
+    run("files")
+    run("history", "demo", "--all")
+    run("history", "broken")
+    run("visits", "demo")
+    run("visits", "demo", "--compare", 1, 2)
+    run("ranges", "--all")
+    run("audit", "--share", 100)
+    run("reprocess", "--older-than-version", 1000)
+    run("extracts clean", "--dry-run")
+    run("inspect", index.folder / "built" / "broken-1.0-py3-none-any.whl")
+    run("inspect", "--from-extract", "demo-1.0-py3-none-any.whl")
+    run("migrate")
+    index.wheel("demo", "4.0")
+    run("status")
+    assert {command: fields for command, fields in missing.items() if fields} == {}
