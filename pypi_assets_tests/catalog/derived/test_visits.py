@@ -1,0 +1,60 @@
+"""Visits: numbered within their project, never updated, and ended when their worker died."""
+
+from sqlalchemy import select
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.derived.visits import ABANDONED, Verdict, VisitStatus, begin_visits, record_verdicts
+from pypi_assets.catalog.tables import projects, visit_statuses, visits
+from pypi_assets.index.models import ProjectPage
+from pypi_assets_tests.catalog.ended_visits import enter, visit
+
+
+def test_visits_of_each_project_are_numbered_and_those_of_other_scopes_go_on(catalog: Catalog):
+    with catalog.write() as connection:
+        one, other = enter(connection, 2)
+        assert begin_visits(connection, [], "full", "crawl:1", 1.0) == {}
+        begin_visits(connection, [one.id, other.id], "full", "crawl:1", 1.0)
+        begin_visits(connection, [one.id], "incremental", "range:0-5", 2.0)
+        ids = begin_visits(connection, [one.id], "full", "crawl:1", 3.0)
+        rows = connection.execute(
+            select(visits.c.visit, visits.c.scope, visit_statuses.c.status, visit_statuses.c.text)
+            .join(visit_statuses, visit_statuses.c.visit_id == visits.c.id)
+            .where(visits.c.project_id == one.id)
+            .order_by(visits.c.visit, visit_statuses.c.id)
+        ).all()
+        latest = connection.scalar(select(visits.c.visit).where(visits.c.id == ids[one.id]))
+    assert rows == [
+        (1, "crawl:1", VisitStatus.ONGOING, None),
+        (1, "crawl:1", VisitStatus.FAILED, ABANDONED),
+        (2, "range:0-5", VisitStatus.ONGOING, None),
+        (3, "crawl:1", VisitStatus.ONGOING, None),
+    ]
+    assert latest == 3
+
+
+def test_a_page_that_is_too_old_is_kept_next_to_the_failure(catalog: Catalog):
+    with catalog.write() as connection:
+        [one] = enter(connection, 1)
+        visit(connection, [one], "old page", 1.0)
+        rows = connection.execute(
+            select(visit_statuses.c.status, visit_statuses.c.page_serial, visit_statuses.c.text).order_by(
+                visit_statuses.c.id
+            )
+        ).all()
+    assert rows == [
+        (VisitStatus.ONGOING, None, None),
+        (VisitStatus.FULL, 5, None),
+        (VisitStatus.PARTIAL, None, "stale"),
+    ]
+
+
+def test_only_a_page_at_least_as_new_changes_what_is_stored_of_the_project(catalog: Catalog):
+    with catalog.write() as connection:
+        [one] = enter(connection, 1)
+        found = []
+        for serial, status in ((5, "active"), (7, "archived"), (6, "active"), (7, "quarantined")):
+            [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 1.0).values()
+            page = ProjectPage(one.name, serial, status, ())
+            record_verdicts(connection, [Verdict(visit_id, one, VisitStatus.FULL, page)], 2.0)
+            found.append(tuple(connection.execute(select(projects.c.page_serial, projects.c.status)).one()))
+    assert found == [(5, "active"), (7, "archived"), (7, "archived"), (7, "quarantined")]
