@@ -19,6 +19,7 @@ from pypi_assets.catalog.tables import (
     name_lists,
     projects,
     releases,
+    shared_details,
     yanked_intervals,
 )
 from pypi_assets.dumps.dump_format import Row
@@ -36,7 +37,8 @@ _OF_FILE = (
     "core_metadata_sha256",
 )
 _OF_DATA = ("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python")
-_OF_DETAILS = ("provides_extra", "modules_by", "requires_by", "stubs", "left_out")
+_OF_DETAILS = ("modules_by", "requires_by", "stubs", "left_out")
+_SHARED = ("summary", "provides_extra", "license_expression", "license", "license_classifiers", "project_urls")
 
 
 def fill_catalog(catalog: Catalog, rows: Iterable[Row]) -> int:
@@ -83,6 +85,7 @@ class _Ids:
         self._project: tuple[object, int] = (None, 0)
         self._release: tuple[object, int] = (None, 0)
         self._lists: dict[bytes, int] = {}
+        self._shared: dict[bytes, int] = {}
 
     def tables(self, rows: Sequence[Row]) -> dict[Table, list[dict[str, object]]]:
         """What `rows` become in each table, in an order in which they can be inserted."""
@@ -95,6 +98,7 @@ class _Ids:
                 live_intervals,
                 yanked_intervals,
                 name_lists,
+                shared_details,
                 distribution_data,
             )
         }
@@ -128,10 +132,26 @@ class _Ids:
             entered[yanked_intervals].append({"distribution_id": id_, "start": row["live_since"], "end": None})
         details = {"name": row["project"], "version": version} | {name: row[name] for name in _OF_DETAILS if row[name]}
         lists = {f"{name}_id": self._list(row[name], entered[name_lists]) for name in ("requires_dist", "modules")}
-        data = {name: row[name] for name in _OF_DATA}
+        data = {name: row[name] for name in _OF_DATA} | {
+            "shared_details_id": self._shared_details(row, entered[shared_details])
+        }
         entered[distribution_data].append(
             {"distribution_id": id_, **data, **lists, "details": to_json(details).decode()}
         )
+
+    def _shared_details(self, row: Row, new: list[dict[str, object]]) -> int | None:
+        shared = {name: row[name] for name in _SHARED if row[name]}
+        if scripts := row["console_scripts"]:
+            shared["entry_points"] = {"console_scripts": dict(script.split(" = ") for script in scripts)}  # type: ignore[attr-defined]
+        if not shared:
+            return None
+        content = to_json(shared)
+        digest = hashlib.sha256(content)
+        known = self._shared.get(digest.digest())
+        if known is None:
+            known = self._shared[digest.digest()] = next(self._counted)
+            new.append({"id": known, "sha256": digest.hexdigest(), "content": zlib.compress(content)})
+        return known
 
     def _list(self, names: object, new: list[dict[str, object]]) -> int | None:
         if names is None:

@@ -45,6 +45,19 @@ _KINDS = (("sdist", 20), ("wheel", 15), ("both", 55), ("platforms", 10))
 _MEDIAN_PLATFORM_WHEELS, _PLATFORM_SPREAD = 7, 0.8
 _RELEASES_A_LIST = 4
 _WORDS = ("auto", "cloud", "data", "deep", "flow", "http", "json", "lite", "micro", "net", "py", "smart", "tiny", "web")
+_NOTHING_READ: Row = dict.fromkeys(
+    (
+        "summary",
+        "license_expression",
+        "license",
+        "license_classifiers",
+        "console_scripts",
+        "gui_scripts",
+        "entry_point_groups",
+        "project_urls",
+        "import_names",
+    )
+)
 _PLATFORMS = [
     f"cp3{minor}-cp3{minor}-{platform}"
     for minor in range(14, 7, -1)
@@ -180,7 +193,34 @@ def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterat
             "requires_by": None if broken else "METADATA" if wheel else "PKG-INFO",
             "stubs": (),
             "left_out": 0,
+            **(_NOTHING_READ if broken else _described(project)),
+            "modules_grade": None,
+            "notes": None if broken else (),
+            "start_up_paths": () if wheel and not broken else None,
+            "project_status": None,
+            "provenance": None,
         }
+
+
+def _described(project: Project) -> Row:
+    """What all files of a project have in common: a quarter of the projects install commands, some of a common name."""
+    draw = Random(f"{project.seed}/{project.number}/described")
+    stem = project.normalized.replace("-", "_")
+    commands = [project.normalized, f"{project.normalized}-admin", draw.choice(_WORDS)][: draw.randint(1, 3)]
+    scripts = tuple(f"{command} = {stem}.cli:main" for command in commands) if draw.random() < 0.25 else ()
+    home = f"https://example.org/{project.normalized}"
+    has_expression = draw.random() < 0.5
+    return {
+        "summary": f"The {project.name} package: {' '.join(draw.choices(_WORDS, k=8))}",
+        "license_expression": "MIT" if has_expression else None,
+        "license": None if has_expression else "MIT License",
+        "license_classifiers": () if has_expression else ("License :: OSI Approved :: MIT License",),
+        "console_scripts": scripts,
+        "gui_scripts": (),
+        "entry_point_groups": ("console_scripts",) if scripts else (),
+        "project_urls": (f"Homepage, {home}", f"Source, {home}/source"),
+        "import_names": None,
+    }
 
 
 def changed_rows(projects: Sequence[Project], changed: int, serial: int, seed: int = 0) -> list[Row]:

@@ -37,7 +37,7 @@ def test_more_rows_are_more_projects_and_other_seeds_other_ones() -> None:
     assert list(generate_projects(ROWS, seed=1)) != fewer
 
 
-def test_a_generated_range_tells_of_new_files_and_of_removed_ones(tmp_path: Path) -> None:
+def test_a_generated_range_has_new_files_and_tombstones_of_removed_ones(tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     projects = list(generate_projects(ROWS))
     serials = SerialRange(40_000_000, 40_001_000)
