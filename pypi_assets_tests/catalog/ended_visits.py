@@ -18,7 +18,7 @@ def enter(connection: Connection, count: int) -> list[Project]:
     if connection.scalar(select(catalog_state.c.id)) is None:
         state = {"events_since": 0, "events_through": 1_000, "exact_from": 0, "next_dump_sequence": 1}
         connection.execute(insert(catalog_state).values(id=1, index_url="", **state))
-    names = [f"project-{next(_numbers)}" for _ in range(count)]
+    names = [f"visited-{next(_numbers)}" for _ in range(count)]
     enter_projects(connection, [(name, 0) for name in names])
     found = [find_project(connection, name) for name in names]
     return [project for project in found if project is not None]

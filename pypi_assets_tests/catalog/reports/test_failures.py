@@ -1,0 +1,96 @@
+"""Failures: listed by project and file, grouped by kind, and counted."""
+
+from sqlalchemy import select
+
+from pypi_assets.catalog.coordination.claims import WORKER_DIED
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
+from pypi_assets.catalog.reports.failures import (
+    VISIT,
+    WAITING,
+    Failure,
+    count_failed_visits,
+    count_failures,
+    group_failures,
+    list_failures,
+)
+from pypi_assets.catalog.tables import distributions, projects
+from pypi_assets.catalog.work.read_queue import claim_reads, finish_reads
+from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, postpone_visits
+from pypi_assets_tests.catalog.claimed_queues import Reads, Visits
+
+
+def failed(catalog: Catalog) -> tuple[str, list[str]]:
+    """Four reads and two visits that failed. Returns the name of the reads' project, and those of the visited ones."""
+    reads, visits = Reads(catalog, 5), Visits(catalog, 3)
+    with catalog.write() as connection:
+        claimed = claim_reads(connection, reads.scope, None, worker="one", now=1.0, until=9.0, limit=5)
+        ids = [read.distribution_id for read in claimed]
+        finished = [
+            FinishedRead(ids[0], Outcome.ERROR, error_kind="corrupt archive", error_text="no zip"),
+            FinishedRead(ids[1], Outcome.EXHAUSTED, error_kind="transient", error_text="503"),
+            FinishedRead(ids[2], Outcome.PENDING, error_kind="transient", error_text="504", due_at=70.0),
+            FinishedRead(ids[3], Outcome.EXHAUSTED),
+            FinishedRead(ids[4], Outcome.UNSUPPORTED, error_kind="unsupported kind"),
+        ]
+        finish_reads(connection, finished, "one", 1.0)
+        tasks = claim_visits(connection, visits.scope, None, worker="one", now=1.0, until=9.0, limit=3)
+        finish_visits(connection, [(tasks[0], TaskState.EXHAUSTED, "500"), (tasks[1], TaskState.DONE, None)])
+        postpone_visits(connection, 1.0, [(tasks[2], 80.0, "502", False)])
+        columns = select(projects.c.name).join(distributions, distributions.c.project_id == projects.c.id)
+        name = connection.scalar(columns.where(distributions.c.id == ids[0]))
+    return str(name), [tasks[0].project.name, tasks[2].project.name]
+
+
+def test_failures_are_listed_with_the_attempts_that_are_left(catalog: Catalog):
+    name, visited = failed(catalog)
+    with catalog.read() as connection:
+        found = list(list_failures(connection, 4))
+    assert found == [
+        Failure(name, "file0", "error", "corrupt archive", "no zip", 1, 0, None),
+        Failure(name, "file1", "gave up", "transient", "503", 1, 0, None),
+        Failure(name, "file2", WAITING, "transient", "504", 1, 3, 70.0),
+        Failure(name, "file3", "gave up", WORKER_DIED, "", 1, 0, None),
+        *sorted(
+            [
+                Failure(visited[0], "", "gave up", VISIT, "500", 1, 0, None),
+                Failure(visited[1], "", WAITING, VISIT, "502", 1, 3, 80.0),
+            ],
+            key=lambda failure: failure.project,
+        ),
+    ]
+
+
+def test_failures_of_a_kind_or_project_are_among_all(catalog: Catalog):
+    name, visited = failed(catalog)
+    with catalog.read() as connection:
+        everything = list(list_failures(connection, 4))
+        for kind in {failure.kind for failure in everything}:
+            assert list(list_failures(connection, 4, kind)) == [one for one in everything if one.kind == kind]
+        for project in (name, *visited, "unknown"):
+            expected = [one for one in everything if one.project == project]
+            assert list(list_failures(connection, 4, normalized=project)) == expected
+
+
+def test_groups_are_in_order_of_frequency_and_counts_leave_out_what_waits(catalog: Catalog):
+    failed(catalog)
+    with catalog.read() as connection:
+        groups = group_failures(list_failures(connection, 4))
+        counted = count_failures(connection)
+        exhausted = count_failures(connection, only_exhausted=True)
+        assert count_failed_visits(connection) == 1
+    assert [(group.kind, group.count) for group in groups] == [
+        ("transient", 2),
+        (VISIT, 2),
+        ("corrupt archive", 1),
+        (WORKER_DIED, 1),
+    ]
+    assert groups[0].outcomes == {"gave up": 1, WAITING: 1}
+    assert counted == {"corrupt archive": 1, "transient": 1, WORKER_DIED: 1, VISIT: 1}
+    assert exhausted == {"transient": 1, WORKER_DIED: 1, VISIT: 1}
+
+
+def test_a_group_shows_a_few_examples():
+    failures = [Failure("demo", f"file{number}", "error", "wrong content", "", 1, 0, None) for number in range(9)]
+    [group] = group_failures(failures)
+    assert (group.count, group.examples) == (9, failures[:3])

@@ -1,0 +1,48 @@
+"""Which files are live at a serial."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.reports.live_files import count_live, live_files
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+
+@pytest.fixture
+def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
+    made = small_catalog(tmp_path, database_url)
+    made.add(2, "Demo", "1.0", "demo-1.0.tar.gz", requires_python=">=3.9")
+    made.add(3, "Demo", "2.0", "demo-2.0-py3-none-any.whl", modules=None)
+    made.add(3, "another", "1.0", "another-1.0.tar.gz")
+    made.yank(4, "demo-1.0.tar.gz")
+    made.remove(6, "demo-1.0.tar.gz")
+    made.unyank(6, "demo-1.0.tar.gz")
+    made.show_again(8, "demo-1.0.tar.gz")
+    made.complete(8)
+    yield made
+    made.catalog.close()
+
+
+def test_files_are_live_from_their_first_serial_to_the_one_before_their_end(small: SmallCatalog):
+    found = {}
+    for serial in range(1, 9):
+        files = list(live_files(small.catalog, serial))
+        found[serial] = [(file.filename, file.live_since, file.yanked) for file in files]
+        with small.catalog.read() as connection:
+            assert count_live(connection, serial) == len(files)
+    other, wheel = ("another-1.0.tar.gz", 3, False), ("demo-2.0-py3-none-any.whl", 3, False)
+    assert found[1] == []
+    assert found[2] == [("demo-1.0.tar.gz", 2, False)]
+    assert found[3] == [other, ("demo-1.0.tar.gz", 2, False), wheel]
+    assert found[4] == found[5] == [other, ("demo-1.0.tar.gz", 2, True), wheel]
+    assert found[6] == found[7] == [other, wheel]
+    assert found[8] == [other, ("demo-1.0.tar.gz", 8, False), wheel]
+
+
+def test_without_a_serial_it_is_the_complete_one_and_a_project_is_found_in_any_spelling(small: SmallCatalog):
+    small.remove(9, "demo-1.0.tar.gz")
+    first, second = live_files(small.catalog, project="DEMO")
+    assert (first.project, first.version, first.kind, first.outcome) == ("Demo", "1.0", "sdist", "data")
+    assert (first.url, first.requires_python) == ("https://files.example.org/demo-1.0.tar.gz", ">=3.9")
+    assert (second.version, second.kind, second.outcome) == ("2.0", "wheel", "error")
