@@ -19,7 +19,11 @@ from pypi_assets.terminal import plain, print_json
 )
 @JSON
 def audit_command(share: float | None, as_json: bool) -> None:
-    """Compare every project's serial with the index's list, visit those that differ, and report the drift."""
+    """Find drift between the index and the catalog.
+
+    Compares the serials of all projects with the project list, visits what differs and a share of the rest, and
+    reports what the visits found.
+    """
     share = load_settings().audit_share_percent if share is None else share
     with opened_crawler() as crawler:
         result = audit_index(crawler, share)

@@ -22,7 +22,10 @@ def crawl_group() -> None:
 )
 @JSON
 def crawl_full_command(with_history: bool, as_json: bool) -> None:
-    """List the index, visit every project and read every distribution; continues an open full crawl."""
+    """Visit every project and read every distribution.
+
+    Continues an open full crawl.
+    """
     with opened_crawler() as crawler:
         result = crawl_full(crawler, with_history=with_history)
         with crawler.catalog.read() as connection:
@@ -50,7 +53,10 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
 @command("incremental", group=crawl_group)
 @JSON
 def crawl_incremental_command(as_json: bool) -> None:
-    """Follow the changelog up to the index's last serial; continues open ranges."""
+    """Follow the index up to its last serial.
+
+    Continues open ranges.
+    """
     with opened_crawler() as crawler:
         results = crawl_incremental(crawler)
         with crawler.catalog.read() as connection:

@@ -51,7 +51,10 @@ def dump_group() -> None:
 @_CONCURRENCY
 @JSON
 def dump_full_command(shards: str, concurrency: int | None, as_json: bool) -> None:
-    """Dump what is live at the complete serial; continues an open dump of the same number of shards."""
+    """Dump what is live at the complete serial.
+
+    Continues an open dump of the same number of shards.
+    """
     _dump_full(int(shards), concurrency, as_json)
 
 
@@ -60,7 +63,7 @@ def dump_full_command(shards: str, concurrency: int | None, as_json: bool) -> No
 @_CONCURRENCY
 @JSON
 def dump_redo_command(shards: str, concurrency: int | None, as_json: bool) -> None:
-    """Dump what is live at the complete serial again, even if nothing has changed since the last full dump.
+    """Write a full dump even if nothing has changed.
 
     Run it after `pypi-assets reprocess`, whose changes no incremental dump contains. The dumps in use stay in use until
     the new one is complete. The next LevelDB versions are built from scratch on it. If it was stopped,
@@ -118,9 +121,10 @@ def dump_incremental_command(as_json: bool) -> None:
 )
 @JSON
 def dump_compact_command(growth: int, most: int, as_json: bool) -> None:
-    """Join dumps of adjacent ranges, so that readers have fewer to read.
+    """Join dumps of adjacent ranges into one.
 
-    Dumps that the newest LevelDB versions do not contain yet are left out for a day.
+    Readers then have fewer dumps to read. Dumps that the newest LevelDB versions do not contain yet are left out for a
+    day.
     """
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
@@ -145,7 +149,10 @@ def dump_compact_command(growth: int, most: int, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Export again even if nothing is new.")
 @JSON
 def dump_parquet_command(force: bool, as_json: bool) -> None:
-    """Export what is live at the end of the dumps as Parquet, and print where it is stored."""
+    """Export what is live at the end of the dumps as Parquet.
+
+    Prints where the files are stored.
+    """
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
@@ -171,7 +178,10 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @JSON
 def dump_clean_command(dry_run: bool, as_json: bool) -> None:
-    """Delete superseded dumps, LevelDB versions and Parquet exports, and what stopped runs left."""
+    """Delete superseded dumps, versions and exports.
+
+    Also deletes the incomplete files of stopped runs.
+    """
     settings = load_settings()
     grace_s = settings.superseded_kept_hours * 3600
     with opened_catalog(settings) as catalog:
@@ -194,7 +204,10 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
 @command("restore", group=dump_group)
 @JSON
 def dump_restore_command(as_json: bool) -> None:
-    """Enter every committed dump of the storage into the catalog, from its manifest."""
+    """Enter the dumps of the storage into the catalog.
+
+    Use it for a catalog that has lost its dumps; it reads their manifests.
+    """
     settings = load_settings()
     with opened_catalog(settings) as catalog, lease(catalog, LEASE_NAME):  # nothing is deleted meanwhile
         found = restore_index(catalog, storage_from(settings, read_only=True))

@@ -14,14 +14,17 @@ from pypi_assets.terminal import print_json
 
 @click.group("extracts")
 def extracts_group() -> None:
-    """Manage the stored extracts of the distributions that were read."""
+    """Manage the stored extracts of distributions."""
 
 
 @command("clean", "--dry-run", group=extracts_group)
 @click.option("--dry-run", is_flag=True, help="Only report what would be deleted.")
 @JSON
 def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
-    """Delete the packs that no distribution refers to and that are older than a day."""
+    """Delete unused packs.
+
+    A pack is unused if no distribution refers to it and it is older than a day.
+    """
     settings = load_settings()
     with opened_catalog(settings) as catalog:
         cleaned = clean_packs(catalog, storage_from(settings), dry_run=dry_run)

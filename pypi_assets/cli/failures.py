@@ -27,7 +27,7 @@ _NONE_MATCH = "no failure matches; see `pypi-assets failures list`"
 
 @click.group("failures")
 def failures_group() -> None:
-    """List what could not be read or visited, and try it again."""
+    """List failed reads and visits, and try them again."""
 
 
 @command("list", '--kind "corrupt archive"', group=failures_group)
@@ -35,7 +35,7 @@ def failures_group() -> None:
 @click.option("--project", help="List each failure of this project.")
 @JSON
 def failures_list_command(kind: str | None, project: str | None, as_json: bool) -> None:
-    """List distributions that could not be read and projects that could not be visited, by kind of failure."""
+    """List failed reads and visits by their kind."""
     settings = load_settings()
     normalized = None if project is None else canonicalize_name(project)
     with opened_catalog(settings) as catalog, catalog.read() as connection:
@@ -73,7 +73,10 @@ def _group_row(group: FailureGroup) -> list[object]:
 @click.option("--project", help="Only failures of this project.")
 @JSON
 def failures_retry_command(kind: str | None, project: str | None, as_json: bool) -> None:
-    """Try again what failed and what is pending, with the same pauses and deadline as a crawl."""
+    """Try failed and pending reads and visits again.
+
+    Pauses and deadline are those of a crawl.
+    """
     with opened_crawler() as crawler:
         result = retry(crawler, kind, project)
     if as_json:

@@ -18,7 +18,7 @@ from pypi_assets.terminal import print_message, print_rows
 @click.option("--at-serial", type=click.IntRange(0), help="As of this serial; default: the complete serial.")
 @JSON
 def files_command(project: str | None, at_serial: int | None, as_json: bool) -> None:
-    """List the distributions that are live in the catalog."""
+    """List the live distributions."""
     with opened_catalog(load_settings()) as catalog:
         serial = answerable_serial(catalog, at_serial)
         with catalog.read() as connection:

@@ -21,7 +21,7 @@ from pypi_assets.terminal import print_json_rows, print_message, print_table, ut
 )
 @JSON
 def history_command(project: str, everything: bool, as_json: bool) -> None:
-    """Show what happened to PROJECT at each serial, and the visits of its page."""
+    """Show what happened to PROJECT, by serial."""
     with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
         entries = [] if known is None else read_history(connection, known)

@@ -24,7 +24,10 @@ from pypi_assets.terminal import print_facts, print_json_rows, print_message
 @click.option("--project", help="With --from-extract: the project of the files, if their names leave it open.")
 @JSON
 def inspect_command(files: tuple[Path, ...], from_extract: bool, project: str | None, as_json: bool) -> None:
-    """Read distributions from disk without executing any of their code, and print their records."""
+    """Read distributions from disk and print their records.
+
+    Executes none of their code.
+    """
     if from_extract:
         _inspect_extracts([str(filename) for filename in files], project, as_json)
         return

@@ -26,7 +26,7 @@ _DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="On
 
 @click.group("leveldb")
 def leveldb_group() -> None:
-    """Build, list and verify the LevelDB versions that lookups read."""
+    """Build, list and verify LevelDB versions."""
 
 
 @command("update", group=leveldb_group)
@@ -35,7 +35,7 @@ def leveldb_group() -> None:
 @click.option("--force", is_flag=True, help="Build a version even if nothing is new.")
 @JSON
 def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
-    """Build and publish the next version of each dataset from the dumps."""
+    """Build and publish the next version of each dataset."""
     settings = load_settings()
     results: list[BuildResult] = []
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
@@ -113,7 +113,10 @@ def _listed_version(storage: Storage, dataset: str, version: int) -> dict[str, o
 @click.option("--deep", is_flag=True, help="Also rebuild it from its input list and compare record by record.")
 @JSON
 def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool, as_json: bool) -> None:
-    """Check published versions record by record; exits with 1 if something is wrong."""
+    """Check published versions record by record.
+
+    Exits with 1 if a version is damaged.
+    """
     settings = load_settings()
     storage = storage_from(settings, read_only=True)
     found = []

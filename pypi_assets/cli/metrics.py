@@ -40,7 +40,10 @@ def _address(_context: click.Context, _option: click.Parameter, value: str | Non
     help="Measure again every SECONDS until stopped; default with --listen: 60.",
 )
 def metrics_command(path: Path | None, listen: tuple[str, int] | None, every: float | None) -> None:
-    """Print the state of every stage as metrics for Prometheus, write them to a file, or serve them."""
+    """Print, write or serve metrics for Prometheus.
+
+    They describe the state of every stage.
+    """
     taken = StatusMetrics(load_settings())
     taken.take()
     if listen:

@@ -11,9 +11,9 @@ from pypi_assets.terminal import print_json
 @command("migrate")
 @JSON
 def migrate_command(as_json: bool) -> None:
-    """Bring the catalog's tables up to date after an upgrade of pypi-assets.
+    """Upgrade the tables of the catalog.
 
-    Stop all processes that use the catalog and back it up first.
+    Run it after an upgrade of pypi-assets. Stop all processes that use the catalog and back it up first.
     """
     before, after = migrate_catalog(load_settings().resolved_database_url)
     if as_json:

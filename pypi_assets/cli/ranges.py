@@ -17,7 +17,10 @@ _SHOWN_COMPLETE_RANGES = 10
 @click.option("--all", "all_ranges", is_flag=True, help="Include all complete ranges, not only the newest ten.")
 @JSON
 def ranges_command(all_ranges: bool, as_json: bool) -> None:
-    """List the serial ranges of the ledger with their states, and what is missing up to the index's last serial."""
+    """List serial ranges with their states.
+
+    The last one is what is missing up to the last serial of the index.
+    """
     settings = load_settings()
     with opened_catalog(settings) as catalog:
         with catalog.read() as connection:

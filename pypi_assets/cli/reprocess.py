@@ -40,9 +40,9 @@ _SHOWN_FILES = 3
 def reprocess_command(
     older_than_version: int, project: str | None, processes: int, read_again: bool, as_json: bool
 ) -> None:
-    """Make records again from stored extracts, without a request to the index.
+    """Make records again from stored extracts.
 
-    The next full dump contains what changed: run `pypi-assets dump redo` for it.
+    The index is not requested. The next full dump contains what changed: run `pypi-assets dump redo` for it.
     """
     settings = load_settings()
     with (

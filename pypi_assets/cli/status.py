@@ -22,7 +22,7 @@ from pypi_assets.terminal import (
 @command("status")
 @JSON
 def status_command(as_json: bool) -> None:
-    """Show the state of the index, catalog, dumps and LevelDB versions, and what to do next."""
+    """Show the state of every stage, and what to do next."""
     settings = load_settings()
     status = read_status(settings)
     if as_json:

@@ -21,7 +21,7 @@ _DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
 @click.option("--compare", type=click.IntRange(1), nargs=2, help="Compare the files that these two visits saw.")
 @JSON
 def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool) -> None:
-    """List the visits of PROJECT's page with their outcomes, or compare the files that two of them saw."""
+    """List or compare the visits of PROJECT's page."""
     rows: list[dict[str, Any]] = []
     nothing = f"the catalog knows no project {project}"
     with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
