@@ -46,9 +46,9 @@ def compact(
 ) -> Iterator[Manifest]:
     """Joins ranges of the cover for as long as it pays, and yields the manifest of each compaction.
 
-    `held` are the serials up to which others have taken the dumps in. No compaction crosses one, so that they can go on
-    from there, and what is beyond all that they hold is left alone for a day. With a `growth` of 1 all that may be
-    joined is. `progress` is told the number of rows of the compaction that is being written.
+    `held` are the serials up to which others, like LevelDB versions, contain the dumps. No compaction crosses such a
+    serial, so that they can go on from there. What is beyond all of them is left alone for a day. With a `growth` of 1
+    everything is joined that can be. `progress` receives the number of rows of the present compaction.
 
     Raises LeaseTakenError where another process compacts, DumpDamagedError where a dump that is read is damaged.
     """
@@ -58,13 +58,13 @@ def compact(
         while joined := next_join(known_dumps(catalog), held, catalog.clock(), growth, most):
             try:
                 manifest = join(catalog, storage, joined, renewing(own, progress))
-            except DumpDroppedError:  # the cover has moved on meanwhile, and tells anew what is to be joined
+            except DumpDroppedError:  # the cover has changed meanwhile, and is looked at again
                 continue
             yield manifest
 
 
 def join(catalog: Catalog, storage: Storage, dumps: Sequence[Dump], progress: Progress | None = None) -> Manifest:
-    """Writes and commits one dump of what `dumps`, ranges of the cover that follow each other, hold together.
+    """Writes and commits one dump of what `dumps`, adjacent ranges of the cover with equal columns, hold together.
 
     Raises DumpDroppedError where they have left the cover meanwhile, DumpDamagedError.
     """
@@ -118,8 +118,8 @@ def run_to_join(sizes: Sequence[int], growth: int = GROWTH, most: int = MOST) ->
 def joined_rows(storage: Storage, dumps: Sequence[Dump]) -> Iterator[Row]:
     """Of each distribution the row or tombstone of the last of `dumps` that has one, in the order of a dump.
 
-    The files are read side by side and checked as they are read; what is in memory at once are the rows of one project.
-    A distribution can be told under another version later, so it is known by its project and filename alone.
+    The files are read in parallel and checked as they are read. Only the rows of one project are in memory at once. A
+    later dump can have a distribution under another version, so its project and filename alone identify it.
     """
     by_project = heapq.merge(*(iter_dump(storage, dump.directory) for dump in dumps), key=_PROJECT)  # equals: in order
     for _, rows in groupby(by_project, key=_PROJECT):

@@ -1,12 +1,12 @@
-"""Several shards of a full dump at once, so many and no more, so that the load of the database is bounded.
+"""Several shards of a full dump at once, up to a fixed number, so that the load of the database is bounded.
 
 Threads do it: reading and compressing, which are most of the work, let other threads run meanwhile.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from typing import Generic, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
@@ -16,8 +16,8 @@ from pypi_assets.storage.store import StorageError
 
 _FAILURES = (StorageError, DBAPIError, OSError, RowError)
 _FAILURES_IN_A_ROW = 8
-"""After so many without a success no further shard is begun: what failed is the storage or the database."""
-_TELL_EVERY_S = 1.0
+"""After this many without a success no further shard begins: what failed is the storage or the database."""
+_REPORT_EVERY_S = 1.0
 
 _Finished = TypeVar("_Finished")
 
@@ -27,9 +27,9 @@ class ShardsFailedError(DumpError):
 
 
 def spread(wanted: Sequence[int], concurrency: int) -> list[Iterator[int]]:
-    """`concurrency` iterators that together give each of `wanted` once, however they are taken from.
+    """`concurrency` iterators that together give each of `wanted` once, in whatever order they are taken from.
 
-    They begin at places that are evenly spread over `wanted`, and each goes on from there, round about, to the next
+    They begin at places that are evenly spread over `wanted`. Each goes on from there, round about, to the next shard
     that no other one has given.
     """
     left = set(wanted)
@@ -50,54 +50,77 @@ def finish_each(
     finish: Callable[[int, Callable[[int], None]], _Finished],
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[_Finished]:
-    """What `finish(shard, tell)` returns for the shards of all `lanes`, as they come; each lane has a thread.
+    """Yields what `finish(shard, report)` returns for the shards of all `lanes`, as they come; a lane has a thread.
 
-    `finish` tells now and then how many rows of its shard are done, and `progress`, in the caller's thread, how many
-    of all are. Where nobody waits for more, telling raises CancelledError, so that what is under way ends soon.
+    `finish` reports now and then how many rows of its shard are done. `progress` receives the sum over all shards, in
+    the caller's thread. If the caller stops early, reporting raises CancelledError, which ends what is under way.
 
-    Raises ShardsFailedError once all others are finished, or at once any error that is not of a kind to be expected.
+    Raises ShardsFailedError once all others are finished, or at once any error that is not of an expected kind.
     """
-    rows: dict[int, int] = {}
-    failed: dict[int, Exception] = {}
-    in_a_row = 0
-    stopped = threading.Event()
-
-    def run(shard: int) -> _Finished:
-        def tell(count: int) -> None:
-            if stopped.is_set():
-                raise CancelledError
-            rows[shard] = count
-
-        return finish(shard, tell)
-
-    threads = ThreadPoolExecutor(max(len(lanes), 1), thread_name_prefix="dump-shard")
+    work = _Work(finish, max(len(lanes), 1))
     try:
-        begun = ((shard, lane) for lane in lanes if (shard := next(lane, None)) is not None)
-        under_way = {threads.submit(run, shard): (shard, lane) for shard, lane in begun}
-        while under_way:
-            done, _ = wait(under_way, _TELL_EVERY_S, FIRST_COMPLETED)
-            finished = []
-            for future in done:
-                shard, lane = under_way.pop(future)
-                try:
-                    finished.append(future.result())
-                    in_a_row = 0
-                except _FAILURES as error:
-                    failed[shard] = error
-                    in_a_row += 1
-                if in_a_row < _FAILURES_IN_A_ROW and (following := next(lane, None)) is not None:
-                    under_way[threads.submit(run, following)] = following, lane
+        for lane in lanes:
+            work.begin_next(lane)
+        while work.under_way:
+            finished = work.wait_for_some()
             if progress:
-                progress(sum(rows.values()))
+                progress(sum(work.rows.values()))
             yield from finished
     finally:
-        stopped.set()
-        threads.shutdown(cancel_futures=True)
-    if failed:
-        first, cause = next(iter(failed.items()))
-        others = f"; {len(failed) - 1} others failed as well, {sorted(failed.keys() - {first})[:5]}"
-        reason = str(cause.orig).strip() if isinstance(cause, DBAPIError) else cause
-        raise ShardsFailedError(
-            f"shard {first} of dump {directory} is not written: {reason}{others if len(failed) > 1 else ''};"
-            " run it again, and it goes on with those that are missing"
-        ) from cause
+        work.stop()
+    if work.failed:
+        raise _shards_failed(directory, work.failed) from next(iter(work.failed.values()))
+
+
+class _Work(Generic[_Finished]):
+    """The shards that are under way, each in a thread, and what came of the others."""
+
+    def __init__(self, finish: Callable[[int, Callable[[int], None]], _Finished], threads: int) -> None:
+        self.under_way: dict[Future[_Finished], tuple[int, Iterator[int]]] = {}
+        self.rows: dict[int, int] = {}
+        self.failed: dict[int, Exception] = {}
+        self._finish = finish
+        self._failures_in_a_row = 0
+        self._stopped = threading.Event()
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="dump-shard")
+
+    def begin_next(self, lane: Iterator[int]) -> None:
+        if self._failures_in_a_row < _FAILURES_IN_A_ROW and (shard := next(lane, None)) is not None:
+            self.under_way[self._threads.submit(self._run, shard)] = shard, lane
+
+    def wait_for_some(self) -> list[_Finished]:
+        """What has been finished within about a second; the lanes of these go on."""
+        done, _ = wait(self.under_way, _REPORT_EVERY_S, FIRST_COMPLETED)
+        finished = []
+        for future in done:
+            shard, lane = self.under_way.pop(future)
+            try:
+                finished.append(future.result())
+                self._failures_in_a_row = 0
+            except _FAILURES as error:
+                self.failed[shard] = error
+                self._failures_in_a_row += 1
+            self.begin_next(lane)
+        return finished
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _run(self, shard: int) -> _Finished:
+        def report(count: int) -> None:
+            if self._stopped.is_set():
+                raise CancelledError
+            self.rows[shard] = count
+
+        return self._finish(shard, report)
+
+
+def _shards_failed(directory: str, failed: Mapping[int, Exception]) -> ShardsFailedError:
+    first, cause = next(iter(failed.items()))
+    others = f"; {len(failed) - 1} others failed as well, {sorted(failed.keys() - {first})[:5]}"
+    reason = str(cause.orig).strip() if isinstance(cause, DBAPIError) else cause
+    return ShardsFailedError(
+        f"shard {first} of dump {directory} is not written: {reason}{others if len(failed) > 1 else ''};"
+        " run it again, and it goes on with those that are missing"
+    )

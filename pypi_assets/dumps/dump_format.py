@@ -106,7 +106,7 @@ def as_dumped(row: Row) -> Row:
 def _encode(row: Row) -> bytes:
     try:
         return orjson.dumps(row)
-    except orjson.JSONEncodeError:  # half a surrogate pair in a name of a broken distribution: JSON cannot say it
+    except orjson.JSONEncodeError:  # half a surrogate pair in a name of a broken distribution: UTF-8 has none
         return orjson.dumps(_valid_unicode(row))
 
 

@@ -1,4 +1,4 @@
-"""The manifest of a dump: written last, it makes the dump exist, and says what its files must be."""
+"""The manifest of a dump: written last, it makes the dump exist, and lists its files and columns."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass

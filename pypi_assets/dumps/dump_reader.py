@@ -1,4 +1,4 @@
-"""Reads committed dumps, row by row, and checks each file against what its manifest says."""
+"""Reads committed dumps, row by row, and checks each file against its manifest."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, cast

@@ -43,7 +43,7 @@ Progress = Callable[[int], None]
 def write_shard(
     catalog: Catalog, storage: Storage, dump: Dump, shard: int, progress: Progress | None = None
 ) -> DumpFile:
-    """Writes one shard of an open dump from the catalog. `progress` is told the number of rows."""
+    """Writes one shard of an open dump from the catalog. `progress` receives the number of rows."""
     full = dump.kind == DumpKind.FULL
     rows = full_dump_rows(catalog, dump, shard) if full else range_dump_rows(catalog, dump)
     return write_file(catalog, storage, dump, shard, rows, progress)
@@ -86,10 +86,10 @@ def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
 def write_range(
     catalog: Catalog, storage: Storage, serials: SerialRange, *, again: bool = False, progress: Progress | None = None
 ) -> Manifest:
-    """Writes and commits the incremental dump of a complete range. `progress` is told the number of rows.
+    """Writes and commits the incremental dump of a complete range. `progress` receives the number of rows.
 
-    One that is committed and whole, or a compaction that holds the range, is left as it is and returned, unless it is
-    asked for `again`.
+    A dump that is committed and whole, or a compaction that holds the range, is returned as it is, unless `again` is
+    true.
     """
     settle(catalog, storage)
     if not again:
@@ -119,7 +119,7 @@ def missing_ranges(catalog: Catalog) -> list[SerialRange]:
     return [
         serials
         for serials in complete
-        if serials.end > cover.serial and not any(held.holds(serials) for held in dumped)
+        if serials.end > cover.serial and not any(others.holds(serials) for others in dumped)
     ]
 
 
@@ -134,7 +134,7 @@ def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
     """Freezes the dump's files, writes its manifest and marks it committed. Done again, it writes the same bytes.
 
     Raises DumpError where shards are missing, DumpDamagedError where a recorded file is not in the storage, and
-    DumpDroppedError for a compaction whose inputs have left the cover meanwhile, or that was given up.
+    DumpDroppedError for a compaction whose inputs have left the cover meanwhile, or that was abandoned.
     """
     if dump.state == DumpState.OPEN:  # once the list is frozen, no shard can be written again
         try:

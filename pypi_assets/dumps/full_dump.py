@@ -49,8 +49,8 @@ def full_dump(
 ) -> Manifest:
     """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any.
 
-    `written` is told how many of its shards are. With `since` and `concurrency`, see `dump_each_shard`; raises what
-    that does.
+    `written` receives the number of shards that are written. For `since`, `concurrency` and errors see
+    `dump_each_shard`.
     """
     directory = ""
     each = dump_each_shard(catalog, storage, range(shards), shards, since=since, concurrency=concurrency)
@@ -74,7 +74,7 @@ def dump_each_shard(
     """Writes the `wanted` ones of the open full dump's `shards`, and commits it once all are written.
 
     A shard that is stored already, with the size and the hash that are recorded, is left as it is. `concurrency`
-    shards are written at once, each by a connection of its own. `progress` is now and then told the number of rows.
+    shards are written at once, each by a connection of its own. `progress` receives the number of rows now and then.
 
     All of them together open a dump where none is open. Some of them alone then verify the newest committed one:
     each file is read whole and held against its manifest. Raises DumpError where there is neither, DumpDamagedError,
@@ -99,11 +99,11 @@ def dump_each_shard(
     missing = set(missing_shards(catalog, storage, dump))
     known = {file.shard: file for file in recorded_files(catalog, dump) if file.shard not in missing}
 
-    def finish(shard: int, tell: Callable[[int], None]) -> FinishedFile:
+    def finish(shard: int, report: Callable[[int], None]) -> FinishedFile:
         file = known.get(shard)
         if file and _has_recorded_hash(storage, dump, file):
             return FinishedFile(dump.directory, file, False)
-        return FinishedFile(dump.directory, write_shard(catalog, storage, dump, shard, tell), True)
+        return FinishedFile(dump.directory, write_shard(catalog, storage, dump, shard, report), True)
 
     yield from finish_each(dump.directory, spread(wanted, concurrency), finish, progress)
     if not missing_shards(catalog, storage, dump):
@@ -111,7 +111,7 @@ def dump_each_shard(
 
 
 def newest_dump(catalog: Catalog, kind: DumpKind, shards: int | None = None) -> Dump | None:
-    """The committed dump of that kind, and so many shards if told, which began to read last."""
+    """The committed dump of that kind, and of that number of `shards` if given, which began to read last."""
     found = [dump for dump in committed_dumps(catalog) if dump.kind == kind and dump.shards == (shards or dump.shards)]
     return found[-1] if found else None
 

@@ -1,4 +1,4 @@
-"""Deletes dumps that nobody needs any more: superseded ones, and what attempts that were stopped have left.
+"""Deletes dumps that are no longer needed: superseded ones, and what stopped attempts have left.
 
 A dump is dropped from the catalog first, so that nothing finds it or commits it, then its manifest is deleted, then
 its files: wherever this is stopped, what is left of it is no dump, and goes with the next clean-up.

@@ -1,9 +1,9 @@
 """Packs: the extracts of many distributions as one object in the storage, `extracts/<ab>/<sha256 of its content>.pack`.
 
 A pack is a line that names the format, 16 random bytes, the extracts one after the other, and an index (MessagePack,
-compressed by zstd) followed by its length in four bytes. The index tells which distribution each extract is of, so
-that packs alone would do to fill a catalog. A pack is written once and whole, before the transaction that points into
-it, so one that nobody points to is waste. Since no two packs have the same content, none can come back once it is.
+compressed by zstd) followed by its length in four bytes. The index has the distribution of each extract, so that
+packs alone are enough to fill a catalog. A pack is written once and whole, before the transaction that points into
+it, so one that no row points to is waste. Since no two packs have the same content, none can come back once it is.
 """
 
 import hashlib
@@ -88,7 +88,7 @@ def read_pack(storage: Storage, name: str) -> Pack:
     except NotFoundError as error:
         raise PackError(f"pack {name} is missing: {error}") from error
     if hashlib.sha256(content).hexdigest() != name or not content.startswith(_FIRST_LINE):
-        raise PackError(f"pack {name} is damaged: {storage.uri(pack_path(name))} is not what its name says")
+        raise PackError(f"pack {name} is damaged: {storage.uri(pack_path(name))} has not the hash that is its name")
     end = len(content) - _LENGTH_BYTES
     index = content[end - int.from_bytes(content[end:]) : end]
     entries = msgspec.msgpack.decode(zstandard.decompress(index), type=tuple[PackEntry, ...])
@@ -125,9 +125,9 @@ class CleanedPacks:
 def clean_packs(catalog: Catalog, storage: Storage, *, dry_run: bool = False) -> CleanedPacks:
     """Deletes the packs that no distribution points to and that are older than a day.
 
-    A pack without use is left by a killed crawl, or when everything in it was read anew. One that holds an extract of a
-    distribution of which the catalog has no other stays, as does a damaged one, which cannot tell. Right before a pack
-    is deleted, its row is removed, which the catalog refuses while anything points to it. Raises StorageError, and
+    A killed crawl leaves a pack without use, and so do distributions that are all read again. A pack stays if it holds
+    the catalog's only extract of a distribution, or if it is damaged, since its index is lost. Right before a pack is
+    deleted, its row is removed, which the catalog refuses while anything points to it. Raises StorageError, and
     CatalogError where catalog and storage do not belong together: any pack would be waste then.
     """
     before = datetime.fromtimestamp(catalog.clock(), UTC) - UNUSED_FOR

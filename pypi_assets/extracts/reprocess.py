@@ -227,7 +227,7 @@ def _store(catalog: Catalog, judged: _Judged, result: Reprocessed, count: int) -
     changed = [
         (old.place.filename, content, new)
         for old, new in made
-        if (content := before.get(old.place.distribution_id)) and not content.is_like(new)  # whatever its digest said
+        if (content := before.get(old.place.distribution_id)) and not content.is_like(new)  # whatever its digest was
     ]
     with catalog.read() as connection:
         names = changed_names(connection, [(content, new) for _, content, new in changed])

@@ -45,7 +45,7 @@ def export_parquet(
 ) -> ExportResult:
     """Writes and commits an export of the present cover, unless the newest one is of it already and whole.
 
-    It is written anyway where it is asked to `force` it. `progress` is told the number of rows written.
+    With `force` it is written in any case. `progress` receives the number of rows written.
 
     Raises ParquetError without a full dump or without pyarrow, LeaseTakenError where another process exports, and
     DumpDamagedError where a dump of the cover is damaged.
@@ -68,32 +68,32 @@ def export_parquet(
 
 
 def _new_directory(catalog: Catalog, storage: Storage, serial: int) -> str:
-    """One that nobody was given before, also not by a catalog that was lost."""
+    """One that was never allocated before, also not by a catalog that was lost."""
     while any(storage.list(export_path(directory := allocate_export(catalog, serial)))):
         pass
     return directory
 
 
 def _write_files(
-    storage: Storage, directory: str, full: Manifest, ranges: list[Manifest], write_rows: _WriteRows, told: Progress
+    storage: Storage, directory: str, full: Manifest, ranges: list[Manifest], write_rows: _WriteRows, report: Progress
 ) -> Iterator[DumpFile]:
     written = 0
     with later_rows(full.shards) as later:
         for manifest in ranges:
             later.add(iter_dump(storage, manifest.directory))
-            told(0)
+            report(0)
         for source in full.files:
             rows = later.applied_to(source.shard, iter_rows(storage, full.directory, source))
             path = file_path(directory, FILE_NAME.format(shard=source.shard))
-            write = partial(write_rows, rows=rows, progress=partial(_tell_all, told, written))
+            write = partial(write_rows, rows=rows, progress=partial(_report_all, report, written))
             file = put_file(storage, path, source.shard, write)
             written += file.rows
             yield file
-            told(written)
+            report(written)
 
 
-def _tell_all(told: Progress, before: int, rows: int) -> None:
-    told(before + rows)
+def _report_all(report: Progress, before: int, rows: int) -> None:
+    report(before + rows)
 
 
 def _writer() -> _WriteRows:

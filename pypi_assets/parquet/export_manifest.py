@@ -1,4 +1,4 @@
-"""The manifest of a Parquet export: written last, it makes the export exist, and says what its files must be."""
+"""The manifest of a Parquet export: written last, it makes the export exist, and lists its files."""
 
 import re
 from collections.abc import Iterable
@@ -17,12 +17,12 @@ _NAME = re.compile(r"0-(?P<serial>[0-9]+)(?:\.(?P<attempt>[0-9]+))?")
 
 
 class ParquetError(Exception):
-    """An export cannot be made, or a published one is damaged; the text says why, and what to do."""
+    """An export cannot be made, or a published one is damaged; the text has the reason, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export(ManifestOfFiles):
-    """What one committed export consists of: all that is live at `serial`, as the dumps of `cover` tell it.
+    """What one committed export consists of: all that is live at `serial`, by the dumps of `cover`.
 
     Its files go by the shards of the full dump.
     """

@@ -20,7 +20,7 @@ CREATE TABLE later (
 
 
 class LaterRows:
-    """The newest row or tombstone of each file that ranges tell of, by the shard of its project."""
+    """The newest row or tombstone of each file that ranges have, by the shard of its project."""
 
     def __init__(self, database: sqlite3.Connection, shards: int) -> None:
         self._database, self._shards = database, shards

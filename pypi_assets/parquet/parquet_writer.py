@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 def write_rows(target: BinaryIO, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
     """Writes live `rows` into the open file `target` and returns their number. The same rows give the same bytes.
 
-    What is held in memory is one row group: at most 65,536 rows and about 32 MiB. `progress` is told the number of
+    What is held in memory is one row group: at most 65,536 rows and about 32 MiB. `progress` receives the number of
     rows read from time to time.
     """
     count = 0

@@ -360,7 +360,7 @@ def test_unknown_ranges_and_versions_are_refused(pipeline: Pipeline) -> None:
     pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
     assert "7-9 is not a range of the ledger" in failure_text(pipeline.materialize(changelog, "7-9"))
     assert "not the key of a serial range" in failure_text(pipeline.materialize(changelog, "nonsense"))
-    assert "version 00007 was never handed out" in failure_text(pipeline.materialize(modules_leveldb, "00007"))
+    assert "version 00007 was never allocated" in failure_text(pipeline.materialize(modules_leveldb, "00007"))
     assert pipeline.marked("changelog") == pipeline.marked("modules_leveldb") == []
 
 

@@ -161,7 +161,7 @@ def test_one_process_at_a_time_compacts(small: SmallCatalog, storage: Storage) -
     write_file(small.catalog, storage, stalled, 0, joined_rows(storage, joined))
     [manifest] = compact(small.catalog, storage, growth=1)
     assert manifest.directory == "100-120.2"
-    with pytest.raises(DumpDroppedError, match="100-120 was superseded or given up"):
+    with pytest.raises(DumpDroppedError, match="100-120 was superseded or abandoned"):
         commit(small.catalog, storage, stalled)
     assert committed_directories(storage) == ["0-100", "100-110", "100-120.2", "110-120"]
 

@@ -134,5 +134,5 @@ def test_the_audit_of_a_range_counts_what_changed(index: ServedIndex, catalog: C
 def test_versions_are_known_by_the_name_that_they_were_handed_out_under(catalog: Catalog) -> None:
     assert require_version(catalog, f"{allocate_version(catalog, 5):05d}").serial == 5
     for name in ("1", "00002", "nonsense", ""):
-        with pytest.raises(UnknownVersionError, match="was never handed out"):
+        with pytest.raises(UnknownVersionError, match="was never allocated"):
             require_version(catalog, name)

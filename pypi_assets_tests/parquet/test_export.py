@@ -221,7 +221,7 @@ def test_without_pyarrow_it_is_said_what_to_install(
     with pytest.raises(ParquetError, match=r"pip install 'pypi-assets\[parquet\]'"):
         export_parquet(small.catalog, storage)
     monkeypatch.undo()
-    assert export_parquet(small.catalog, storage).export.directory == "0-100"  # no name was handed out
+    assert export_parquet(small.catalog, storage).export.directory == "0-100"  # no name was allocated
 
 
 def test_what_is_damaged_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:

@@ -1,4 +1,4 @@
-"""What kinds of dumps there are, and what is known of their files: all that who only reads dumps needs to import."""
+"""The kinds of dumps, and the facts about their files: all that readers of dumps need to import."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Dumps as the catalog knows them: what is open, the names handed out, and the rows that go into them.
+"""Dumps as the catalog knows them: what is open, the names allocated, and the rows that go into them.
 
 The manifests in the storage are the truth about what is committed; the rows here are their index.
 """
@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from pypi_assets.catalog.coordination.leases import oldest_lease
-from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time
+from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, upsert
 from pypi_assets.catalog.ledger.range_ledger import (
     RangeState,
     complete_serial,
@@ -53,16 +53,16 @@ class DumpState(StrEnum):
 
 
 class DumpError(CatalogError):
-    """A dump cannot be opened or committed as asked."""
+    """A dump cannot be opened or committed; the text has the reason."""
 
 
 class DumpDroppedError(DumpError):
-    """A dump that was given up before it was committed, and never will be."""
+    """A dump that was abandoned before it was committed, and never will be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """One dump. `sequence` tells which of two dumps began to read later.
+    """One dump. Of two dumps, that with the greater `sequence` began to read later.
 
     `inputs` are the directories of the incremental dumps that a compaction holds. `columns` are the names of its rows'
     columns, in order. Times are unix seconds.
@@ -82,7 +82,7 @@ class Dump:
 
 
 def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> Dump:
-    """Joins the open full dump of so many shards, or opens one at the complete serial and seals what it covers.
+    """Joins the open full dump of that number of shards, or opens one at the complete serial and seals what it covers.
 
     One that was opened before `since` (unix seconds) is not joined, nor one that a later full dump has overtaken, nor
     one of other columns than those of today, which an older version of the code has left open.
@@ -99,7 +99,7 @@ def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> D
 
 
 def find_open_full_dump(catalog: Catalog, shards: int) -> Dump | None:
-    """The open full dump of so many shards that `open_full_dump` joins."""
+    """The open full dump of that number of shards that `open_full_dump` joins."""
     with catalog.read() as connection:
         return _open_full_dump(connection, shards)
 
@@ -170,7 +170,7 @@ def _open(
     inputs: Sequence[str] = (),
     columns: Sequence[str] = tuple(COLUMNS),
 ) -> Dump:
-    handed_out = connection.scalar(
+    allocated = connection.scalar(
         select(func.count()).where(dumps.c.start == serials.start, dumps.c.end == serials.end)
     )
     if sequence is None:
@@ -182,7 +182,7 @@ def _open(
             kind=kind,
             start=serials.start,
             end=serials.end,
-            directory=f"{serials.key}.{handed_out + 1}" if handed_out else serials.key,
+            directory=f"{serials.key}.{allocated + 1}" if allocated else serials.key,
             sequence=sequence,
             shards=shards,
             state=DumpState.OPEN,
@@ -205,13 +205,13 @@ def _next_sequence(connection: Connection) -> int:
 
 
 def allocate_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
-    """A file name within the dump that nobody else has been given, nor ever will be."""
+    """A file name within the dump that was never allocated before, nor ever will be again."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
-        handed_out = connection.scalar(
+        allocated = connection.scalar(
             select(func.count()).where(dump_files.c.dump_id == dump.id, dump_files.c.shard == shard)
         )
-        name = FILE_NAME.format(shard=shard, suffix=f".{handed_out + 1}" if handed_out else "")
+        name = FILE_NAME.format(shard=shard, suffix=f".{allocated + 1}" if allocated else "")
         connection.execute(insert(dump_files).values(dump_id=dump.id, shard=shard, name=name))
     return name
 
@@ -227,7 +227,7 @@ def record_file(catalog: Catalog, dump: Dump, file: DumpFile) -> None:
 
 
 def recorded_files(catalog: Catalog, dump: Dump) -> list[DumpFile]:
-    """The files written so far, by shard: of each shard the one whose name was handed out last."""
+    """The files written so far, by shard: of each shard the one whose name was allocated last."""
     with catalog.read() as connection:
         return _recorded_files(connection, dump)
 
@@ -243,24 +243,24 @@ def _recorded_files(connection: Connection, dump: Dump) -> list[DumpFile]:
 
 
 def require_not_dropped(catalog: Catalog, dump: Dump) -> None:
-    """Raises DumpDroppedError where the dump has been given up."""
+    """Raises DumpDroppedError where the dump has been dropped."""
     with catalog.read() as connection:
         if connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id)) == DumpState.DROPPED:
             raise _dropped(dump)
 
 
 def begin_commit(
-    catalog: Catalog, dump: Dump, stands: Callable[[Sequence[Dump]], bool] | None = None
+    catalog: Catalog, dump: Dump, is_valid: Callable[[Sequence[Dump]], bool] | None = None
 ) -> list[DumpFile]:
-    """Freezes which files make up the dump and returns them; asked again, it returns the same ones.
+    """Freezes which files make up the dump and returns them; called again, it returns the same ones.
 
-    Where `stands`, which is given all dumps that are not dropped, says no, the dump is dropped, unless it is committed
-    already. Raises DumpError where a shard is missing, DumpDroppedError.
+    `is_valid` is called with all dumps that are not dropped. Where it returns False, the dump is dropped, unless it is
+    committed already. Raises DumpError where a shard is missing, DumpDroppedError.
     """
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
-        if stands and state in {DumpState.OPEN, DumpState.COMMITTING} and not stands(_known_dumps(connection)):
+        if is_valid and state in {DumpState.OPEN, DumpState.COMMITTING} and not is_valid(_known_dumps(connection)):
             state = DumpState.DROPPED
             _drop(connection, [dump.id])
         if state == DumpState.OPEN:
@@ -305,7 +305,7 @@ def drop_unused_dumps(
     """Drops what `unused` names, of all dumps that are not dropped, and returns it; in a `dry_run` nothing is dropped.
 
     `unused` is given the dumps, and since when somebody may be reading what was in use then: `since`, or when the
-    oldest lease that is held was taken. Their files are whole for as long as nobody deletes them.
+    oldest lease that is held was taken. Their files stay whole until they are deleted.
     """
     with catalog.read() if dry_run else catalog.write() as connection:
         if not dry_run:
@@ -317,7 +317,7 @@ def drop_unused_dumps(
 
 
 def drop_open_compactions(catalog: Catalog) -> None:
-    """Gives up the compactions that are open; whoever calls this is the only one to work at any."""
+    """Drops the compactions that are open. The caller must hold the lease, and so be the only one to write any."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         still_open = (dumps.c.kind == DumpKind.COMPACTED) & (dumps.c.state == DumpState.OPEN)
@@ -325,13 +325,15 @@ def drop_open_compactions(catalog: Catalog) -> None:
 
 
 def _drop(connection: Connection, ids: Sequence[int]) -> None:
-    """What is dropped keeps its row, so that its name is not handed out again."""
+    """What is dropped keeps its row, so that its name is not allocated again."""
     for some in at_a_time(ids):
         connection.execute(update(dumps).where(dumps.c.id.in_(some)).values(state=DumpState.DROPPED, inputs="[]"))
 
 
 def _dropped(dump: Dump) -> DumpDroppedError:
-    return DumpDroppedError(f"dump {dump.directory} was superseded or given up before it was committed: write it again")
+    return DumpDroppedError(
+        f"dump {dump.directory} was superseded or abandoned before it was committed: write it again"
+    )
 
 
 def committing_dumps(catalog: Catalog) -> list[Dump]:
@@ -396,7 +398,7 @@ def restore_dump(
     files: Sequence[DumpFile],
     columns: Sequence[str] = FIRST_COLUMNS,
 ) -> None:
-    """Enters a dump that a manifest in the storage tells of; nothing happens where it is known as committed."""
+    """Enters a dump that has a manifest in the storage; nothing happens where it is known as committed."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         known = connection.execute(select(dumps).where(dumps.c.directory == directory)).first()
@@ -414,29 +416,35 @@ def restore_dump(
             "columns": json.dumps(list(columns)),
         }
         if known is None:
-            dump_id = connection.execute(
-                insert(dumps).values(directory=directory, opened_at=catalog.clock(), **values).returning(dumps.c.id)
-            ).scalar_one()
+            values |= {"directory": directory, "opened_at": catalog.clock()}
+            dump_id = connection.execute(insert(dumps).values(values).returning(dumps.c.id)).scalar_one()
         else:
             dump_id = known.id
-            connection.execute(update(dumps).where(dumps.c.id == dump_id).values(**values))
-            connection.execute(update(dump_files).where(dump_files.c.dump_id == dump_id).values(frozen=False))
-        names = set(connection.scalars(select(dump_files.c.name).where(dump_files.c.dump_id == dump_id)))
-        for file in files:
-            row = {"shard": file.shard, "rows": file.rows, "size": file.size, "sha256": file.sha256, "frozen": True}
-            if file.name in names:
-                connection.execute(
-                    update(dump_files)
-                    .where(dump_files.c.dump_id == dump_id, dump_files.c.name == file.name)
-                    .values(**row)
-                )
-            else:
-                connection.execute(insert(dump_files).values(dump_id=dump_id, name=file.name, **row))
+            connection.execute(update(dumps).where(dumps.c.id == dump_id).values(values))
+        _restore_files(connection, dump_id, files)
         connection.execute(
             update(catalog_state)
             .where(catalog_state.c.next_dump_sequence <= sequence)
             .values(next_dump_sequence=sequence + 1)
         )
+
+
+def _restore_files(connection: Connection, dump_id: int, files: Sequence[DumpFile]) -> None:
+    """From now on the dump consists of `files` alone."""
+    connection.execute(update(dump_files).where(dump_files.c.dump_id == dump_id).values(frozen=False))
+    rows = [
+        {
+            "dump_id": dump_id,
+            "shard": file.shard,
+            "name": file.name,
+            "rows": file.rows,
+            "size": file.size,
+            "sha256": file.sha256,
+            "frozen": True,
+        }
+        for file in files
+    ]
+    upsert(connection, dump_files, rows, key=("dump_id", "name"), update=("shard", "rows", "size", "sha256", "frozen"))
 
 
 def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[str, object]]:

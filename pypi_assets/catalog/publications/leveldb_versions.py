@@ -1,6 +1,6 @@
-"""The numbers of LevelDB versions and the names of their directories, each handed out once.
+"""The numbers of LevelDB versions and the names of their directories, each allocated once.
 
-Which versions are valid is told by the input lists in the storage, not here.
+The input lists in the storage decide which versions are valid, and not the catalog.
 """
 
 import re
@@ -16,12 +16,12 @@ _NUMBER = re.compile(r"[0-9]{1,18}")  # what fits into the column
 
 
 class UnknownVersionError(CatalogError):
-    """A LevelDB version that the catalog has not handed out."""
+    """A LevelDB version that the catalog has not allocated."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatedVersion:
-    """A version number that was handed out; `serial` is that of the cover it was asked for."""
+    """A version number; `serial` is that of the cover for which it was allocated."""
 
     version: int
     serial: int
@@ -47,7 +47,7 @@ class Attempt:
 
 
 def allocate_version(catalog: Catalog, serial: int) -> int:
-    """Hands out the next version number, for both datasets."""
+    """Allocates the next version number, for all datasets."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         row = insert(leveldb_versions).values(requested_at=catalog.clock(), serial=serial)
@@ -55,29 +55,29 @@ def allocate_version(catalog: Catalog, serial: int) -> int:
 
 
 def allocated_versions(catalog: Catalog, after: int = 0) -> list[AllocatedVersion]:
-    """The version numbers handed out that are greater than `after`, in order."""
-    return _asked(catalog, leveldb_versions.c.version > after)
+    """The allocated version numbers that are greater than `after`, in order."""
+    return _allocated(catalog, leveldb_versions.c.version > after)
 
 
 def last_allocated_version(catalog: Catalog) -> AllocatedVersion | None:
-    """The greatest version number handed out."""
+    """The greatest version number that was allocated."""
     greatest = select(func.max(leveldb_versions.c.version)).scalar_subquery()
-    found = _asked(catalog, leveldb_versions.c.version == greatest)
+    found = _allocated(catalog, leveldb_versions.c.version == greatest)
     return found[0] if found else None
 
 
 def require_version(catalog: Catalog, name: str) -> AllocatedVersion:
-    """The version that `name` names, like `00042`. Raises UnknownVersionError where it was never handed out."""
+    """The version that `name` names, like `00042`. Raises UnknownVersionError where it was never allocated."""
     number = int(name) if _NUMBER.fullmatch(name) else 0
-    for asked in _asked(catalog, leveldb_versions.c.version == number):
-        if name == f"{asked.version:05d}":
-            return asked
+    for allocated in _allocated(catalog, leveldb_versions.c.version == number):
+        if name == f"{allocated.version:05d}":
+            return allocated
     raise UnknownVersionError(
-        f"LevelDB version {name} was never handed out; ask for one with `pypi-assets leveldb update`"
+        f"LevelDB version {name} was never allocated; `pypi-assets leveldb update` allocates the next one"
     )
 
 
-def _asked(catalog: Catalog, condition: ColumnElement[bool]) -> list[AllocatedVersion]:
+def _allocated(catalog: Catalog, condition: ColumnElement[bool]) -> list[AllocatedVersion]:
     query = select(leveldb_versions).where(condition).order_by(leveldb_versions.c.version)
     with catalog.read() as connection:
         return [AllocatedVersion(row.version, row.serial, row.requested_at) for row in connection.execute(query)]
@@ -92,12 +92,12 @@ def attempts(catalog: Catalog, dataset: str) -> dict[str, Attempt]:
 
 
 def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:
-    """Hands out a directory for one attempt: `00042`, on later attempts `00042.2` and so on."""
+    """Allocates a directory for one attempt: `00042`, on later attempts `00042.2` and so on."""
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         if connection.scalar(select(leveldb_versions.c.version).where(leveldb_versions.c.version == version)) is None:
             raise UnknownVersionError(
-                f"LevelDB version {version} was never handed out; ask for one with `pypi-assets leveldb update`"
+                f"LevelDB version {version} was never allocated; `pypi-assets leveldb update` allocates the next one"
             )
         attempts = connection.scalar(
             select(func.count()).where(leveldb_builds.c.dataset == dataset, leveldb_builds.c.version == version)

@@ -1,4 +1,4 @@
-"""The names of Parquet exports, each handed out once. Which exports there are is told by their manifests, not here."""
+"""The names of Parquet exports, each allocated once. The manifests in the storage decide which exports there are."""
 
 from sqlalchemy import func, insert, select
 

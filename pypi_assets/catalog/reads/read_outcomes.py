@@ -69,7 +69,7 @@ class FinishedRead:
 
     @property
     def failure(self) -> str | None:
-        """What kind of failure it is: of an error, or of what was given up; None of anything else."""
+        """The kind of failure: of an error, or of an exhausted read; None of anything else."""
         if self.outcome not in FAILED:
             return None
         error = self.record and self.record.error
@@ -113,19 +113,19 @@ def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, S
         .where(projects.c.shard.in_(shards))
         .group_by(*of_shard_and_kind)
     )
-    for shard, outcome, kind, count, fetched_bytes, asked in connection.execute(query):
+    for shard, outcome, kind, count, fetched_bytes, sent in connection.execute(query):
         outcomes[shard][outcome] += count
         if outcome in FAILED:
             failures[shard][kind or WORKER_DIED] += count
         fetched[shard] += int(fetched_bytes)
-        requests[shard] += int(asked)
+        requests[shard] += int(sent)
     return {shard: ShardReads(outcomes[shard], failures[shard], fetched[shard], requests[shard]) for shard in shards}
 
 
 def store_reads(
     connection: Connection, finished: Sequence[FinishedRead], now: float, pack: StoredPack | None = None
 ) -> None:
-    """Stores what came of some attempts, and logs those that come too late for a dump that is sealed already.
+    """Stores what came of some attempts, and logs those that come after the dump of their changes was sealed.
 
     `pack` is where their extracts lie in the storage.
     """
@@ -174,7 +174,7 @@ def _read_parameters(read: FinishedRead) -> dict[str, Any]:
 
 
 def _place(place: tuple[int, int, int] | None) -> dict[str, int | None]:
-    """Where the extract lies. A file that was read anew without one has none: the old one may be of other bytes."""
+    """Where the extract lies. A file that was read again without one has none: the old one may be of other bytes."""
     return dict(zip(("pack_id", "pack_offset", "pack_length"), place or (None, None, None), strict=True))
 
 
@@ -184,13 +184,13 @@ def _log_late_reads(connection: Connection, distribution_ids: Iterable[int]) -> 
     ids = sorted(distribution_ids)
     if not last_sealed or not ids:
         return
-    late = connection.execute(
+    read_late = connection.execute(
         select(changes.c.distribution_id, func.max(changes.c.serial))
         .where(changes.c.distribution_id.in_(ids), changes.c.logged_serial <= last_sealed)
         .group_by(changes.c.distribution_id)
     )
     rows = [
         {"distribution_id": distribution_id, "serial": serial, "cause": READ_LATE, "logged_serial": last_sealed + 1}
-        for distribution_id, serial in late
+        for distribution_id, serial in read_late
     ]
     insert_missing(connection, changes, rows)

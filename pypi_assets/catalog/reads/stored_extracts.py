@@ -1,4 +1,4 @@
-"""Which distributions have a stored extract, where it lies, and the records that are made of it anew.
+"""Which distributions have a stored extract, where it lies, and the records that are made of it again.
 
 A reprocess is published by the next full dump: what it changes is not logged for incremental ones.
 """
@@ -214,7 +214,7 @@ def store_reprocessed(
 ) -> dict[int, RecordContent]:
     """Stores the records that changed, and of all of them the extractor's version.
 
-    A distribution that somebody has read anew meanwhile, or wants to, is left as it is. Returns what was stored of the
+    A distribution that a crawl has read meanwhile, or is to read, is left as it is. Returns what was stored of the
     others that changed until now, by their ids.
     """
     _raise_versions(connection, unchanged)
