@@ -13,8 +13,7 @@ from sqlalchemy import func, select, update
 from starlette.requests import Request
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.derived.visits import ABANDONED as ABANDONED_VISIT
-from pypi_assets.catalog.derived.visits import VisitStatus
+from pypi_assets.catalog.derived.visits import ABANDONED_VISIT, VisitStatus
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import catalog_status

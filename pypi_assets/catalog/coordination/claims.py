@@ -29,7 +29,7 @@ def ready_at(queue: Table) -> ColumnElement[float]:
     return case((queue.c.claimed_until > queue.c.due_at, queue.c.claimed_until), else_=queue.c.due_at)
 
 
-def claimed(queue: Table, worker: str, now: float, until: float) -> dict[str, Any]:
+def claim_values(queue: Table, worker: str, now: float, until: float) -> dict[str, Any]:
     """The values that a claim sets. Where the claim of another worker expired, its attempt counts as failed."""
     is_abandoned = queue.c.claimed_by.is_not(None)
     failed_at = func.coalesce(queue.c.first_failed_at, now)
@@ -42,7 +42,7 @@ def claimed(queue: Table, worker: str, now: float, until: float) -> dict[str, An
 
 
 def failures_at_claim(row: Row[Any], now: float) -> tuple[int, float | None]:
-    """`attempts` and `first_failed_at` after `claimed`, where `row` is the entry before it."""
+    """`attempts` and `first_failed_at` after `claim_values`, where `row` is the entry before it."""
     if row.claimed_by is None:
         return row.attempts, row.first_failed_at
     return row.attempts + 1, now if row.first_failed_at is None else row.first_failed_at

@@ -106,7 +106,7 @@ class ParsedNames:
         return self.parts(filename).version or ""
 
 
-class LoggedChange(NamedTuple):
+class ChangeRow(NamedTuple):
     """A row of `changes`: what happened at `serial`, and the serial under which dumps publish it."""
 
     distribution_id: int
@@ -145,7 +145,7 @@ def compute_update(project: Project, page: ProjectPage | None, stored: StoredPro
     return update
 
 
-def logged_changes(updates: Iterable[ProjectUpdate], sealed: Seals) -> Iterator[LoggedChange]:
+def logged_changes(updates: Iterable[ProjectUpdate], sealed: Seals) -> Iterator[ChangeRow]:
     """What dumps are to publish: each change at its own serial, or after what is sealed already.
 
     Each file needs its id.
@@ -161,7 +161,7 @@ def logged_changes(updates: Iterable[ProjectUpdate], sealed: Seals) -> Iterator[
                 logged.add((corrected_at, CORRECTED))
             for serial, cause in sorted(logged):
                 for logged_serial in sealed.logged_serials(max(serial, 1)):
-                    yield LoggedChange(file.id, serial, cause, logged_serial)
+                    yield ChangeRow(file.id, serial, cause, logged_serial)
 
 
 def _boundaries(live: Sequence[Interval], yanked: Sequence[Interval]) -> set[tuple[str, str, int]]:

@@ -34,7 +34,7 @@ class VisitStatus(StrEnum):
     FAILED = "failed"
 
 
-ABANDONED = "its worker died or was stopped"
+ABANDONED_VISIT = "its worker died or was stopped"
 SUCCESSFUL = frozenset({VisitStatus.FULL, VisitStatus.NOT_FOUND})
 _WITHOUT_PAGE = frozenset({VisitStatus.PARTIAL, VisitStatus.FAILED})
 
@@ -74,7 +74,9 @@ def _end_abandoned(connection: Connection, project_ids: Sequence[int], scope: st
                 visits.c.project_id.in_(ids), visits.c.scope == scope, ~has_ended
             )
         ).all()
-        rows = [{"visit_id": row.id, "at": now, "status": VisitStatus.FAILED, "text": ABANDONED} for row in abandoned]
+        rows = [
+            {"visit_id": row.id, "at": now, "status": VisitStatus.FAILED, "text": ABANDONED_VISIT} for row in abandoned
+        ]
         if rows:
             connection.execute(insert(visit_statuses), rows)
             note_ended(connection, [EndedVisit(row.project_id, VisitStatus.FAILED, False) for row in abandoned], now)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, exists, func,
 from pypi_assets.catalog.coordination.claims import (
     RELEASED,
     WORKER_DIED,
-    claimed,
+    claim_values,
     failures_at_claim,
     is_claimable,
     ready_at,
@@ -106,7 +106,7 @@ def claim_reads(
     connection.execute(
         update(read_queue)
         .where(read_queue.c.distribution_id.in_([row.id for row in rows]))
-        .values(claimed(read_queue, worker, now, until))
+        .values(claim_values(read_queue, worker, now, until))
     )
     _append_attempts(connection, [_abandoned(row) for row in rows if row.claimed_by is not None])
     return [_pending_read(row, now) for row in rows]

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, func, select, update
 
-from pypi_assets.catalog.coordination.claims import RELEASED, claimed, failures_at_claim, is_claimable, ready_at
+from pypi_assets.catalog.coordination.claims import RELEASED, claim_values, failures_at_claim, is_claimable, ready_at
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -210,7 +210,7 @@ def claim_visits(
     rows = connection.execute(query).all()
     for ids in at_a_time(row.project_id for row in rows):
         of_these = and_(visit_queue.c.scope == scope, visit_queue.c.project_id.in_(ids))
-        connection.execute(update(visit_queue).where(of_these).values(claimed(visit_queue, worker, now, until)))
+        connection.execute(update(visit_queue).where(of_these).values(claim_values(visit_queue, worker, now, until)))
     tasks = []
     for row in rows:
         attempts, first_failed_at = failures_at_claim(row, now)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.derived.file_history import Change, FileHistory, Interval
 from pypi_assets.catalog.derived.file_updates import (
     CORRECTED,
+    ChangeRow,
     FileUpdate,
-    LoggedChange,
     ProjectUpdate,
     StoredProjects,
     compute_update,
@@ -101,7 +101,7 @@ def test_exactly_the_differing_boundaries_are_logged(old: list[int], new: list[i
     ]
     differing = {serial for _, serial in starts_and_ends[0] ^ starts_and_ends[1]}
     assert found == [
-        LoggedChange(7, serial, "add file" if serial in new else CORRECTED, serial) for serial in sorted(differing)
+        ChangeRow(7, serial, "add file" if serial in new else CORRECTED, serial) for serial in sorted(differing)
     ]
 
 
@@ -109,7 +109,7 @@ def test_a_change_below_a_seal_is_logged_after_it():
     file = update_of(stored(), None, history(Interval(3, None), changes=(Change(3, "add file"),)))
     project = ProjectUpdate(PROJECT, None, None, [file])
     sealed = Seals(20, (SerialRange(10, 15),))
-    assert list(logged_changes([project], sealed)) == [LoggedChange(7, 3, "add file", 21)]
+    assert list(logged_changes([project], sealed)) == [ChangeRow(7, 3, "add file", 21)]
 
 
 def test_a_page_older_than_the_stored_facts_replaces_none():

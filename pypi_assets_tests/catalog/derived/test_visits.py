@@ -3,7 +3,7 @@
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.derived.visits import ABANDONED, Verdict, VisitStatus, begin_visits, record_verdicts
+from pypi_assets.catalog.derived.visits import ABANDONED_VISIT, Verdict, VisitStatus, begin_visits, record_verdicts
 from pypi_assets.catalog.tables import projects, visit_statuses, visits
 from pypi_assets.index.models import ProjectPage
 from pypi_assets_tests.catalog.ended_visits import enter, visit
@@ -25,7 +25,7 @@ def test_visits_of_each_project_are_numbered_and_those_of_other_scopes_go_on(cat
         latest = connection.scalar(select(visits.c.visit).where(visits.c.id == ids[one.id]))
     assert rows == [
         (1, "crawl:1", VisitStatus.ONGOING, None),
-        (1, "crawl:1", VisitStatus.FAILED, ABANDONED),
+        (1, "crawl:1", VisitStatus.FAILED, ABANDONED_VISIT),
         (2, "range:0-5", VisitStatus.ONGOING, None),
         (3, "crawl:1", VisitStatus.ONGOING, None),
     ]
