@@ -1,6 +1,6 @@
-"""An index in this process, with many projects, which tells what it showed at each serial, and which can misbehave.
+"""An index in this process, with many projects, which keeps what it showed at each serial, and which can misbehave.
 
-It stands in for the client of an index: what a crawl asks of one, it answers at once, without HTTP and without bytes.
+It stands in for the client of an index: it answers a crawl at once, without HTTP and without bytes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ class ModelIndex:
 
     Before each answer `before_answer` is called. `failing` is how often, of all requests, one fails. `stale` names the
     projects whose pages are older than they should be, `absent` those whose page is missing, each once only, since
-    a 404 that is there again at the deadline is believed; `is_cached` says that the list of projects may be old,
+    a 404 that is there again at the deadline is believed; `is_cached`: the list of projects may be old,
     `forgets` that what is not shown cannot be downloaded. `fetched` is what was.
     """
 
@@ -106,7 +106,7 @@ class ModelIndex:
         shown = {(file.filename, file.yanked) for pages in self._pages.values() for file in pages[-1].files or ()}
         self.shown[self.serial] = frozenset(shown)
 
-    # What a crawl asks for
+    # What a crawl requests
 
     def last_serial(self) -> int:
         self._answer()
@@ -181,7 +181,7 @@ class _Ranges:
 
 
 class ModelReaders:
-    """Readers that tell by the filename alone what is in a file."""
+    """Readers that make up a file's content from its filename."""
 
     limits = Limits()
 

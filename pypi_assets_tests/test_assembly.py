@@ -1,4 +1,4 @@
-"""What the settings say is what the parts do."""
+"""The parts do what the settings define."""
 
 import io
 import threading

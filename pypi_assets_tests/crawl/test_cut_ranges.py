@@ -165,11 +165,11 @@ def test_an_index_that_went_backwards_brings_no_range_into_being(index: ServedIn
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
-    behind = (
+    stale = (
         '<?xml version="1.0"?><methodResponse><params><param><value>'
         f"<int>{index.serial - 1}</int></value></param></params></methodResponse>"
     )
-    index.faults = lambda request: Response(behind, media_type="text/xml") if request.url.path == "/pypi" else None
+    index.faults = lambda request: Response(stale, media_type="text/xml") if request.url.path == "/pypi" else None
     with pytest.raises(Exception, match="gone backwards"):
         allocate_next_ranges(crawler)
     assert shown_states(catalog) == [ShownState.COMPLETE]

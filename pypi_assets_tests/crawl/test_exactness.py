@@ -59,7 +59,7 @@ def do(index: ServedIndex, kind: str, project: str, version: str) -> None:
 
 
 def content(catalog: Catalog) -> dict[str, object]:
-    """All that the catalog says of distributions, without the numbers of rows."""
+    """All that the catalog has of distributions, without the ids of rows."""
     with catalog.read() as connection:
         names = {row.id: row.filename for row in connection.execute(select(distributions))}
         return {
@@ -84,7 +84,9 @@ def content(catalog: Catalog) -> dict[str, object]:
 def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batches, data):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
         for change in batches[0]:
-            if not change[0].startswith("quarantine"):  # what it hides then, and is gone before a visit, nothing tells
+            if not change[0].startswith(
+                "quarantine"
+            ):  # files that it hides then, and that are gone before a visit, are unknown
                 do(index, *change)
         followed, later = (open_catalog(sqlite_database(Path(folder, name))) for name in ("followed", "later"))
         crawl_full(index.crawler(followed))
@@ -107,9 +109,9 @@ def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batch
             crawl_range(index.crawler(later), serials)
         for serial, expected in shown.items():
             assert live(later, serial) == expected
-        late, early = content(later), content(followed)
-        assert late["live"] == early["live"]
-        assert late["yanked"] == early["yanked"]
+        last, first = content(later), content(followed)
+        assert last["live"] == first["live"]
+        assert last["yanked"] == first["yanked"]
         followed.close()
         later.close()
 

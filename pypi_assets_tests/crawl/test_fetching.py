@@ -43,15 +43,15 @@ def read_data(catalog: Catalog, filename: str):
 
 def counted(index: ServedIndex, fault: Callable[[Request], Response | None] | None = None) -> list[str]:
     """Lets `fault` answer, and keeps the path of each request for a file or a sidecar."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def answer(request: Request) -> Response | None:
         if is_file(request) or is_sidecar(request):
-            asked.append(request.url.path)
+            requested.append(request.url.path)
         return fault(request) if fault else None
 
     index.faults = answer
-    return asked
+    return requested
 
 
 def big_wheel(index: ServedIndex) -> str:
@@ -60,11 +60,11 @@ def big_wheel(index: ServedIndex) -> str:
 
 def test_a_wheel_is_read_by_its_end_alone(index: ServedIndex, catalog: Catalog):
     filename = big_wheel(index)
-    asked = counted(index)
+    requested = counted(index)
     crawl_full(index.crawler(catalog))
     data = read_data(catalog, filename)
     assert (data.outcome, data.requests) == ("data", 1)
-    assert len(asked) == 1
+    assert len(requested) == 1
     assert data.bytes_fetched < data.size // 10
     assert data.seconds > 0
 
@@ -101,7 +101,7 @@ def test_what_fails_one_of_several_small_files_costs_no_other(
         status, content = wrong.get(request.url.path.rpartition("/")[2].partition("-")[0], (0, b""))
         return Response(content, status) if status else None
 
-    asked = counted(index, answer)
+    requested = counted(index, answer)
     with ReaderPool(Limits(), size=1) as readers:
         together = []
         read_together = readers.read_together
@@ -111,7 +111,7 @@ def test_what_fails_one_of_several_small_files_costs_no_other(
     for filename, outcome in expected.items():
         data = read_data(catalog, filename)
         assert (data.outcome, data.error_kind) == outcome, filename
-        assert data.requests == sum(path.endswith(filename) for path in asked), filename
+        assert data.requests == sum(path.endswith(filename) for path in requested), filename
         is_kept = outcome[1] in {None, "corrupt archive"} or filename.startswith("late_crash")
         assert (data.pack_id is not None) == is_kept, filename
 
@@ -134,7 +134,7 @@ def test_each_connection_has_its_share_of_the_small_files(
     assert len(bundles[-1]) <= max(together, 1)
 
 
-def test_no_more_is_claimed_at_once_than_told(index: ServedIndex, catalog: Catalog):
+def test_no_more_is_claimed_at_once_than_set(index: ServedIndex, catalog: Catalog):
     for number in range(12):
         index.wheel(f"small{number}", "1.0")
         index.sdist(f"large{number % 3}", f"{number}.0", files={"large.py": ""} | PADDING)
@@ -157,11 +157,11 @@ def test_wrong_bytes_are_believed_once_they_come_a_second_time(
 ):
     filename = getattr(index, kind)("spoiled", "1.0")
     plan = f'[[fault]]\nkind = "wrong-bytes"\nrequests = {list(range(1, times + 1))}'
-    asked = counted(index, FaultPlan(plan))
+    requested = counted(index, FaultPlan(plan))
     crawl_full(index.crawler(catalog))
     data = read_data(catalog, filename)
     assert (data.outcome, data.error_kind) == (outcome, "wrong content" if outcome == "error" else None)
-    assert len(asked) == 2
+    assert len(requested) == 2
 
 
 def test_an_sdist_is_read_as_it_comes(index: ServedIndex, catalog: Catalog):
@@ -172,7 +172,7 @@ def test_an_sdist_is_read_as_it_comes(index: ServedIndex, catalog: Catalog):
 
 
 @pytest.mark.parametrize("case", ["ignored", "other total", "416", "bytes of another file"])
-def test_where_parts_cannot_be_trusted_the_whole_file_tells(index: ServedIndex, catalog: Catalog, case: str):
+def test_where_ranges_cannot_be_trusted_the_whole_file_is_read(index: ServedIndex, catalog: Catalog, case: str):
     filename = big_wheel(index)
     content = (index.folder / "built" / filename).read_bytes()
     faults = {
@@ -181,11 +181,11 @@ def test_where_parts_cannot_be_trusted_the_whole_file_tells(index: ServedIndex, 
         "416": answers_ranges(content, status=416),
         "bytes of another file": answers_ranges(b"\1" * len(content)),
     }
-    asked = counted(index, faults[case])
+    requested = counted(index, faults[case])
     crawl_full(index.crawler(catalog))
     data = read_data(catalog, filename)
     assert (data.outcome, data.error_kind) == ("data", None)
-    assert data.requests == len(asked)
+    assert data.requests == len(requested)
     assert (data.requests == 1) == (case == "ignored")
     assert data.bytes_fetched >= data.size
 
@@ -212,10 +212,10 @@ def test_no_sidecar_or_a_wrong_one_loses_nothing(index: ServedIndex, catalog: Ca
     """METADATA lies at the start of this wheel, far from the directory."""
     files = {"early-1.0.dist-info/METADATA": "", "early/__init__.py": "", **PADDING}
     filename = index.wheel("early", "1.0", files=files, requires_dist=["small>=1"])
-    asked = counted(index, answers_sidecars(status, b"Metadata-Version: 2.1\nName: forged\nVersion: 1.0\n"))
+    requested = counted(index, answers_sidecars(status, b"Metadata-Version: 2.1\nName: forged\nVersion: 1.0\n"))
     crawl_full(index.crawler(catalog))
     data = read_data(catalog, filename)
-    assert any(path.endswith(".metadata") for path in asked)
+    assert any(path.endswith(".metadata") for path in requested)
     assert data.outcome == "data"
     assert "forged" not in (data.details or "")
     assert data.bytes_fetched < data.size // 2
@@ -254,7 +254,7 @@ def test_a_reader_that_is_killed_once_costs_no_file(
         assert read_data(catalog, filename).outcome == "data"
 
 
-def test_a_reader_that_fails_is_not_asked_again(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+def test_a_reader_that_fails_is_not_retried(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     filename = index.sdist("late_raise", "1.0")
     with ReaderPool(Limits(), size=1) as readers:

@@ -1,4 +1,4 @@
-"""With the whole changelog replayed, the catalog tells of every serial what the index showed then."""
+"""With the whole changelog replayed, the catalog knows of every serial what the index showed then."""
 
 import tempfile
 from pathlib import Path
@@ -35,7 +35,7 @@ def grow(index: ServedIndex, shown: Shown, kind: str, project: str, version: str
     shown[index.serial] = index.shown()
 
 
-def told(catalog: Catalog, shown: Shown) -> Shown:
+def answered(catalog: Catalog, shown: Shown) -> Shown:
     return {serial: live(catalog, answerable_serial(catalog, serial)) for serial in shown}
 
 
@@ -49,7 +49,7 @@ def unexplained(catalog: Catalog) -> int:
     batches=st.lists(st.lists(operations, min_size=1, max_size=12), min_size=3, max_size=3),
     window=st.sampled_from([1, 3, 50_000]),
 )
-def test_every_serial_is_told_as_the_index_showed_it(batches, window):
+def test_every_serial_is_as_the_index_showed_it(batches, window):
     with (
         tempfile.TemporaryDirectory() as folder,
         served_index(Path(folder)) as index,
@@ -66,7 +66,7 @@ def test_every_serial_is_told_as_the_index_showed_it(batches, window):
             crawl_incremental(index.crawler(followed))
         for catalog in (fresh, followed):
             crawl_full(index.crawler(catalog), with_history=True)
-            assert told(catalog, shown) == shown
+            assert answered(catalog, shown) == shown
             assert unexplained(catalog) == 0
             catalog.close()
 
@@ -76,12 +76,12 @@ def test_a_replay_that_was_stopped_goes_on(index: ServedIndex, catalog: Catalog,
     shown: Shown = {0: set()}
     for operation in [("wheel", "Alpha", "1.0"), ("sdist", "Alpha", "1.0"), ("remove_project", "Alpha", "1.0")] * 2:
         grow(index, shown, *operation)
-    asked = []
+    requested = []
 
     def fail(request):
         if request.url.path == "/pypi":
-            asked.append(request)
-            if len(asked) in {3, 5}:
+            requested.append(request)
+            if len(requested) in {3, 5}:
                 return PlainTextResponse("", 503)
         return None
 
@@ -92,7 +92,7 @@ def test_a_replay_that_was_stopped_goes_on(index: ServedIndex, catalog: Catalog,
     with catalog.read() as connection:
         assert 0 < connection.scalar(select(catalog_state.c.events_since)) < index.serial
     crawl_full(index.crawler(catalog), with_history=True)
-    assert told(catalog, shown) == shown
+    assert answered(catalog, shown) == shown
     with catalog.read() as connection:
         assert connection.scalars(select(events.c.serial).order_by(events.c.serial)).all() == [
             event.serial for event in index.client().changelog_page(0)
@@ -121,7 +121,7 @@ def test_a_listed_crawl_keeps_the_history_that_it_was_listed_with(index: ServedI
     assert live(catalog, answerable_serial(catalog, seen[1])) == seen[0]
 
 
-def test_of_more_projects_than_before_the_history_is_replayed_anew(index: ServedIndex, catalog: Catalog):
+def test_the_history_is_replayed_again_for_more_projects(index: ServedIndex, catalog: Catalog):
     shown: Shown = {0: set()}
     for project in ("Alpha", "beta.pkg"):
         for operation in ("wheel", "sdist", "remove_file", "yank"):
@@ -132,4 +132,4 @@ def test_of_more_projects_than_before_the_history_is_replayed_anew(index: Served
     with pytest.raises(CatalogError, match="only for serials"):
         answerable_serial(catalog, 1)
     crawl_full(index.crawler(catalog), with_history=True)
-    assert told(catalog, shown) == shown
+    assert answered(catalog, shown) == shown

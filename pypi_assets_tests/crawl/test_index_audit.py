@@ -1,4 +1,4 @@
-"""An audit finds what no event tells, says it by cause, and puts the catalog right."""
+"""An audit finds changes without an event, counts them by cause, and corrects the catalog."""
 
 from dataclasses import replace
 
@@ -88,7 +88,7 @@ def test_an_archived_project_is_seen_by_a_visit_of_those_unvisited_for_longest(a
 
 
 def test_drift_by_cause(index: ServedIndex, catalog: Catalog) -> None:
-    """Pages and lists that change without an event: what follows from them is known, and told by the next dump."""
+    """Pages and lists that change without an event: what follows from them is known, and in the next dump."""
     kept, gone = index.wheel("one", "1.0"), index.wheel("one", "2.0")
     index.wheel("two", "1.0")
     crawl_full(index.crawler(catalog))
@@ -123,7 +123,7 @@ def test_projects_that_are_on_one_side_only(auto: Follower) -> None:
     assert auto.live() == index.shown[index.serial]
 
 
-def test_serials_that_differ_and_no_event_says_why(auto: Follower) -> None:
+def test_serials_that_differ_without_an_event(auto: Follower) -> None:
     index = auto.index
     add(index, "one")
     add(index, "two")
@@ -141,11 +141,11 @@ def test_an_audit_can_be_stopped_and_goes_on(auto: Follower, monkeypatch: pytest
         add(index, f"demo{number}")
     crawl_full(auto.crawler)
     index.do("archive", "demo3")
-    asked: list[str] = []
+    requested: list[str] = []
 
     def stop() -> None:
-        asked.append("")
-        if len(asked) == 4:
+        requested.append("")
+        if len(requested) == 4:
             raise KeyError
 
     index.before_answer = stop

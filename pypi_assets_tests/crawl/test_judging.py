@@ -44,19 +44,19 @@ SCOPE = "range:0-1"
 
 @dataclass
 class Changelog:
-    """The index as far as judging asks it: its changelog."""
+    """The index as far as judging needs it: its changelog."""
 
     events: Sequence[ChangelogEvent] = ()
     last: int = 0
     index_url: str = URL
     changelog_url: str = "https://index.example.org/pypi"
-    asked: list[int] = field(default_factory=list)
+    requested: list[int] = field(default_factory=list)
 
     def last_serial(self) -> int:
         return self.last
 
     def changelog(self, since: int, until: int) -> Iterator[list[ChangelogEvent]]:
-        self.asked.append(until)
+        self.requested.append(until)
         if page := [event for event in self.events if event.serial > since]:
             yield page
 
@@ -90,7 +90,7 @@ def begun(
 
 
 def content(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
-    """All that the catalog says, without the numbers of rows and the times."""
+    """All that the catalog has, without the numbers of rows and the times."""
     files = (
         select(
             projects.c.normalized,
@@ -243,7 +243,7 @@ def test_a_page_beyond_the_changelog_costs_only_its_own_visit(catalog: Catalog):
         [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("far", "waiting")
     assert "the changelog ends at serial 9" in failure.text
-    assert index.asked[:2] == [5, 10**9]  # one page brought what the others need
+    assert index.requested[:2] == [5, 10**9]  # one page brought what the others need
 
 
 @pytest.mark.parametrize("before", [(), ("",)], ids=["first visits", "second visits"])

@@ -37,7 +37,7 @@ catalog = catalog_from(settings)
 
 
 def kill_at(index: ServedIndex, catalog: Catalog, work: str, path: str, request_number: int) -> None:
-    """Runs the crawl in a process of its own, and kills it once it has asked so many times for `path`."""
+    """Runs the crawl in a process of its own, and kills it at its `request_number`-th request for `path`."""
     reached, killed = threading.Event(), threading.Event()
     seen = []
 

@@ -1,6 +1,6 @@
 """Rule 7 at random: processes that follow an index together are killed at any moment, and what is left is done.
 
-KILLED_HISTORIES says how many histories are tried.
+KILLED_HISTORIES sets how many histories are tried.
 """
 
 import multiprocessing

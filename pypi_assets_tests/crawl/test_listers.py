@@ -57,14 +57,14 @@ class SilentIndex(ModelIndex):
             yield (serial, listed) if self.listing is None else (self.listing[0], iter(self.listing[1]))
 
     def last_serial(self) -> int:
-        self._ask()
+        self._answer_trouble()
         return super().last_serial()
 
     def changelog(self, since: int, until: int) -> Iterator[list[ChangelogEvent]]:
-        self._ask()
+        self._answer_trouble()
         yield from super().changelog(since, until)
 
-    def _ask(self) -> None:
+    def _answer_trouble(self) -> None:
         if self.trouble is not None:
             raise self.trouble
 
@@ -77,13 +77,13 @@ class SilentIndex(ModelIndex):
 
 @dataclass
 class Follower:
-    """A catalog that follows an index by one lister; `told` is what people hear."""
+    """A catalog that follows an index by one lister; `notified` has the messages for people."""
 
     index: SilentIndex
     catalog: Catalog
     lister: str = AUTO
     now: float = 1_000_000.0
-    told: list[str] = field(default_factory=list)
+    notified: list[str] = field(default_factory=list)
 
     @property
     def crawler(self) -> Crawler:
@@ -97,7 +97,7 @@ class Follower:
             readers=ModelReaders(),  # type: ignore[arg-type]
             connections=1,
             lister=self.lister,
-            notify=self.told.append,
+            notify=self.notified.append,
             retry_deadline_s=3_600.0,
             sleep=sleep,
         )
@@ -106,7 +106,7 @@ class Follower:
         return frozenset((file.filename, file.yanked) for file in live_files(self.catalog, serial))
 
     def data(self) -> set[tuple[Any, ...]]:
-        """What is said of each live file, but for since when it is live."""
+        """The facts of each live file, without since when it is live."""
         return {
             (
                 canonicalize_name(file.project),
@@ -137,7 +137,7 @@ class Follower:
             return False
 
     def require_exact(self) -> None:
-        """Each serial that can be asked about is told as the index showed it."""
+        """Each serial that has an answer is as the index showed it."""
         status = catalog_status(self.catalog)
         assert status.ledger_faults == ()
         for serial in range(self.complete + 1):
@@ -187,7 +187,7 @@ steps = st.lists(
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(before=st.lists(operations, max_size=8), steps=steps, starts_off=st.booleans(), seed=st.integers(0, 99))
-def test_whatever_is_followed_when_what_can_be_told_is_true(before, steps, starts_off, seed):
+def test_whichever_lister_is_followed_every_answer_is_true(before, steps, starts_off, seed):
     auto = follower(AUTO)
     index = auto.index
     for operation in before:
@@ -244,7 +244,7 @@ def test_both_listers_lead_to_the_same_files_flags_and_data(history):
         assert one.live() == other.live() == one.index.shown[one.index.serial]
 
 
-def test_a_range_that_a_list_brought_says_what_it_cannot_tell(auto: Follower) -> None:
+def test_a_listed_range_refuses_answers_that_it_cannot_give(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)
@@ -267,7 +267,7 @@ def test_a_range_that_a_list_brought_says_what_it_cannot_tell(auto: Follower) ->
     with auto.catalog.read() as connection:
         assert set(connection.scalars(select(changes.c.cause).where(changes.c.serial > start))) == {LISTED}
     since = {file.filename: file.live_since for file in live_files(auto.catalog)}
-    assert seen_at < since[added] <= end  # the serial of the page, which tells of the last event as well
+    assert seen_at < since[added] <= end  # the serial of the page, which shows the last event as well
     index.trouble = None
     add(index, "third")
     crawl_incremental(auto.crawler)
@@ -277,7 +277,7 @@ def test_a_range_that_a_list_brought_says_what_it_cannot_tell(auto: Follower) ->
     auto.require_exact()
 
 
-def test_the_end_of_such_a_range_cannot_be_told_of_where_a_page_was_newer(auto: Follower) -> None:
+def test_the_end_of_a_listed_range_is_refused_where_a_page_was_newer(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)
@@ -298,20 +298,20 @@ def test_the_end_of_such_a_range_cannot_be_told_of_where_a_page_was_newer(auto: 
 
 def test_what_is_gone_from_the_list_is_believed_at_once_and_a_404_of_what_is_on_it_later(auto: Follower) -> None:
     index = auto.index
-    for project in ("gone", "hidden", "late"):
+    for project in ("gone", "hidden", "newer"):
         add(index, project)
     crawl_full(auto.crawler)
     index.trouble = REFUSED
     index.do("remove-project", "gone")
     index.do("quarantine", "hidden")
-    late = add(index, "late", "2.0")
+    newer = add(index, "newer", "2.0")
     [serials] = allocate_next_ranges(auto.crawler)
-    index.do("remove-project", "late")
+    index.do("remove-project", "newer")
     before = auto.now
     result = crawl_range(auto.crawler, serials)
     assert (result.visits.done, result.visits.exhausted) == (3, 0)
     assert 600 <= auto.now - before < 3_600
-    assert auto.live() == {("late-1.0-py3-none-any.whl", False)}  # of what came after it, nobody has seen a page
+    assert auto.live() == {("newer-1.0-py3-none-any.whl", False)}  # no page was seen of what came after it
     assert not auto.answerable(serials.end)
     before = auto.now
     crawl_incremental(auto.crawler)
@@ -321,7 +321,7 @@ def test_what_is_gone_from_the_list_is_believed_at_once_and_a_404_of_what_is_on_
     add(index, "other")
     crawl_incremental(auto.crawler)
     auto.require_exact()
-    assert (late, False) in auto.live(serials.end)
+    assert (newer, False) in auto.live(serials.end)
 
 
 def test_a_stale_page_of_what_is_gone_from_the_list_is_waited_for(auto: Follower) -> None:
@@ -348,22 +348,22 @@ def test_a_changelog_that_fails_is_waited_for_and_comes_back(auto: Follower) -> 
     with pytest.raises(TransientError):
         crawl_incremental(auto.crawler)
     assert not catalog_status(auto.catalog).followed.is_changelog_off
-    assert auto.told == []
+    assert auto.notified == []
     auto.now += 1
     crawl_incremental(auto.crawler)
     assert auto.live() == index.shown[index.serial]
     assert auto.listers() == [None, SIMPLE]
-    assert len(auto.told) == 1
-    assert "the changelog is off, so the list of projects is followed" in auto.told[0]
-    assert "HTTP 503" in auto.told[0]
+    assert len(auto.notified) == 1
+    assert "the changelog is off, so the list of projects is followed" in auto.notified[0]
+    assert "HTTP 503" in auto.notified[0]
     assert catalog_status(auto.catalog).followed.is_changelog_off
     crawl_incremental(auto.crawler)
-    assert len(auto.told) == 1
+    assert len(auto.notified) == 1
     index.trouble = None
     add(index, "demo", "3.0")
     crawl_incremental(auto.crawler)
     assert auto.listers() == [None, SIMPLE, XMLRPC]
-    assert auto.told[1:] == ["the changelog answers again, and is followed"]
+    assert auto.notified[1:] == ["the changelog answers again, and is followed"]
     with auto.catalog.read() as connection:
         assert changelog_trouble(connection, index.index_url) is None
 
@@ -395,7 +395,7 @@ def test_what_is_set_is_not_departed_from(catalog: Catalog) -> None:
         crawl_full(Follower(index, catalog, SIMPLE).crawler, with_history=True)
 
 
-def test_a_list_is_asked_for_no_more_often_than_told(auto: Follower) -> None:
+def test_the_list_is_requested_no_more_often_than_set(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)
@@ -429,9 +429,9 @@ def test_of_two_runs_at_the_same_time_one_goes_on(auto: Follower, monkeypatch: p
     monkeypatch.setattr("pypi_assets.crawl.simple_lister._PROJECTS_A_PAGE", 1)
     crawler = auto.crawler
     with index.iter_listing() as (serial, listed), index.iter_listing() as (_, listed_again):
-        late = SimpleLister(crawler, ComparedList(crawler, serial or 0, _after(1, listed, crawler, listed_again)))
+        slower = SimpleLister(crawler, ComparedList(crawler, serial or 0, _after(1, listed, crawler, listed_again)))
         with pytest.raises(OvertakenError, match="compared by another run"):
-            run_lister(crawler, late)
+            run_lister(crawler, slower)
     assert auto.listers() == [None, SIMPLE]
     crawl_incremental(auto.crawler)
     assert auto.live() == index.shown[index.serial]
@@ -505,20 +505,20 @@ def test_a_full_crawl_by_the_list_alone(auto: Follower) -> None:
     ids=["404", "410", "-32601"],
 )
 def test_an_index_whose_changelog_is_refused(index: ServedIndex, catalog: Catalog, refusal: Response) -> None:
-    told: list[str] = []
+    notified: list[str] = []
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     index.faults = lambda request: refusal if request.url.path == "/pypi" else None
-    crawler = index.crawler(catalog, lister=AUTO, notify=told.append)
+    crawler = index.crawler(catalog, lister=AUTO, notify=notified.append)
     crawl_full(crawler)
     index.wheel("one", "2.0")
     index.history.yank("one", "1.0")
     index.history.remove_project("two")
     crawl_incremental(crawler)
     assert served_live(catalog) == index.shown()
-    assert len(told) == 1
+    assert len(notified) == 1
     index.faults = None
     index.wheel("three", "1.0")
     crawl_incremental(crawler)
     assert served_live(catalog) == index.shown()
-    assert len(told) == 2
+    assert len(notified) == 2

@@ -1,7 +1,7 @@
 """Whatever happens on the index, and in whatever order, with whatever kills and troubles it is followed: the catalog
 equals the index at each complete serial.
 
-MODEL_HISTORIES says how many histories are tried on SQLite; on PostgreSQL a tenth of them.
+MODEL_HISTORIES sets how many histories are tried on SQLite; on PostgreSQL a tenth of them.
 """
 
 import os
@@ -95,7 +95,7 @@ plans = st.fixed_dictionaries(
 
 
 def _empty(catalog: Catalog) -> None:
-    """Takes everything out, which is quicker than to make the tables anew."""
+    """Deletes all rows, which is quicker than to create the tables again."""
     with catalog.write() as connection:
         if catalog.is_sqlite:
             for table in reversed(metadata.sorted_tables):
@@ -173,7 +173,7 @@ class Following(RuleBasedStateMachine):
 
     @rule(plan=plans)
     def crawl_all(self, plan: dict[str, Any]) -> None:
-        if not self.has_baseline:  # what its pages do not show, nothing else tells
+        if not self.has_baseline:  # its pages are the only source
             is_cached = self.index.is_cached
             self.heal()
             self.index.is_cached = is_cached
@@ -270,7 +270,7 @@ class Following(RuleBasedStateMachine):
 
     def _unknowable(self, events_since: int, exact_from: int) -> set[str]:
         """Files that were added before the stored events and hidden by a quarantine when the catalog began: where they
-        are gone again before a page could show them, only the whole changelog tells of them."""
+        are gone again before a page could show them, they are in the whole changelog alone."""
         added = {file_change(event).filename for event in self.index.state.changelog if event.serial <= events_since}
         return {name for name in added if name} - {filename for filename, _ in self.index.shown[exact_from]}
 

@@ -1,4 +1,4 @@
-"""Rule 4: every distribution and every visit has an outcome, and what fails keeps nobody else waiting."""
+"""Rule 4: every distribution and every visit has an outcome, and a failure keeps no other one waiting."""
 
 import time
 import xmlrpc.client
@@ -59,7 +59,7 @@ def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog
     assert status.failed_visits == 1
     assert status.outcomes["data"] == 4
     assert status.outcomes["gave up"] == 1  # known from its event alone, until its page answers
-    assert live(catalog) == index.shown()  # the events told
+    assert live(catalog) == index.shown()  # known from the events
 
     index.faults = None
     with catalog.write() as connection:
@@ -71,8 +71,8 @@ def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog
 
 
 def test_what_fails_for_a_while_is_tried_again(index: ServedIndex, catalog: Catalog):
-    told: list[Progress] = []
-    crawler = index.crawler(catalog, retry_pause_s=1.0, retry_deadline_s=60, report=told.append)
+    reported: list[Progress] = []
+    crawler = index.crawler(catalog, retry_pause_s=1.0, retry_deadline_s=60, report=reported.append)
     wheel = index.wheel("one", "1.0")
     index.faults = fail("/simple/one/", times=1)
     crawl_full(crawler)
@@ -81,12 +81,12 @@ def test_what_fails_for_a_while_is_tried_again(index: ServedIndex, catalog: Cata
     crawl_incremental(crawler)
     assert catalog_status(catalog).outcomes["data"] == 2
     assert (wheel, False) in live(catalog)
-    waits = {progress.stage: progress.wait_s for progress in told if progress.wait_s}
+    waits = {progress.stage: progress.wait_s for progress in reported if progress.wait_s}
     assert waits.keys() == {"visits", "reads"}
     assert all(0.0 < wait_s <= 1.25 for wait_s in waits.values())
 
 
-def test_a_file_that_keeps_failing_is_given_up_shown_and_read_when_asked_again(index: ServedIndex, catalog: Catalog):
+def test_a_file_that_keeps_failing_is_exhausted_shown_and_read_on_retry(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     index.faults = fail("two-1.0")
@@ -109,10 +109,10 @@ def test_a_file_that_keeps_failing_is_given_up_shown_and_read_when_asked_again(i
 
 
 @pytest.mark.parametrize("path", ["/simple/one/", "/one-1.0-"])
-def test_nothing_is_asked_for_again_before_the_index_wants_it(index: ServedIndex, catalog: Catalog, path: str):
+def test_nothing_is_requested_again_before_the_index_allows_it(index: ServedIndex, catalog: Catalog, path: str):
     index.wheel("one", "1.0")
     now = time.time()
-    asked_at = []
+    requested_at = []
 
     def pass_time(seconds: float) -> None:
         nonlocal now
@@ -121,14 +121,14 @@ def test_nothing_is_asked_for_again_before_the_index_wants_it(index: ServedIndex
     def answer(request):
         if path not in request.url.path:
             return None
-        asked_at.append(now)
-        return PlainTextResponse("later", 503, {"Retry-After": "1000"}) if len(asked_at) == 1 else None
+        requested_at.append(now)
+        return PlainTextResponse("later", 503, {"Retry-After": "1000"}) if len(requested_at) == 1 else None
 
     index.faults = answer
     in_time = replace(catalog, clock=lambda: now)
     result = crawl_full(index.crawler(in_time, sleep=pass_time, retry_deadline_s=5_000))
     assert result.reads.data == 1
-    assert [at - asked_at[0] >= 1_000 for at in asked_at] == [False, True]
+    assert [at - requested_at[0] >= 1_000 for at in requested_at] == [False, True]
 
 
 def test_a_corrupt_wheel_is_data_and_blocks_nothing(index: ServedIndex, catalog: Catalog):
@@ -213,7 +213,7 @@ def test_a_404_that_an_event_explains_is_true_at_once(index: ServedIndex, catalo
 
 
 def test_a_404_after_other_failures_is_not_believed_at_the_deadline(index: ServedIndex, catalog: Catalog):
-    """It may be a cache's, and one answer is no proof: the visit is given up, and tried again later."""
+    """It may be a cache's, and one answer is no proof: the visit is exhausted, and retried later."""
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -230,7 +230,7 @@ def test_a_404_after_other_failures_is_not_believed_at_the_deadline(index: Serve
     later = replace(catalog, clock=lambda: sum(passed))  # by these steps alone
     [result] = crawl_incremental(index.crawler(later, sleep=pass_time, retry_deadline_s=1800))
     assert result.visits.exhausted == 1
-    assert live(catalog) == index.shown()  # the events told
+    assert live(catalog) == index.shown()  # known from the events
     index.faults = None
     retry(crawler)
     assert catalog_status(catalog).failed_visits == 0
@@ -394,7 +394,7 @@ def test_a_crawl_that_has_begun_waits_for_the_list_and_for_the_changelog(index: 
     assert live(catalog) == index.shown()
 
 
-def test_a_crawl_that_cannot_begin_says_so_at_once(index: ServedIndex, catalog: Catalog):
+def test_a_crawl_that_cannot_begin_fails_at_once(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.faults = fail("/pypi")
     with pytest.raises(TransientError, match="503"):

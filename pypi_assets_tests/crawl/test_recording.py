@@ -42,7 +42,7 @@ def shown(step: dict[str, Any]) -> set[tuple[str, bool]]:
 
 
 def answer(exchanges: list[dict[str, Any]], request: Request, index: str, files: str) -> Answer:
-    """The recorded answer; the changelog since a serial that nobody asked for then is cut out of the whole one."""
+    """The recorded answer; the changelog since a serial that was not recorded is cut out of the whole one."""
     recorded = replay(exchanges, request, index, files)
     since = re.search(rb"changelog_since_serial.*?<int>(\d+)</int>", request.body, re.DOTALL)
     if recorded.status != 501 or since is None:
@@ -97,7 +97,7 @@ def test_after_each_step_the_catalog_has_the_files_of_the_pages(tmp_path: Path, 
     catalog.close()
 
 
-def test_with_history_the_last_step_tells_of_all_before(tmp_path: Path):
+def test_with_history_the_last_step_knows_all_before(tmp_path: Path):
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     exchanges = [*STEPS[-1]["exchanges"], *RECORDING["files"], *RECORDING["odd_requests"]]  # with the whole changelog
     with recorded_index(tmp_path, catalog, exchanges) as crawler:

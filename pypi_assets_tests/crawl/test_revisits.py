@@ -1,4 +1,4 @@
-"""Beside each range a few projects that nobody has visited for long are visited too, and it waits for none of them."""
+"""With each range a few projects are visited whose last visit is longest ago, and it waits for none of them."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ def test_a_range_that_is_run_again_has_no_further_share(index: ServedIndex, cata
     assert len(audited(catalog)) == 1
 
 
-def test_what_no_event_told_is_found_by_an_audit(index: ServedIndex, catalog: Catalog):
+def test_a_change_without_an_event_is_found_by_a_revisit(index: ServedIndex, catalog: Catalog):
     gone = index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     change_page(index, "one", **{gone: None})
@@ -72,7 +72,7 @@ def test_a_file_that_an_audit_finds_is_read(index: ServedIndex, catalog: Catalog
 
     def upload(request):
         if "/simple/one/" in request.url.path and not answered:
-            answered.append(index.wheel("one", "2.0"))  # after the range was asked for
+            answered.append(index.wheel("one", "2.0"))  # after the range was allocated
         return
 
     index.faults = upload
@@ -99,7 +99,7 @@ def test_a_failing_audit_holds_no_range_back_and_is_tried_again_later(index: Ser
         found = find_visit_statistics(connection, project.id)
     assert found is not None
     assert (found.last_outcome, found.successive_outcomes, found.next_due_at is not None) == ("failed", 1, True)
-    assert before <= live(catalog)  # nobody believes a 404 at once
+    assert before <= live(catalog)  # a 404 is not believed at once
     assert catalog_status(catalog).visited.failing == 1
 
     index.wheel("moving", "1.1")
@@ -114,7 +114,7 @@ def test_a_failing_audit_holds_no_range_back_and_is_tried_again_later(index: Ser
     assert live(catalog) == index.shown()
 
 
-def test_an_audit_that_is_given_up_is_counted_and_retried(index: ServedIndex, catalog: Catalog):
+def test_an_exhausted_revisit_is_counted_and_retried(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     index.faults = lambda request: PlainTextResponse("", 403) if "/simple/one/" in request.url.path else None

@@ -1,4 +1,4 @@
-"""What no event tells: a later full crawl, or a later visit, finds it, and the dumps still to come say so."""
+"""Changes without an event: a later full crawl, or a later visit, finds them, and the next dumps have them."""
 
 import json
 
@@ -47,7 +47,7 @@ def dumped_next(index: ServedIndex, catalog: Catalog) -> dict[str, dict[str, obj
     }
 
 
-def test_a_file_that_is_gone_without_an_event_goes_and_the_next_dump_says_so(index: ServedIndex, catalog: Catalog):
+def test_a_file_that_vanishes_without_an_event_is_removed_in_the_next_dump(index: ServedIndex, catalog: Catalog):
     kept, gone = index.wheel("one", "1.0"), index.wheel("one", "2.0")
     index.wheel("two", "1.0")
     crawl_full(index.crawler(catalog))
@@ -58,7 +58,7 @@ def test_a_file_that_is_gone_without_an_event_goes_and_the_next_dump_says_so(ind
     assert dumped_next(index, catalog)[gone]["tombstone"]
 
 
-def test_a_page_older_than_one_that_was_seen_tells_nothing_of_the_present(index: ServedIndex, catalog: Catalog):
+def test_a_page_older_than_a_seen_one_changes_nothing_in_the_present(index: ServedIndex, catalog: Catalog):
     """Not even where no event between the two is stored, and it is all that comes until the deadline."""
     index.wheel("one", "1.0")
     index.wheel("one", "2.0")
@@ -75,8 +75,8 @@ def test_a_page_older_than_one_that_was_seen_tells_nothing_of_the_present(index:
         assert count_unexplained(connection) == 0
 
 
-def test_of_what_came_before_the_events_only_the_newest_page_tells(index: ServedIndex, catalog: Catalog):
-    """An old page shows a yanked release that was removed since: one uploaded anew under its version is not yanked."""
+def test_before_the_events_only_the_newest_page_counts(index: ServedIndex, catalog: Catalog):
+    """An old page shows a yanked release that was removed since: one uploaded later under its version is not yanked."""
     index.wheel("one", "1.0")
     index.wheel("one", "2.0")
     index.history.yank("one", "2.0")
@@ -136,7 +136,7 @@ def test_a_404_that_was_believed_wrongly_is_put_right_by_the_next_page(index: Se
 
 
 @pytest.mark.parametrize("column", ["requires-python", "url"])
-def test_what_a_page_says_anew_of_a_file_is_in_the_next_dump(index: ServedIndex, catalog: Catalog, column: str):
+def test_new_page_facts_of_a_file_are_in_the_next_dump(index: ServedIndex, catalog: Catalog, column: str):
     wheel, other = index.wheel("one", "1.0"), index.wheel("one", "2.0")
     crawl_full(index.crawler(catalog))
     assert wheel in dumped(catalog)

@@ -60,7 +60,7 @@ def test_without_an_open_crawl_also_later_projects_are_visited_again(index: Serv
     assert read.reads.outcomes == {Outcome.DATA: 2}
     with crawler.catalog.read() as connection:
         assert find_open_crawl(connection) is None
-    # the complete serial stays, and at it the catalog still says what the index said then
+    # the complete serial stays, and at it the catalog still is as the index was then
     assert {filename for filename, _ in live(crawler.catalog)} == {
         "alpha-1.0-py3-none-any.whl",
         "newcomer-1.0-py3-none-any.whl",

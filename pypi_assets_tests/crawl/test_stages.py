@@ -83,7 +83,7 @@ def test_two_that_open_the_first_full_crawl_at_the_same_time_share_it(catalog: C
 
 
 def test_events_that_come_in_between_two_answers_are_not_passed_over(index: ServedIndex, catalog: Catalog):
-    """The changelog ends below `until`, and then the index has moved beyond it: the events between are asked for."""
+    """The changelog ends below `until`, and then the index has moved beyond it: the events between are requested."""
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -124,7 +124,7 @@ def test_serials_without_an_event_at_the_end_of_a_range(index: ServedIndex, cata
     assert catch_up(crawler, before + 5) == before + 5
 
 
-def test_a_304_that_nobody_asked_for_is_retried_and_given_up(index: ServedIndex, catalog: Catalog):
+def test_an_unrequested_304_is_retried_until_exhausted(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     index.faults = lambda request: Response(status_code=304) if "/simple/one/" in request.url.path else None

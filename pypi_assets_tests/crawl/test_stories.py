@@ -27,7 +27,7 @@ def test_a_story_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):
     crawl_full(crawler)
     baseline = index.serial
     history = index.history
-    told = []
+    expected = []
     for what, does in {
         "release 1.0 yanked": lambda: history.yank("demo", "1.0"),
         "release 1.0 unyanked": lambda: history.unyank("demo", "1.0"),
@@ -42,17 +42,17 @@ def test_a_story_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):
         "demo-3.0-py3-none-any.whl uploaded": lambda: index.wheel("Demo", "3.0"),
     }.items():
         does()
-        told.append((index.serial, what))
+        expected.append((index.serial, what))
         if "uploaded" in what:
             crawl_incremental(crawler)
     crawl_incremental(crawler)
     story = story_of(catalog, "demo")
     by_serial = {entry.serial: entry for entry in story if entry.kind in set(Action)}
-    assert [(serial, by_serial[serial].text) for serial, _ in told] == told
+    assert [(serial, by_serial[serial].text) for serial, _ in expected] == expected
     numbers = [
         (len(entry.live), len(entry.away), len(entry.yanked), len(entry.unyanked)) for entry in by_serial.values()
     ]
-    done = [numbers[list(by_serial).index(serial)] for serial, _ in told]
+    done = [numbers[list(by_serial).index(serial)] for serial, _ in expected]
     assert done == [
         (0, 0, 2, 0),
         (0, 0, 0, 2),
@@ -87,7 +87,7 @@ def test_a_story_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):
     ]
 
 
-def test_visits_are_told_with_what_they_saw(index: ServedIndex, catalog: Catalog):
+def test_visits_are_listed_with_what_they_saw(index: ServedIndex, catalog: Catalog):
     wheel, sdist = index.wheel("demo", "1.0"), index.sdist("demo", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)

@@ -65,7 +65,7 @@ sys.stdin.readline()
 
 @contextmanager
 def worker(index: ServedIndex, catalog: Catalog, work: str, name: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has opened everything, and begins once it is told to."""
+    """A process that has opened everything, and begins on a line of input."""
     database_url = catalog.engine.url.render_as_string(hide_password=False)
     command = [sys.executable, "-c", WORKER, index.url, database_url, index.storage.url, work, name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -108,14 +108,14 @@ def assert_nothing_is_left(catalog: Catalog) -> None:
 
 def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
     fill(index, "1.0")
-    asked: set[str] = set()
+    requested: set[str] = set()
     both_read = threading.Event()
 
     def wait_for_both(request: Request) -> None:
-        """Files are given once both have asked for one."""
+        """Files are served once both have requested one."""
         if "/packages/" in request.url.path:
-            asked.add(request.headers["user-agent"])
-            if len(asked) == 2:
+            requested.add(request.headers["user-agent"])
+            if len(requested) == 2:
                 both_read.set()
             both_read.wait(120)
 
@@ -176,14 +176,14 @@ def test_where_one_is_killed_the_others_finish_its_work(index: ServedIndex, cata
 
 def test_a_worker_waits_for_what_others_do_and_takes_over_what_they_leave(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
-    index.faults = lambda request: claim_for_somebody() if "/simple/one" in request.url.path else None
+    index.faults = lambda request: claim_for_another() if "/simple/one" in request.url.path else None
 
-    def claim_for_somebody() -> None:
-        """The visit that is under way is no longer that of who asks; and who has it now dies soon."""
+    def claim_for_another() -> None:
+        """Another worker takes over the visit that is under way, and dies soon."""
         index.faults = None
         with catalog.write() as connection:
             soon = catalog.clock() + 0.3
-            connection.execute(update(visit_queue).values(claimed_by="somebody", claimed_until=soon))
+            connection.execute(update(visit_queue).values(claimed_by="another", claimed_until=soon))
 
     result = crawl_full(index.crawler(catalog))
     assert (result.visits.done, result.visits.lost) == (1, 1)
@@ -193,38 +193,38 @@ def test_a_worker_waits_for_what_others_do_and_takes_over_what_they_leave(index:
 def test_what_is_lost_while_it_is_read_is_dropped_and_counted(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
 
-    def claim_for_somebody() -> None:
+    def claim_for_another() -> None:
         index.faults = None
         with catalog.write() as connection:
             soon = catalog.clock() + 0.3
-            connection.execute(update(read_queue).values(claimed_by="somebody", claimed_until=soon))
+            connection.execute(update(read_queue).values(claimed_by="another", claimed_until=soon))
 
-    index.faults = lambda request: claim_for_somebody() if wheel in request.url.path else None
+    index.faults = lambda request: claim_for_another() if wheel in request.url.path else None
     result = crawl_full(index.crawler(catalog))
     assert (result.reads.data, result.reads.lost) == (1, 1)
     assert attempts_of(catalog)[wheel] == Counter([Outcome.DATA, ABANDONED])
 
 
-def test_what_kills_its_workers_is_given_up(index: ServedIndex, catalog: Catalog):
+def test_a_file_that_kills_its_workers_is_exhausted(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
     crawler = index.crawler(catalog, max_attempts=2)
 
-    def claim_for_somebody(request: Request) -> None:
+    def claim_for_another(request: Request) -> None:
         if wheel in request.url.path:
             with catalog.write() as connection:
                 connection.execute(
                     update(read_queue)
                     .where(read_queue.c.claimed_by.is_not(None))
-                    .values(claimed_by="somebody", claimed_until=0)
+                    .values(claimed_by="another", claimed_until=0)
                 )
 
-    index.faults = claim_for_somebody
+    index.faults = claim_for_another
     result = crawl_full(crawler)
     assert (result.reads.exhausted, catalog_status(catalog).complete_serial) == (1, index.serial)
     assert attempts_of(catalog)[wheel][ABANDONED] == 2
     with catalog.read() as connection:
-        given_up = select(distribution_data.c.error_kind).where(distribution_data.c.outcome == Outcome.EXHAUSTED)
-        assert connection.scalars(given_up).all() == ["worker died"]
+        exhausted = select(distribution_data.c.error_kind).where(distribution_data.c.outcome == Outcome.EXHAUSTED)
+        assert connection.scalars(exhausted).all() == ["worker died"]
 
 
 def test_claims_are_renewed_while_they_are_worked_on(index: ServedIndex, catalog: Catalog):
@@ -290,7 +290,7 @@ class Bundled:
     def ready_at(self) -> None: ...
 
 
-def test_nobody_waits_for_the_rest_of_a_bundle_once_the_work_has_ended(index: ServedIndex, catalog: Catalog):
+def test_the_rest_of_a_bundle_is_skipped_once_the_work_has_ended(index: ServedIndex, catalog: Catalog):
     work = Bundled(10_000)
     with pytest.raises(IndexError):
         drain(index.crawler(catalog, in_flight=10**6), work)

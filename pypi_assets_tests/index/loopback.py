@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine that answers as a test tells it to, and remembers what it was asked."""
+"""A real HTTP server on this machine that answers as a test defines, and keeps the requests that it received."""
 
 import ssl
 import threading
@@ -29,7 +29,7 @@ class Answer:
 @dataclass
 class Loopback:
     port: int
-    asked: list[Request]
+    received: list[Request]
     scheme: str = "http"
     connections: int = 0
 
@@ -81,7 +81,7 @@ def serving(answer: Callable[[Request], Answer], tls: ssl.SSLContext | None = No
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
             request = Request(self.command, self.path, headers, body)
-            loopback.asked.append(request)
+            loopback.received.append(request)
             reply = answer(request)
             self.send_response(reply.status)
             lengths = {} if "Transfer-Encoding" in reply.headers else {"Content-Length": str(len(reply.body))}
@@ -95,7 +95,7 @@ def serving(answer: Callable[[Request], Answer], tls: ssl.SSLContext | None = No
         do_POST = do_GET  # noqa: N815 - the name is http.server's
 
         def log_message(self, *args: object) -> None:
-            """Tests look at `asked` instead."""
+            """Tests look at `received` instead."""
 
     server = Server(("127.0.0.1", 0), Handler)
     if tls:  # the handshake is the handler's, in a thread of its own
@@ -107,7 +107,7 @@ def serving(answer: Callable[[Request], Answer], tls: ssl.SSLContext | None = No
 
 @contextmanager
 def answering(*answers: Answer) -> Iterator[Loopback]:
-    """Gives `answers` one after the other, whatever is asked, and the last one for ever."""
+    """Gives `answers` one after the other to any requests, and the last one from then on."""
     left = list(answers)
     one_at_a_time = threading.Lock()
 

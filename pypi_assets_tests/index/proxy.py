@@ -16,10 +16,10 @@ AUTHORIZATION = "Basic bWU6aHVzaCE="
 
 @dataclass
 class Proxy:
-    """`asked` are the request lines that it let through, `headers` their own."""
+    """`received` are the request lines that it let through, `headers` their own."""
 
     port: int = 0
-    asked: list[str] = field(default_factory=list)
+    received: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
     @property
@@ -46,7 +46,7 @@ def proxying() -> Iterator[Proxy]:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return False
-            proxy.asked.append(f"{self.command} {self.path}")
+            proxy.received.append(f"{self.command} {self.path}")
             proxy.headers.append({name.lower(): value for name, value in self.headers.items()})
             return True
 
@@ -81,7 +81,7 @@ def proxying() -> Iterator[Proxy]:
                         ends[end].sendall(data)
 
         def log_message(self, *args: object) -> None:
-            """Tests look at `asked` instead."""
+            """Tests look at `received` instead."""
 
     with Server(("127.0.0.1", 0), Handler).is_running() as proxy.port:
         yield proxy

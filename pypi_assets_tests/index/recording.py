@@ -17,21 +17,21 @@ def load_recording() -> dict[str, Any]:
 
 
 def _key(method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[object, ...]:
-    told = {name.lower(): value for name, value in headers.items()}
-    return method, path, body.strip(), *(told.get(part) for part in _PARTS if method == "GET")
+    answer = {name.lower(): value for name, value in headers.items()}
+    return method, path, body.strip(), *(answer.get(part) for part in _PARTS if method == "GET")
 
 
 def replay(exchanges: list[dict[str, Any]], request: Request, index: str, files: str) -> Answer:
-    """The recorded answer to `request`; 501 if nobody asked that when it was recorded."""
+    """The recorded answer to `request`; 501 if there is none."""
     for exchange in exchanges:
-        asked, told = exchange["request"], exchange["response"]
-        path = asked["path"].replace("{files}", "")
-        body = asked.get("body", "").encode()
-        headers = asked["headers"] | ({"accept": "*/*"} if path.startswith("/packages") else {})
-        if _key(asked["method"], path, headers, body) == _key(
+        recorded, answer = exchange["request"], exchange["response"]
+        path = recorded["path"].replace("{files}", "")
+        body = recorded.get("body", "").encode()
+        headers = recorded["headers"] | ({"accept": "*/*"} if path.startswith("/packages") else {})
+        if _key(recorded["method"], path, headers, body) == _key(
             request.method, request.path, request.headers, request.body
         ):
-            content = base64.b64decode(told["body_base64"]) if "body_base64" in told else told["body"].encode()
+            content = base64.b64decode(answer["body_base64"]) if "body_base64" in answer else answer["body"].encode()
             content = content.replace(b"{files}", files.encode()).replace(b"{index}", index.encode())
-            return Answer(told["status"], content, {k: v for k, v in told["headers"].items() if k in _KEPT})
+            return Answer(answer["status"], content, {k: v for k, v in answer["headers"].items() if k in _KEPT})
     return Answer(501)

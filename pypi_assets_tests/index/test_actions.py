@@ -13,7 +13,7 @@ def change_of(action: str, version: str | None = "1.0") -> FileChange:
 @pytest.mark.parametrize(
     "python", ["source", "py3", "cp311", "py2.py3", "any", "", "2.7 and 3", "Owner"], ids=lambda text: text or "empty"
 )
-def test_an_added_file_is_found_whatever_its_python_version_says(python: str) -> None:
+def test_an_added_file_is_found_with_any_python_version(python: str) -> None:
     assert change_of(f"add {python} file demo_pkg-1.0.tar.gz") == FileChange(Action.ADD_FILE, "demo_pkg-1.0.tar.gz")
 
 

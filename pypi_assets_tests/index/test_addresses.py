@@ -52,16 +52,16 @@ def fetch(client: IndexClient, url: str) -> None:
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[object]:
     """Every name stands for the first of `answers`, then the second, ... and for the last one for ever."""
-    real, left, asked = socket.getaddrinfo, list(answers), []
+    real, left, resolved = socket.getaddrinfo, list(answers), []
 
     def resolve(host: Any, port: Any, *args: Any, **options: Any) -> Any:
         if not str(host).endswith(".example.org"):
             return real(host, port, *args, **options)
-        asked.append(host)
+        resolved.append(host)
         return real(left.pop(0) if len(left) > 1 else left[0], port, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    return asked
+    return resolved
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
@@ -101,7 +101,7 @@ def test_a_redirect_cannot_lead_in_here() -> None:
         with answering(away) as door, unhurried_client("", **(hosts | {"changelog_url": f"{door.url}/pypi"})) as client:
             with pytest.raises(RefusedError, match="localhost is at"):
                 fetch(client, f"{door.url}/f")
-            assert (len(door.asked), inside.connections) == (1, 0)
+            assert (len(door.received), inside.connections) == (1, 0)
 
 
 def test_a_name_that_changes_its_address_is_caught_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,11 +109,11 @@ def test_a_name_that_changes_its_address_is_caught_before_anything_is_sent(monke
         answering(Answer(200, b"secret")) as loopback,
         unhurried_client("", allowed_file_hosts=["files.example.org"], **PUBLIC_INDEX) as client,
     ):
-        asked = resolving(monkeypatch, "1.1.1.1", "127.0.0.1")
+        resolved = resolving(monkeypatch, "1.1.1.1", "127.0.0.1")
         with pytest.raises(RefusedError, match=r"files\.example\.org is at 127\.0\.0\.1"):
             fetch(client, f"http://files.example.org:{loopback.port}/f")
-        assert len(asked) == 2
-        assert loopback.asked == []
+        assert len(resolved) == 2
+        assert loopback.received == []
 
 
 def test_an_index_in_here_may_have_its_files_in_here() -> None:
@@ -123,7 +123,7 @@ def test_an_index_in_here_may_have_its_files_in_here() -> None:
     ):
         fetch(client, f"{loopback.other_url}/f")
         fetch(client, f"{loopback.url}/f")
-        assert len(loopback.asked) == 2
+        assert len(loopback.received) == 2
 
 
 def test_an_index_whose_name_leads_in_here_may_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,4 +133,4 @@ def test_an_index_whose_name_leads_in_here_may_too(monkeypatch: pytest.MonkeyPat
         with unhurried_client(url, allowed_file_hosts=["files.example.org"]) as client:
             fetch(client, f"{url}/f")
             fetch(client, f"http://files.example.org:{loopback.port}/f")
-        assert len(loopback.asked) == 2
+        assert len(loopback.received) == 2

@@ -91,33 +91,33 @@ def recorded(step: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step["event"])
-def test_each_recorded_step_is_read_as_it_was_told(step: dict[str, Any]) -> None:
+def test_each_recorded_step_is_read_as_it_was_answered(step: dict[str, Any]) -> None:
     with replaying(step["exchanges"]) as loopback, client_of(loopback) as client:
         assert client.last_serial() == step["serial_after"]
         page = client.changelog_page(step["serial_before"])
         assert [event.serial for event in page][-1:] == [step["serial_after"]] * bool(page)
         assert all(event.serial > step["serial_before"] for event in page)
         listing = client.listing()
-        told = json.loads(recorded(step, "/simple/")["body"])
+        answer = json.loads(recorded(step, "/simple/")["body"])
         assert listing.last_serial == step["serial_after"]
         assert [(project.name, project.last_serial) for project in listing.projects] == [
-            (project["name"], project["_last-serial"]) for project in told["projects"]
+            (project["name"], project["_last-serial"]) for project in answer["projects"]
         ]
         for project in ("demo-pkg", "demo-lib", "other-proj"):
-            told_page = recorded(step, f"/simple/{project}/")
-            if told_page["status"] == 404:
+            recorded_page = recorded(step, f"/simple/{project}/")
+            if recorded_page["status"] == 404:
                 with pytest.raises(GoneError):
                     client.project_page(project)
                 continue
-            assert_is_told(client.project_page(project), told_page, loopback)
+            assert_as_recorded(client.project_page(project), recorded_page, loopback)
 
 
-def assert_is_told(page: ProjectPage | NotModified, told: dict[str, Any], loopback: Loopback) -> None:
+def assert_as_recorded(page: ProjectPage | NotModified, answer: dict[str, Any], loopback: Loopback) -> None:
     assert isinstance(page, ProjectPage)
-    document = json.loads(told["body"])
-    assert page.last_serial == document["meta"]["_last-serial"] == int(told["headers"]["x-pypi-last-serial"])
+    document = json.loads(answer["body"])
+    assert page.last_serial == document["meta"]["_last-serial"] == int(answer["headers"]["x-pypi-last-serial"])
     assert page.status == document["project-status"]["status"]
-    assert page.etag == told["headers"]["etag"]
+    assert page.etag == answer["headers"]["etag"]
     assert [(file.filename, file.sha256, file.size, file.url) for file in page.files] == [
         (file["filename"], file["hashes"]["sha256"], file["size"], file["url"].replace("{files}", loopback.other_url))
         for file in document["files"]
@@ -154,14 +154,14 @@ def test_recorded_files_arrive_as_their_page_promises() -> None:
 # Politeness
 
 
-def test_every_request_says_who_asks() -> None:
+def test_every_request_names_the_client() -> None:
     with answering(PAGE) as loopback, client_of(loopback, contact="ops@example.org") as client:
         client.project_page("demo")
-        asked = loopback.asked[0].headers
-    assert asked["user-agent"] == user_agent("ops@example.org")
-    assert "pypi-assets/" in asked["user-agent"]
-    assert "ops@example.org" in asked["user-agent"]
-    assert asked["accept"] == "application/vnd.pypi.simple.v1+json"
+        headers = loopback.received[0].headers
+    assert headers["user-agent"] == user_agent("ops@example.org")
+    assert "pypi-assets/" in headers["user-agent"]
+    assert "ops@example.org" in headers["user-agent"]
+    assert headers["accept"] == "application/vnd.pypi.simple.v1+json"
 
 
 def test_a_contact_cannot_smuggle_headers() -> None:
@@ -196,7 +196,7 @@ def test_threads_share_the_connections_and_keep_them() -> None:
     assert max(at_once) == 3
 
 
-def test_answers_without_use_cost_no_connection() -> None:
+def test_answers_without_a_used_body_cost_no_connection() -> None:
     answers = [Answer(301, b"away", {"Location": "/simple/demo/"}), PAGE, Answer(304, headers={"Content-Length": ""})]
     with answering(*answers, Answer(404, b"x" * 10_000)) as loopback, client_of(loopback) as client:
         client.project_page("demo")
@@ -204,7 +204,7 @@ def test_answers_without_use_cost_no_connection() -> None:
         for _ in range(3):
             with pytest.raises(GoneError):
                 client.project_page("demo")
-        assert (len(loopback.asked), loopback.connections) == (6, 1)
+        assert (len(loopback.received), loopback.connections) == (6, 1)
 
 
 def test_all_requests_keep_to_one_rate() -> None:
@@ -215,7 +215,7 @@ def test_all_requests_keep_to_one_rate() -> None:
     assert clock.now - 1000 == pytest.approx(3, abs=0.2)
 
 
-def test_the_changelog_is_asked_with_pauses() -> None:
+def test_the_changelog_is_queried_with_pauses() -> None:
     clock = FakeTime()
     rates = Rates(rate_of(clock, math.inf))
     with answering(events(7)) as loopback, client_of(loopback, clock, rates=rates) as client:
@@ -239,11 +239,11 @@ def test_the_changelog_is_asked_with_pauses() -> None:
     ],
     ids=["429", "503", "500", "502", "html", "broken json", "cut short", "cut chunk", "no gzip"],
 )
-def test_what_may_pass_is_tried_again(trouble: Answer, requested_pause_s: float) -> None:
+def test_transient_failures_are_retried(trouble: Answer, requested_pause_s: float) -> None:
     clock = FakeTime()
     with answering(trouble, trouble, PAGE) as loopback, client_of(loopback, clock) as client:
         assert isinstance(client.project_page("demo"), ProjectPage)
-        assert len(loopback.asked) == 3
+        assert len(loopback.received) == 3
     first, second = clock.slept
     assert first >= max(1, requested_pause_s)
     assert second >= max(2, requested_pause_s)
@@ -251,22 +251,22 @@ def test_what_may_pass_is_tried_again(trouble: Answer, requested_pause_s: float)
     assert second <= max(3, requested_pause_s)
 
 
-def test_what_does_not_pass_is_reported_with_its_pause() -> None:
+def test_an_exhausted_failure_is_raised_with_its_pause() -> None:
     clock = FakeTime()
     trouble = Answer(429, headers={"Retry-After": "7"})
     with answering(trouble) as loopback, client_of(loopback, clock, retries=Retries(3)) as client:
         with pytest.raises(TransientError, match="HTTP 429") as caught:
             client.project_page("demo")
-        assert len(loopback.asked) == 3
+        assert len(loopback.received) == 3
     assert caught.value.retry_after_s == 7.0
 
 
-def test_an_index_that_asks_for_an_hour_is_left_alone() -> None:
+def test_an_index_that_requests_an_hours_pause_gets_no_retry() -> None:
     clock = FakeTime()
     with answering(Answer(503, headers={"Retry-After": "3600"})) as loopback, client_of(loopback, clock) as client:
         with pytest.raises(TransientError) as caught:
             client.project_page("demo")
-        assert len(loopback.asked) == 1
+        assert len(loopback.received) == 1
     assert caught.value.retry_after_s == 3600.0
     assert clock.slept == []
 
@@ -282,19 +282,19 @@ def test_one_429_stops_all_threads() -> None:
 
 
 class Holds:
-    """A rate that others share, and what it is told."""
+    """A rate that others share, and the calls of it."""
 
     def __init__(self) -> None:
-        self.heard: list[float | None] = []
+        self.calls: list[float | None] = []
 
     def wait(self) -> None:
-        self.heard.append(None)
+        self.calls.append(None)
 
     def hold(self, seconds: float) -> None:
-        self.heard.append(seconds)
+        self.calls.append(seconds)
 
 
-def test_who_shares_a_rate_hears_of_limits_exceeded() -> None:
+def test_a_shared_rate_is_held_when_limits_are_exceeded() -> None:
     pages, changelog = Holds(), Holds()
     troubles = [
         Answer(429, headers={"Retry-After": "7"}),
@@ -306,11 +306,11 @@ def test_who_shares_a_rate_hears_of_limits_exceeded() -> None:
         answering(*troubles) as loopback,
         client_of(loopback, rates=Rates(pages, changelog), retries=Retries(1)) as client,
     ):
-        for ask in (client.listing, client.listing, client.last_serial, client.last_serial):
+        for request in (client.listing, client.listing, client.last_serial, client.last_serial):
             with pytest.raises(TransientError):
-                ask()
-    assert pages.heard == [None, 7.0, None, LONGEST_PAUSE_S, None, None]
-    assert changelog.heard == [None, 42.0, None, LONGEST_PAUSE_S]
+                request()
+    assert pages.calls == [None, 7.0, None, LONGEST_PAUSE_S, None, None]
+    assert changelog.calls == [None, 42.0, None, LONGEST_PAUSE_S]
 
 
 def test_retry_after_is_seconds_or_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,12 +339,12 @@ def rows(*serials: int) -> Answer:
 def test_the_changelog_is_paged_until_its_end_or_the_wanted_one() -> None:
     with answering(rows(1, 2), rows(3, 5), rows()) as loopback, client_of(loopback) as client:
         assert [[event.serial for event in page] for page in client.changelog(0, 100)] == [[1, 2], [3, 5]]
-        calls = [xmlrpc.client.loads(request.body) for request in loopback.asked]
+        calls = [xmlrpc.client.loads(request.body) for request in loopback.received]
     assert calls == [((since,), "changelog_since_serial") for since in (0, 2, 5)]
     with answering(rows(1, 2), rows(3, 5), rows(6)) as loopback, client_of(loopback) as client:
         assert [[event.serial for event in page] for page in client.changelog(0, 4)] == [[1, 2], [3, 5]]
         assert list(client.changelog(4, 4)) == []
-        assert len(loopback.asked) == 2
+        assert len(loopback.received) == 2
 
 
 def test_a_fault_that_names_a_reset_is_waited_for() -> None:
@@ -372,18 +372,18 @@ def test_a_changelog_that_cannot_be_used_is_refused_at_once(answer: Answer) -> N
     with answering(answer) as loopback, client_of(loopback) as client:
         with pytest.raises(RefusedError):
             client.changelog_page(0)
-        assert len(loopback.asked) == 1
+        assert len(loopback.received) == 1
 
 
 # Pages and the listing
 
 
-def test_a_project_is_asked_for_by_its_normalized_name() -> None:
+def test_a_project_is_requested_by_its_normalized_name() -> None:
     with answering(Answer(404)) as loopback, client_of(loopback) as client:
         for name in ("Demo.Pkg", "..", "../../etc", "a b?c#d"):
             with pytest.raises(GoneError):
                 client.project_page(name)
-        assert [request.path for request in loopback.asked] == [
+        assert [request.path for request in loopback.received] == [
             "/simple/demo-pkg/",
             "/simple/-/",
             "/simple/-%2F-%2Fetc/",
@@ -430,7 +430,7 @@ def test_a_bomb_for_a_page_is_not_inflated(layers: int) -> None:
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert len(loopback.asked) == 1
+        assert len(loopback.received) == 1
     assert peak < 10_000_000
 
 
@@ -446,7 +446,7 @@ def test_a_page_that_compresses_well_is_no_bomb() -> None:
     assert len(page.files) == 50_000
 
 
-def test_a_304_that_nobody_asked_for_is_refused() -> None:
+def test_an_unrequested_304_is_refused() -> None:
     with answering(Answer(304, headers={"Content-Length": ""})) as loopback, client_of(loopback) as client:
         assert client.project_page("demo", etag='"e"') == NotModified(None)
         with pytest.raises(RefusedError, match="HTTP 304"):
@@ -502,7 +502,7 @@ def test_a_file_is_whole_again_after_a_retry() -> None:
     assert fetched.seconds >= 3  # both pauses
 
 
-def test_a_file_without_length_that_ends_early_may_pass() -> None:
+def test_a_file_without_length_that_ends_early_is_transient() -> None:
     open_end = {"Content-Length": ""}
     early, whole = Answer(200, DATA[:500], open_end, is_last=True), Answer(200, DATA, open_end, is_last=True)
     with answering(early, whole) as loopback, client_of(loopback) as client:
@@ -515,7 +515,7 @@ def test_a_compressed_file_stays_compressed() -> None:
     with answering(answer) as loopback, client_of(loopback) as client:
         digest = hashlib.sha256(packed).hexdigest()
         assert fetch(client, f"{loopback.url}/f.tar.gz", sha256=digest, size=len(packed)) == packed
-        assert loopback.asked[0].headers["accept-encoding"] == "identity"
+        assert loopback.received[0].headers["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize(
@@ -537,7 +537,7 @@ def test_other_bytes_than_promised_are_refused_at_once(
         with pytest.raises(error) as caught:
             fetch(client, f"{loopback.url}/f", **promised)
         assert type(caught.value) is error
-        assert len(loopback.asked) <= 1
+        assert len(loopback.received) <= 1
 
 
 def test_a_file_without_promises_is_taken_as_it_comes() -> None:
@@ -551,13 +551,13 @@ def test_each_hop_of_a_redirect_is_checked() -> None:
         with answering(Answer(302, headers={"Location": f"{loopback.other_url}/f"})) as door:
             with pytest.raises(RefusedError, match="localhost"):
                 fetch(client, f"{door.url}/f")
-            assert loopback.asked == []
+            assert loopback.received == []
         with answering(Answer(302, headers={"Location": f"{loopback.url}/f"})) as door:
             assert fetch(client, f"{door.url}/f") == DATA
         with answering(Answer(302, headers={"Location": "/again"})) as door:
             with pytest.raises(RefusedError, match="redirects"):
                 fetch(client, f"{door.url}/f")
-            assert len(door.asked) == 6
+            assert len(door.received) == 6
 
 
 @pytest.mark.parametrize(
@@ -610,12 +610,12 @@ def test_who_reads_slowly_does_not_make_the_body_slow() -> None:
         assert fetch(client, f"{loopback.url}/f", SlowSink(), sha256=None, size=None, max_bytes=10_000_000) == big
 
 
-# What goes wrong before any answer, and what errors must not tell
+# Failures before any answer, and what errors must not reveal
 
 
 @contextmanager
 def resetting() -> Iterator[str]:
-    """The URL of a server that resets every connection as soon as anything is asked."""
+    """The URL of a server that resets every connection at the first request."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def reset() -> None:
@@ -682,7 +682,7 @@ def test_credentials_go_to_their_origin_only_and_into_no_error() -> None:
     with answering(Answer(403)) as other, serving(lambda _: Answer(403)) as loopback:
         secret = loopback.url.replace("http://", "http://me:hush%21@")
         with client_of(loopback, index_url=f"{secret}/simple/", changelog_url=f"{secret}/pypi") as client:
-            for ask in (
+            for request in (
                 lambda: client.project_page("demo"),
                 client.last_serial,
                 client.listing,
@@ -691,8 +691,8 @@ def test_credentials_go_to_their_origin_only_and_into_no_error() -> None:
                 lambda: fetch(client, f"{other.url.replace('http://', 'http://you:hush%21@')}/f"),
             ):
                 with pytest.raises(RefusedError) as caught:
-                    ask()
+                    request()
                 assert "hush" not in str(caught.value)
                 assert "me:" not in repr(caught.value)
-        assert [request.headers.get("authorization") for request in loopback.asked] == ["Basic bWU6aHVzaCE="] * 4
-        assert [request.headers.get("authorization") for request in other.asked] == [None, "Basic eW91Omh1c2gh"]
+        assert [request.headers.get("authorization") for request in loopback.received] == ["Basic bWU6aHVzaCE="] * 4
+        assert [request.headers.get("authorization") for request in other.received] == [None, "Basic eW91Omh1c2gh"]

@@ -107,12 +107,12 @@ def test_threads_read_an_index_that_often_fails(tmp_path: Path) -> None:
     for wheel in wheels:
         history.add(wheel)
     lock = threading.Lock()
-    asked: dict[str, int] = {}
+    requested: dict[str, int] = {}
 
     def every_first_time(request: Request) -> Response | None:
         with lock:
-            asked[request.url.path] = asked.get(request.url.path, 0) + 1
-            return Response(status_code=503) if asked[request.url.path] == 1 else None
+            requested[request.url.path] = requested.get(request.url.path, 0) + 1
+            return Response(status_code=503) if requested[request.url.path] == 1 else None
 
     def read(number: int) -> tuple[str, int]:
         (file,) = page_of(client, f"demo-{number}").files

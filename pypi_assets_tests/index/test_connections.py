@@ -1,4 +1,4 @@
-"""Ways out: TLS with an authority of one's own, client certificates, proxies; and what errors must not tell of them."""
+"""Routes: TLS with an authority of one's own, client certificates, proxies; and what errors must not reveal of them."""
 
 import io
 import ssl
@@ -29,10 +29,10 @@ class Authority:
     ca_file: str
     client_cert: str
 
-    def server_context(self, *, asks_clients: bool = False) -> ssl.SSLContext:
+    def server_context(self, *, demands_client_certificate: bool = False) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.ca.issue_cert("127.0.0.1", "localhost").configure_cert(context)
-        if asks_clients:
+        if demands_client_certificate:
             context.verify_mode = ssl.CERT_REQUIRED
             self.ca.configure_trust(context)
         return context
@@ -66,20 +66,20 @@ def proxy() -> Iterator[Proxy]:
         yield running
 
 
-def ask(root_url: str, network: Network | None = None) -> None:
+def fetch_page(root_url: str, network: Network | None = None) -> None:
     with unhurried_client(root_url, network=network or Network()) as client:
         assert isinstance(client.project_page("demo"), ProjectPage)
 
 
 def failure(root_url: str, network: Network | None = None) -> PackageIndexError:
     with pytest.raises(PackageIndexError) as caught:
-        ask(root_url, network)
+        fetch_page(root_url, network)
     assert "hush" not in str(caught.value) + repr(caught.value)
     return caught.value
 
 
 def test_an_authority_of_ones_own_is_named_in_the_settings(authority: Authority, tls_server: Loopback) -> None:
-    ask(tls_server.url, Network(ca_file=authority.ca_file))
+    fetch_page(tls_server.url, Network(ca_file=authority.ca_file))
 
 
 @pytest.mark.parametrize("variable", CA_VARIABLES)
@@ -87,20 +87,20 @@ def test_or_in_the_environment(
     authority: Authority, tls_server: Loopback, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, authority.ca_file)
-    ask(tls_server.url)
+    fetch_page(tls_server.url)
 
 
 def test_or_in_a_folder(authority: Authority, tls_server: Loopback, tmp_path: Path) -> None:
     assert "not trusted" in str(failure(tls_server.url, Network(ca_file=str(tmp_path))))
     (tmp_path / f"{NAME_HASH}.0").write_bytes(Path(authority.ca_file).read_bytes())
-    ask(tls_server.url, Network(ca_file=str(tmp_path)))
+    fetch_page(tls_server.url, Network(ca_file=str(tmp_path)))
 
 
-def test_who_is_not_trusted_is_not_asked(tls_server: Loopback) -> None:
+def test_an_untrusted_server_gets_no_request(tls_server: Loopback) -> None:
     error = failure(tls_server.url)
     assert isinstance(error, TransientError)
     assert "name its file in PYPI_ASSETS_CA_FILE" in str(error)
-    assert tls_server.asked == []
+    assert tls_server.received == []
 
 
 @pytest.mark.parametrize("field", ["ca_file", "client_cert"])
@@ -113,36 +113,36 @@ def test_files_that_are_none_are_refused(tls_server: Loopback, tmp_path: Path, f
         assert "PYPI_ASSETS_CA_FILE" in str(error)
 
 
-def test_a_client_certificate_is_shown_to_who_asks(authority: Authority) -> None:
-    with serving(lambda _: PAGE, authority.server_context(asks_clients=True)) as loopback:
-        ask(loopback.url, Network(ca_file=authority.ca_file, client_cert=authority.client_cert))
+def test_a_client_certificate_is_shown_on_request(authority: Authority) -> None:
+    with serving(lambda _: PAGE, authority.server_context(demands_client_certificate=True)) as loopback:
+        fetch_page(loopback.url, Network(ca_file=authority.ca_file, client_cert=authority.client_cert))
         assert isinstance(failure(loopback.url, Network(ca_file=authority.ca_file)), TransientError)
-        assert len(loopback.asked) == 1
+        assert len(loopback.received) == 1
 
 
 def test_a_proxy_of_the_settings_is_for_every_host(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
     with answering(PAGE) as loopback:
-        ask(loopback.url, Network(proxy=proxy.url_with_credentials))
-        assert proxy.asked == [f"GET {loopback.url}/simple/demo/"]
-        assert "proxy-authorization" not in loopback.asked[0].headers
+        fetch_page(loopback.url, Network(proxy=proxy.url_with_credentials))
+        assert proxy.received == [f"GET {loopback.url}/simple/demo/"]
+        assert "proxy-authorization" not in loopback.received[0].headers
 
 
 def test_a_proxy_opens_a_tunnel_for_tls(proxy: Proxy, authority: Authority, tls_server: Loopback) -> None:
-    ask(tls_server.url, Network(proxy=proxy.url_with_credentials, ca_file=authority.ca_file))
-    assert proxy.asked == [f"CONNECT 127.0.0.1:{tls_server.port}"]
-    assert "proxy-authorization" not in tls_server.asked[0].headers
+    fetch_page(tls_server.url, Network(proxy=proxy.url_with_credentials, ca_file=authority.ca_file))
+    assert proxy.received == [f"CONNECT 127.0.0.1:{tls_server.port}"]
+    assert "proxy-authorization" not in tls_server.received[0].headers
 
 
 def test_the_environment_names_proxies_and_exceptions(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", proxy.url_with_credentials)
     monkeypatch.setenv("http_proxy", proxy.url_with_credentials)
     with answering(PAGE) as loopback:
-        ask(loopback.url)
-        assert len(proxy.asked) == 1
+        fetch_page(loopback.url)
+        assert len(proxy.received) == 1
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        ask(loopback.url)
-        assert (len(proxy.asked), len(loopback.asked)) == (1, 2)
+        fetch_page(loopback.url)
+        assert (len(proxy.received), len(loopback.received)) == (1, 2)
 
 
 def test_credentials_of_the_index_are_not_for_the_proxy(
@@ -150,13 +150,15 @@ def test_credentials_of_the_index_are_not_for_the_proxy(
 ) -> None:
     network = Network(proxy=proxy.url_with_credentials, ca_file=authority.ca_file)
     url = tls_server.url.replace("://", "://you:hush%21@")
-    ask(url, network)
-    assert tls_server.asked[0].headers["authorization"] == "Basic eW91Omh1c2gh"
+    fetch_page(url, network)
+    assert tls_server.received[0].headers["authorization"] == "Basic eW91Omh1c2gh"
     assert "authorization" not in proxy.headers[0]
-    assert "you" not in proxy.asked[0]
+    assert "you" not in proxy.received[0]
 
 
-def test_a_proxy_that_wants_other_credentials_says_so(proxy: Proxy, authority: Authority, tls_server: Loopback) -> None:
+def test_a_proxy_that_demands_other_credentials_is_reported(
+    proxy: Proxy, authority: Authority, tls_server: Loopback
+) -> None:
     url = proxy.url.replace("://", "://me:hush@")
     with answering(PAGE) as loopback:
         for root in (loopback.url, tls_server.url):
@@ -165,7 +167,7 @@ def test_a_proxy_that_wants_other_credentials_says_so(proxy: Proxy, authority: A
             assert "the proxy demands credentials" in str(error)
 
 
-def test_a_proxy_that_is_away_is_no_reason_to_tell_its_password() -> None:
+def test_an_unreachable_proxy_does_not_reveal_its_password() -> None:
     with proxying() as proxy:
         pass
     for root in ("http://index.invalid", "https://index.invalid"):
@@ -180,7 +182,7 @@ def test_what_is_no_http_proxy_is_refused() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "169.254.169.254"])
-def test_no_proxy_is_asked_for_what_is_plainly_in_here(proxy: Proxy, host: str) -> None:
+def test_no_proxy_is_used_for_a_private_address(proxy: Proxy, host: str) -> None:
     network = Network(proxy=proxy.url_with_credentials)
     with (
         answering(Answer(200, b"secret")) as loopback,
@@ -188,4 +190,4 @@ def test_no_proxy_is_asked_for_what_is_plainly_in_here(proxy: Proxy, host: str) 
     ):
         with pytest.raises(RefusedError, match="no public address"):
             client.fetch_file(f"http://{host}:{loopback.port}/f", io.BytesIO(), sha256=None, size=None, max_bytes=100)
-        assert (proxy.asked, loopback.connections) == ([], 0)
+        assert (proxy.received, loopback.connections) == ([], 0)

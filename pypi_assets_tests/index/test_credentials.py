@@ -1,4 +1,4 @@
-"""Who is told who we are, and how: as for pip, and nobody but the index itself."""
+"""Credentials are found as by pip, and sent to the index itself alone."""
 
 import io
 import sys
@@ -26,24 +26,24 @@ class Keyring(KeyringBackend):
     def __init__(self, logins: dict[tuple[str, str | None], tuple[str, str] | Exception]) -> None:
         super().__init__()
         self.logins = logins
-        self.asked: list[tuple[str, str | None]] = []
+        self.queried: list[tuple[str, str | None]] = []
 
     def get_credential(self, service: str, username: str | None) -> SimpleCredential | None:
-        self.asked.append((service, username))
+        self.queried.append((service, username))
         login = self.logins.get((service, username))
         if isinstance(login, Exception):
             raise login
         return login and SimpleCredential(*login)
 
     def get_password(self, service: str, username: str) -> None:
-        """Not asked for."""
+        """Not queried."""
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        """Not asked for."""
+        """Not queried."""
 
 
 @pytest.fixture(autouse=True)
-def _nobody_knows_us(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def _no_known_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("NETRC", raising=False)
@@ -69,7 +69,7 @@ def guarded(*accepted: str) -> Iterator[Loopback]:
 
 
 def sent(loopback: Loopback) -> list[str | None]:
-    return [request.headers.get("authorization") for request in loopback.asked]
+    return [request.headers.get("authorization") for request in loopback.received]
 
 
 def with_user(loopback: Loopback, user: str) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_netrc_is_sent_from_the_first_request(is_named: bool, monkeypatch: pytes
         assert sent(loopback) == [basic("me", "hush!")] * 2
 
 
-def test_what_the_url_says_comes_before_netrc(tmp_path: Path) -> None:
+def test_a_login_in_the_url_comes_before_netrc(tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login you password wrong\n")
     with (
         guarded(basic("me", "hush!")) as loopback,
@@ -119,30 +119,30 @@ def test_netrc_is_read_again_when_its_login_expires(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_known_by", ["url", "host"])
 @pytest.mark.parametrize("username", [None, "me"])
-def test_the_keyring_is_asked_once_and_after_a_401_only(is_known_by: str, username: str | None) -> None:
+def test_the_keyring_is_queried_once_and_after_a_401_only(is_known_by: str, username: str | None) -> None:
     with guarded(basic("me", "hush!")) as loopback:
         url, host = f"{loopback.url}/simple/", f"127.0.0.1:{loopback.port}"
         ring = Keyring({(url if is_known_by == "url" else host, username): ("me", "hush!")})
         keyring.set_keyring(ring)
         options = with_user(loopback, username) if username else {}
         with unhurried_client(loopback.url, **options) as client:
-            assert ring.asked == []
+            assert ring.queried == []
             client.project_page("demo")
             client.project_page("demo")
-        assert ring.asked == [(url, username), (host, username)][: 1 if is_known_by == "url" else 2]
+        assert ring.queried == [(url, username), (host, username)][: 1 if is_known_by == "url" else 2]
         first = basic("me", "") if username else None
         assert sent(loopback) == [first, basic("me", "hush!"), basic("me", "hush!")]
 
 
-def test_a_page_that_anyone_may_see_asks_no_keyring() -> None:
+def test_a_public_page_queries_no_keyring() -> None:
     ring = Keyring({})
     keyring.set_keyring(ring)
     with answering(PAGE) as loopback, unhurried_client(loopback.url) as client:
         client.project_page("demo")
-    assert ring.asked == []
+    assert ring.queried == []
 
 
-def test_files_of_other_hosts_are_asked_for_by_nobody(tmp_path: Path) -> None:
+def test_no_credentials_are_sent_to_hosts_of_files(tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("default login me password hush!\n")
     ring = Keyring({})
     keyring.set_keyring(ring)
@@ -152,7 +152,7 @@ def test_files_of_other_hosts_are_asked_for_by_nobody(tmp_path: Path) -> None:
                 with pytest.raises(RefusedError, match="HTTP 401: it demands credentials"):
                     client.fetch_file(url, io.BytesIO(), sha256=None, size=None, max_bytes=100)
         assert sent(other) + sent(loopback) == [None, None, None]
-    assert ring.asked == []
+    assert ring.queried == []
 
 
 def refusal_of(client: IndexClient) -> str:
@@ -187,13 +187,13 @@ def use_locked(_: pytest.MonkeyPatch, loopback: Loopback) -> None:
         (use_locked, "HTTP 401, and the keyring cannot be read: RuntimeError"),
     ],
 )
-def test_who_is_not_let_in_is_told_what_to_do(
+def test_a_refused_login_is_reported_with_what_to_do(
     use: Callable[[pytest.MonkeyPatch, Loopback], None], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with guarded() as loopback, unhurried_client(loopback.url) as client:
         use(monkeypatch, loopback)
         assert text in refusal_of(client)
-        assert len(loopback.asked) <= 2
+        assert len(loopback.received) <= 2
 
 
 def test_a_login_of_the_url_that_is_not_accepted_is_not_shown() -> None:

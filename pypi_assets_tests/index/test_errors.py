@@ -10,7 +10,7 @@ def test_errors_cross_process_borders_whole() -> None:
     assert str(error) == "HTTP 503 (https://index.example.org/simple/)"
 
 
-def test_errors_are_told_apart_by_what_one_can_do() -> None:
+def test_errors_differ_by_what_one_can_do() -> None:
     assert issubclass(StaleError, TransientError)
     assert issubclass(ContentError, RefusedError)
     assert not issubclass(RefusedError, TransientError)

@@ -74,7 +74,7 @@ def test_a_consumers_own_error_comes_up_as_it_is(error: Exception) -> None:
     with answering(WHOLE) as loopback, client_of(loopback) as client:
         with pytest.raises(type(error)) as caught:
             client.stream_file(f"{loopback.url}/f", consume, **PROMISED)
-        assert len(loopback.asked) == 1
+        assert len(loopback.received) == 1
     assert caught.value is error
     assert isinstance(error.__cause__, KeyError)
 
@@ -119,7 +119,7 @@ def test_a_consumer_that_reads_to_the_end_meets_other_bytes_there() -> None:
     with answering(Answer(200, DATA[:-1] + b"!")) as loopback, client_of(loopback) as client:
         with pytest.raises(ContentError, match="sha256"):
             client.stream_file(f"{loopback.url}/f", lambda stream: finished.append(stream.read()), **PROMISED)
-        assert len(loopback.asked) == 1
+        assert len(loopback.received) == 1
     assert finished == []
 
 
@@ -156,5 +156,5 @@ def test_a_stream_keeps_to_its_limit() -> None:
             )
         with pytest.raises(TooLargeError, match="at most 1000"):
             client.stream_file(f"{loopback.url}/f", taken.write, sha256=None, size=1001, max_bytes=1000)
-        assert len(loopback.asked) == 1
+        assert len(loopback.received) == 1
     assert taken.getvalue() == b""

@@ -159,6 +159,6 @@ def test_a_serial_in_the_header_will_do() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", json.dumps(page(entry())).encode()[:-5], b"\xff"])
-def test_broken_json_may_pass(body: bytes) -> None:
+def test_broken_json_is_transient(body: bytes) -> None:
     with pytest.raises(TransientError):
         read(body)

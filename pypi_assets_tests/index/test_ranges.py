@@ -32,7 +32,7 @@ from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
 class Wheel:
-    """A wheel on a served index, and what was asked of the file host since it came."""
+    """A wheel on a served index, and the requests that the file host received since its upload."""
 
     def __init__(self, index: ServedIndex) -> None:
         self.index = index
@@ -42,13 +42,13 @@ class Wheel:
             page = client.project_page("demo")
         assert isinstance(page, ProjectPage)
         self.file: IndexFile = page.files[0]
-        self.asked: list[tuple[str, str, str | None]] = []
+        self.received: list[tuple[str, str, str | None]] = []
         self.misbehaves()
 
     def misbehaves(self, *faults: Faults) -> None:
         def answer(request: Request) -> Response | None:
             suffix = Path(request.url.path).suffix
-            self.asked.append((request.method, suffix, request.headers.get("range")))
+            self.received.append((request.method, suffix, request.headers.get("range")))
             assert suffix != ".whl" or request.headers["accept-encoding"] == "identity"
             return next((one for fault in faults if (one := fault(request)) is not None), None)
 
@@ -80,19 +80,19 @@ def _wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wheel]:
 @pytest.fixture
 def wheel(_wheel: Wheel) -> Wheel:
     _wheel.misbehaves()
-    _wheel.asked.clear()
+    _wheel.received.clear()
     return _wheel
 
 
-def test_parts_are_asked_for_by_absolute_ranges_and_nothing_else(wheel: Wheel) -> None:
+def test_parts_are_requested_by_absolute_ranges_and_nothing_else(wheel: Wheel) -> None:
     size = len(wheel.content)
     with wheel.open() as file:
         assert file.size == size
-        assert wheel.asked == []
+        assert wheel.received == []
         assert file.read_at(10, 20) == wheel.content[10:30]
         assert file.read_at(size - 5, 5) == wheel.content[-5:]
         assert file.read_at(0, size - 1) == wheel.content[:-1]
-        assert wheel.asked == [
+        assert wheel.received == [
             ("GET", ".whl", "bytes=10-29"),
             ("GET", ".whl", f"bytes={size - 5}-{size - 1}"),
             ("GET", ".whl", f"bytes=0-{size - 2}"),
@@ -102,13 +102,13 @@ def test_parts_are_asked_for_by_absolute_ranges_and_nothing_else(wheel: Wheel) -
         assert fetched.seconds > 0
 
 
-def test_beyond_the_end_there_is_nothing_to_ask_for(wheel: Wheel) -> None:
+def test_beyond_the_end_nothing_is_requested(wheel: Wheel) -> None:
     size = len(wheel.content)
     with wheel.open() as file:
         assert file.read_at(size, 10) == file.read_at(size + 10, 1) == file.read_at(3, 0) == b""
-        assert wheel.asked == []
+        assert wheel.received == []
         assert file.read_at(size - 3, 100) == wheel.content[-3:]
-        assert wheel.asked == [("GET", ".whl", f"bytes={size - 3}-{size - 1}")]
+        assert wheel.received == [("GET", ".whl", f"bytes={size - 3}-{size - 1}")]
         with pytest.raises(ValueError, match="before the start"):
             file.read_at(-1, 10)
 
@@ -119,13 +119,13 @@ def test_all_of_a_file_is_fetched_as_such_and_checked_and_kept(wheel: Wheel) -> 
         assert file.read_at(0, size + 99) == wheel.content
         assert file.read_at(7, 9) == wheel.content[7:16]
         assert file.whole().read() == file.whole().read() == wheel.content
-        assert wheel.asked == [("GET", ".whl", None)]
+        assert wheel.received == [("GET", ".whl", None)]
         assert (file.fetched.bytes, file.fetched.requests) == (size, 1)
         whole = file.whole()
     assert whole.closed
 
 
-def test_a_server_that_ignores_ranges_is_asked_once(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_ignores_ranges_gets_one_request(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "SPOOLED_BYTES", 100)  # the rest goes to disk
     wheel.misbehaves(ignores_ranges)
     with wheel.open() as file:
@@ -133,20 +133,20 @@ def test_a_server_that_ignores_ranges_is_asked_once(wheel: Wheel, monkeypatch: p
         assert file.read_at(500, 20) == wheel.content[500:520]
         assert file.whole().read() == wheel.content
         assert (file.fetched.bytes, file.fetched.requests) == (len(wheel.content), 1)
-    assert len(wheel.asked) == 1
+    assert len(wheel.received) == 1
     with wheel.open(sha256="ab" * 32) as file, pytest.raises(ContentError, match="sha256"):
         file.read_at(10, 20)
-    wheel.asked.clear()
+    wheel.received.clear()
     with wheel.open(max_bytes=100) as file, pytest.raises(TooLargeError, match="at most 100"):
         file.read_at(10, 20)
-    assert len(wheel.asked) == 1
+    assert len(wheel.received) == 1
 
 
 WRONG_RANGES = {
     "416": {"status": 416},
     "416, of another size": {"status": 416, "total": 12},
     "another size": {"total": 10**6},
-    "more than was asked for": {"more": b"!"},
+    "more than was requested": {"more": b"!"},
 }
 
 
@@ -156,7 +156,7 @@ def test_wrong_ranges_are_made_up_for_by_the_whole_file(wheel: Wheel, wrong: dic
     with wheel.open() as file:
         assert file.read_at(10, 20) == wheel.content[10:30]
         assert file.read_at(50, 20) == wheel.content[50:70]
-        assert [asked[2] for asked in wheel.asked] == ["bytes=10-29", None]
+        assert [request[2] for request in wheel.received] == ["bytes=10-29", None]
         assert (file.fetched.bytes, file.fetched.requests) == (len(wheel.content), 2)
 
 
@@ -190,7 +190,9 @@ def test_a_range_cut_short_is_tried_again(wheel: Wheel) -> None:
 @pytest.mark.parametrize(
     ("status", "error", "requests"), [(503, TransientError, 3), (404, GoneError, 1), (403, RefusedError, 1)]
 )
-def test_what_fails_is_told_as_of_any_request(wheel: Wheel, status: int, error: type[Exception], requests: int) -> None:
+def test_failures_are_typed_as_for_any_request(
+    wheel: Wheel, status: int, error: type[Exception], requests: int
+) -> None:
     wheel.misbehaves(answers_files(status))
     with wheel.open() as file:
         with pytest.raises(error, match=f"HTTP {status}"):
@@ -209,7 +211,7 @@ def test_a_file_too_large_to_fetch_can_be_read_in_parts(wheel: Wheel) -> None:
         assert file.read_at(0, size) == wheel.content
         with pytest.raises(TooLargeError, match=f"{size} bytes, and at most {size - 1}"):
             file.whole()
-        assert [asked[2] for asked in wheel.asked] == ["bytes=10-29", f"bytes=0-{size - 1}"]
+        assert [request[2] for request in wheel.received] == ["bytes=10-29", f"bytes=0-{size - 1}"]
 
 
 def test_a_whole_file_of_other_bytes_is_refused(wheel: Wheel) -> None:
@@ -228,7 +230,7 @@ def test_redirects_are_followed_for_ranges_too(wheel: Wheel) -> None:
     wheel.misbehaves(redirects_files(lambda request: request.url.path))
     with wheel.open() as file:
         assert file.read_at(10, 20) == wheel.content[10:30]
-        assert [asked[2] for asked in wheel.asked] == ["bytes=10-29"] * 2
+        assert [request[2] for request in wheel.received] == ["bytes=10-29"] * 2
         assert (file.fetched.bytes, file.fetched.requests) == (20, 2)
 
 
@@ -236,7 +238,7 @@ def test_each_hop_of_a_range_is_checked(wheel: Wheel) -> None:
     wheel.misbehaves(redirects_files(lambda request: str(request.url.replace(hostname="localhost"))))
     with wheel.open() as file, pytest.raises(RefusedError, match="localhost"):
         file.read_at(10, 20)
-    assert len(wheel.asked) == 1
+    assert len(wheel.received) == 1
     with wheel.open(client={"allowed_file_hosts": ["localhost"]}) as file:
         assert file.read_at(10, 20) == wheel.content[10:30]
 
@@ -256,22 +258,22 @@ def test_the_index_credentials_are_sent_with_ranges_to_its_own_host_only(wheel: 
 # Sidecars
 
 
-def test_a_sidecar_is_asked_for_once(wheel: Wheel) -> None:
+def test_a_sidecar_is_requested_once(wheel: Wheel) -> None:
     with wheel.open() as file:
         sidecar = file.sidecar()
         assert sidecar is not None
         assert hashlib.sha256(sidecar).hexdigest() == wheel.file.core_metadata_sha256 == file.metadata_sha256
         assert file.sidecar() == sidecar
         assert (file.fetched.bytes, file.fetched.requests) == (len(sidecar), 1)
-    assert wheel.asked == [("GET", ".metadata", None)]
+    assert wheel.received == [("GET", ".metadata", None)]
     with wheel.open(metadata_sha256=None) as file:
         assert file.sidecar() == sidecar
 
 
-def test_without_a_sidecar_on_the_page_none_is_asked_for(wheel: Wheel) -> None:
+def test_without_a_sidecar_on_the_page_none_is_requested(wheel: Wheel) -> None:
     with wheel.open(has_sidecar=False) as file:
         assert file.sidecar() is None
-    assert wheel.asked == []
+    assert wheel.received == []
 
 
 @pytest.mark.parametrize("fault", [answers_sidecars(404), answers_sidecars(403), answers_sidecars(200, b"Name: other")])
@@ -281,16 +283,16 @@ def test_a_sidecar_that_cannot_be_trusted_is_none_at_all(wheel: Wheel, fault: Fa
         assert file.sidecar() is None
         assert file.sidecar() is None
         assert file.fetched.requests == 1
-    assert len(wheel.asked) == 1
+    assert len(wheel.received) == 1
 
 
-def test_a_sidecar_without_end_is_not_read(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbounded_sidecar_is_not_read(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_SIDECAR_BYTES", 10)
     with wheel.open() as file:
         assert file.sidecar() is None
 
 
-def test_a_sidecar_that_fails_for_now_may_come_later(wheel: Wheel) -> None:
+def test_a_sidecar_that_fails_for_now_can_be_read_later(wheel: Wheel) -> None:
     wheel.misbehaves(at_first(answers_sidecars(503), 3))
     with wheel.open() as file:
         with pytest.raises(TransientError):
@@ -299,7 +301,7 @@ def test_a_sidecar_that_fails_for_now_may_come_later(wheel: Wheel) -> None:
         assert file.fetched.requests == 4
 
 
-def test_the_sidecar_lies_beside_the_file_not_beside_its_fragment(wheel: Wheel) -> None:
+def test_the_sidecar_lies_next_to_the_file_not_next_to_its_fragment(wheel: Wheel) -> None:
     with (
         wheel.index.client() as client,
         client.open_ranges(
@@ -326,7 +328,7 @@ def test_a_distribution_reads_in_parts_as_it_does_whole(wheel: Wheel, fault: Fau
     assert remote.record == replace(local.record, sha256=None, size=None)
     assert remote.record.error is None
     assert remote.extract == local.extract
-    assert len(wheel.asked) == 1
+    assert len(wheel.received) == 1
 
 
 def test_what_the_network_does_is_no_property_of_the_distribution(wheel: Wheel) -> None:

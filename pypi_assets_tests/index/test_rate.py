@@ -63,7 +63,7 @@ def test_threads_share_one_rate() -> None:
         thread.join()
     assert len(grants) == 200
     assert most_in_a_second(grants) <= 40
-    assert max(grants) - 100 <= 200 / 20  # and no slower than asked for
+    assert max(grants) - 100 <= 200 / 20  # and no slower than set
 
 
 def test_a_rest_is_worth_one_second_and_not_more() -> None:
@@ -75,7 +75,7 @@ def test_a_rest_is_worth_one_second_and_not_more() -> None:
     assert grants[10] > 3600.0
 
 
-def test_a_rate_without_end_can_be_held() -> None:
+def test_an_unbounded_rate_can_be_held() -> None:
     arrivals = Arrivals()
     limit = RateLimit(math.inf, burst_s=0, clock=arrivals.clock, sleep=arrivals.sleep)
     assert [arrivals.granted_at(limit) for _ in range(100)] == [0.0] * 100

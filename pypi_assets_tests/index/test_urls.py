@@ -18,7 +18,7 @@ RULE = host_rule("https://index.example.org/simple/", "https://log.example.org/p
         "https://files.example.org/\u00fcber.zip",
     ],
 )
-def test_own_and_allowed_hosts_may_be_asked(url: str) -> None:
+def test_own_and_allowed_hosts_are_accepted(url: str) -> None:
     RULE.check(url)
 
 

@@ -91,9 +91,9 @@ while True:
     now = time.time()
     assert [stored.path for stored in storage.list()] == ["a/b"]
     assert list(storage.delete_unfinished(now - 3600)) == []
-    (told,) = storage.delete_unfinished(now + 3600, dry_run=True)
-    assert (told.path, told.size) == (left.relative_to(tmp_path).as_posix(), left.stat().st_size)
-    assert list(storage.delete_unfinished(now + 3600)) == [told]
+    (environment,) = storage.delete_unfinished(now + 3600, dry_run=True)
+    assert (environment.path, environment.size) == (left.relative_to(tmp_path).as_posix(), left.stat().st_size)
+    assert list(storage.delete_unfinished(now + 3600)) == [environment]
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
 
 
@@ -114,9 +114,9 @@ def test_lists_below_a_folder_only(storage: Storage) -> None:
 
 def test_what_is_missing_has_its_own_error(storage: Storage, tmp_path: Path) -> None:
     assert not storage.exists("no")
-    for ask in (storage.get, storage.head, storage.open):
+    for read in (storage.get, storage.head, storage.open):
         with pytest.raises(NotFoundError, match="/no: "):
-            ask("no")
+            read("no")
     storage.put("yes", b"")
     storage.delete("yes")
     storage.delete("yes")
@@ -198,17 +198,17 @@ def test_a_missing_bucket_is_a_failure_to_write(s3_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("environment", "text"),
     [
         ({}, "404 Not Found: The specified bucket does not exist$"),
         ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, "error sending request: Connection refused$"),
         ({"AWS_ALLOW_HTTP": "false"}, "set AWS_ALLOW_HTTP=true$"),
     ],
 )
-def test_why_a_store_does_not_answer_is_told(
-    s3_url: str, told: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch
+def test_the_reason_why_a_store_does_not_answer_is_reported(
+    s3_url: str, environment: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in told.items():
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(StorageError, match=text):
         list(open_storage("s3://missing-bucket").list("folder"))
@@ -229,10 +229,10 @@ class WithoutRanges(BaseHTTPRequestHandler):
         self.wfile.write(b"content")
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
-def test_a_range_that_is_the_whole_object_may_be_answered_as_if_none_were_asked_for(
+def test_a_range_of_the_whole_object_may_be_answered_as_a_request_without_range(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), WithoutRanges) as server:

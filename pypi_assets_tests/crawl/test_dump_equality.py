@@ -1,4 +1,4 @@
-"""A full dump and the dumps of all ranges after it tell what a new full dump tells, whatever happened in between."""
+"""A full dump and the dumps of all ranges after it equal a new full dump, whatever happened in between."""
 
 import json
 import tempfile
@@ -30,13 +30,15 @@ Rows = dict[str, dict[str, object]]
 steps = st.one_of(
     st.tuples(st.just("change"), changes),
     st.tuples(st.just("change"), changes),
-    st.tuples(st.sampled_from(["ask", "crawl", "crawl", "dump", "dump", "full crawl", "retry"]), st.integers(0, 5)),
+    st.tuples(
+        st.sampled_from(["allocate", "crawl", "crawl", "dump", "dump", "full crawl", "retry"]), st.integers(0, 5)
+    ),
     st.tuples(st.sampled_from(["hide a file", "no page", "no files", "heal"]), st.sampled_from(["alpha", "beta-pkg"])),
 )
 
 
 class Following:
-    """A catalog that follows an index while both have their troubles, and what its dumps tell."""
+    """A catalog that follows an index while both have their troubles, and the rows of its dumps."""
 
     def __init__(self, index: ServedIndex, catalog: Catalog) -> None:
         self.index, self.catalog = index, catalog
@@ -58,7 +60,7 @@ class Following:
     def step(self, kind: str, choice: object) -> None:
         if kind == "change":
             do(self.index, *choice)  # type: ignore[misc]
-        elif kind == "ask":
+        elif kind == "allocate":
             allocate_next_ranges(self.crawler)
         elif kind == "crawl" and (ranges := open_ranges(self.crawler)):
             crawl_range(self.crawler, ranges[int(str(choice)) % len(ranges)])
@@ -111,21 +113,21 @@ DRIFT = [("hide a file", "alpha"), ("full crawl", 0), ("heal", "alpha")]
 @example(before=[("wheel", "Alpha", "1.0")], happening=DRIFT)
 @example(
     before=[("wheel", "Alpha", "1.0")],
-    happening=[("change", ("sdist", "Alpha", "1.0")), ("ask", 0), ("crawl", 0), ("dump", 0), *DRIFT],
+    happening=[("change", ("sdist", "Alpha", "1.0")), ("allocate", 0), ("crawl", 0), ("dump", 0), *DRIFT],
 )
 @example(
     before=[("wheel", "Alpha", "1.0")],
     happening=[
         ("no files", "alpha"),
         ("change", ("sdist", "Alpha", "1.0")),
-        ("ask", 0),
+        ("allocate", 0),
         ("crawl", 0),
         ("dump", 0),
         ("heal", "alpha"),
         ("retry", 0),
     ],
 )
-def test_a_full_dump_and_the_ranges_after_it_tell_what_a_new_full_dump_tells(before, happening):
+def test_a_full_dump_and_the_ranges_after_it_equal_a_new_full_dump(before, happening):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
         index.wheel("first", "1.0")
         for change in before:
@@ -133,17 +135,17 @@ def test_a_full_dump_and_the_ranges_after_it_tell_what_a_new_full_dump_tells(bef
         catalog = open_catalog(sqlite_database(Path(folder, "catalog.sqlite")))
         following = Following(index, catalog)
         crawl_full(following.crawler)
-        told = following.full_dump()
+        dumped = following.full_dump()
         for kind, choice in happening:
             following.step(kind, choice)
         following.finish()
         for serials in sorted(following.ranges):
             for row in following.ranges[serials]:
                 if row["tombstone"]:
-                    told.pop(str(row["filename"]), None)
+                    dumped.pop(str(row["filename"]), None)
                 else:
-                    told[str(row["filename"])] = row
-        assert told == following.full_dump()
+                    dumped[str(row["filename"])] = row
+        assert dumped == following.full_dump()
         retry(following.crawler)
         crawl_full(following.crawler)
         following.finish()
