@@ -195,7 +195,7 @@ class Settings(BaseSettings):
         Field(
             gt=0,
             le=100,
-            description="percent of visits and reads without attempts left that makes status and checks warn, above 0",
+            description="percent of exhausted visits and reads that makes status and checks warn, above 0 to 100",
         ),
     ] = 0.5
     given_up_fail_percent: Annotated[
@@ -203,7 +203,7 @@ class Settings(BaseSettings):
         Field(
             gt=0,
             le=100,
-            description="percent of visits and reads without attempts left that makes a check fail, above 0 to 100",
+            description="percent of exhausted visits and reads that makes a check fail, above 0 to 100",
         ),
     ] = 5.0
     dump_concurrency: Annotated[

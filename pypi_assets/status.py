@@ -135,7 +135,7 @@ class Status:
         if catalog.complete_serial is not None and self._is_catalog_stale(catalog.complete_serial):
             lines.append(self._describe_lag())
         if catalog.exhausted.percent >= self.settings.given_up_warn_percent:
-            lines.append(f"{catalog.exhausted.count} reads and visits were abandoned: see `pypi-assets failures list`")
+            lines.append(f"{catalog.exhausted.count} reads and visits are exhausted: see `pypi-assets failures list`")
         return lines
 
     def _is_catalog_stale(self, complete: int) -> bool:

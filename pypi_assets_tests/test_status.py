@@ -104,5 +104,5 @@ def test_a_lag_that_nobody_tells_is_not_well(index: ServedIndex, status_at: Stat
 def test_few_that_were_given_up_are_no_matter(status_at: StatusAt, kinds: dict[str, int], is_told: bool) -> None:
     status = status_at(0)
     exhausted = ExhaustedWork(kinds, known=1_000)  # 0.5 per cent are 5
-    told = ["5 reads and visits were abandoned: see `pypi-assets failures list`"] if is_told else []
+    told = ["5 reads and visits are exhausted: see `pypi-assets failures list`"] if is_told else []
     assert replace(status, catalog=replace(status.catalog, exhausted=exhausted)).to_do() == told

@@ -10,7 +10,7 @@ from pypi_assets.terminal import print_message
 def describe_reads(reads: ReadCounts) -> str:
     """One line of how many distributions were read, and how they ended."""
     counts = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
-    counts |= {"vanished": reads.vanished, "without attempts left": reads.exhausted}
+    counts |= {"vanished": reads.vanished, "exhausted": reads.exhausted}
     done = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     if not done:
         return "distributions: none to read"

@@ -88,7 +88,7 @@ def _describe_distributions(status: Status) -> str:
 def _describe_visits(status: Status) -> str:
     visited, exhausted = status.catalog.visited, status.catalog.failed_visits
     text = f"{visited.never_visited} projects never visited, the last visit of {visited.failing} failed"
-    text += f", {exhausted} without attempts left" if exhausted else ""
+    text += f", {exhausted} exhausted" if exhausted else ""
     return f"{text}, longest unvisited since {plain(local_time(visited.longest_unvisited_at))}"
 
 

@@ -99,7 +99,7 @@ class Due:
 
     `cover` are the dumps in use, and `dumps_lack_since` is when the first event beyond them was (unix seconds), if one
     is stored. `datasets` is empty where the storage did not answer. `compaction` names the dumps that would be joined
-    first, and `exhausted` counts the reads and visits that were abandoned.
+    first, and `exhausted` counts the reads and visits that are not tried again.
     """
 
     crawl: CrawlDue

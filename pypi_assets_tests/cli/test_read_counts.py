@@ -10,7 +10,7 @@ def test_only_outcomes_that_occurred_are_named() -> None:
     assert describe_reads(ReadCounts()) == "distributions: none to read"
     counts = ReadCounts(data=3, errors=1, exhausted=2, bytes_fetched=1234, requests=7, seconds=1.26)
     assert describe_reads(counts) == (
-        "distributions: 3 read, 1 with errors, 2 without attempts left (1234 bytes fetched, 7 requests, 1.3 s)"
+        "distributions: 3 read, 1 with errors, 2 exhausted (1234 bytes fetched, 7 requests, 1.3 s)"
     )
 
 
