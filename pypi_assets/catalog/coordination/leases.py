@@ -20,6 +20,8 @@ class LeaseTakenError(CatalogError):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
+    """A lease that is held. `holder` is unique for each holder; `ttl_s` is its duration in seconds."""
+
     catalog: Catalog
     name: str
     holder: str

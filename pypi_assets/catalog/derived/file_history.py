@@ -57,6 +57,7 @@ class FileHistory:
     changes: tuple[Change, ...]
 
     def is_live(self, serial: int) -> bool:
+        """Whether the file was live at `serial`."""
         return any(serial in interval for interval in self.live)
 
     @property

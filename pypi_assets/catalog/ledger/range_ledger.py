@@ -21,6 +21,8 @@ SIMPLE = "simple"
 
 
 class RangeState(StrEnum):
+    """The stored state of a range."""
+
     REQUESTED = "asked"
     COMPLETE = "complete"
 
@@ -194,6 +196,7 @@ def fail_range(connection: Connection, serials: SerialRange, error_text: str) ->
 
 
 def complete_range(connection: Connection, serials: SerialRange, now: float, exact_from: int | None = None) -> None:
+    """Completes the range, with its `exact_from` as in LedgerRange. A complete range stays as it is."""
     connection.execute(
         update(serial_ranges)
         .where(serial_ranges.c.start == serials.start, serial_ranges.c.state != RangeState.COMPLETE)

@@ -29,6 +29,7 @@ class SerialRange:
 
     @property
     def key(self) -> str:
+        """The range's text `START-END`, for directories, partitions and scopes."""
         return f"{self.start}-{self.end}"
 
     def __str__(self) -> str:

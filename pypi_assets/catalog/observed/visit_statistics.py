@@ -148,6 +148,7 @@ def _lag(row: Any, min_serial: int, through: int) -> int | None:
 
 
 def visited_projects(connection: Connection) -> VisitedProjects:
+    """Counts over all projects; quick on any catalog."""
     known = visit_statistics.c
     never = select(func.count()).select_from(visit_statistics).where(known.last_visited_at.is_(None))
     failing = select(func.count()).select_from(visit_statistics).where(_FAILING)

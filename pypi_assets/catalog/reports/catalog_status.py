@@ -69,6 +69,7 @@ class CatalogStatus:
 
 
 def catalog_status(catalog: Catalog) -> CatalogStatus:
+    """The status of the catalog now. Its counts of live distributions take time on a large catalog."""
     with catalog.read() as connection:
         state = connection.execute(select(catalog_state)).first()
         outcomes = {outcome.value: 0 for outcome in Outcome} | {

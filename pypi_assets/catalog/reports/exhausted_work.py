@@ -22,6 +22,7 @@ class ExhaustedWork:
 
     @property
     def percent(self) -> float:
+        """The share of all that was ever known, in per cent."""
         return 100 * self.count / max(self.known, 1)
 
 

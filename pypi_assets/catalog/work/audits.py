@@ -90,6 +90,7 @@ def complete_audit(catalog: Catalog, audit: Audit) -> Audit:
 
 
 def last_completed_audit(connection: Connection) -> Audit | None:
+    """The audit that was opened last among the completed ones; None without any."""
     row = connection.execute(
         select(audits).where(audits.c.completed_at.is_not(None)).order_by(audits.c.id.desc()).limit(1)
     ).first()

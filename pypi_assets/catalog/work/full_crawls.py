@@ -98,7 +98,7 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             if serial < last_allocated_serial(connection):
                 raise CatalogError(
                     f"the index is at serial {serial}, but the catalog already follows it up to"
-                    f" {last_allocated_serial(connection)}: its serial has decreased (was it restored from a backup?);"
+                    f" {last_allocated_serial(connection)}: it has gone backwards (restored from a backup?);"
                     " start a new catalog"
                 )
         row = insert(full_crawls).values(
@@ -109,6 +109,7 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
 
 
 def find_open_crawl(connection: Connection) -> FullCrawl | None:
+    """The open full crawl; None without one."""
     return _crawl_where(connection, full_crawls.c.open == 1)
 
 
@@ -118,6 +119,7 @@ def first_crawl(connection: Connection) -> FullCrawl | None:
 
 
 def last_completed_crawl(connection: Connection) -> FullCrawl | None:
+    """The full crawl that was opened last among the completed ones; None without any."""
     return _crawl_where(connection, full_crawls.c.completed_at.is_not(None))
 
 

@@ -177,6 +177,7 @@ def finish_reads(
 
 
 def count_pending_reads(connection: Connection, scope: str | None, shards: Sequence[int] | None = None) -> int:
+    """The number of reads left in the projects that `scope` visits (None: all), within `shards` (None: all)."""
     return int(connection.scalar(_queued(scope, shards).add_columns(func.count())) or 0)
 
 

@@ -27,6 +27,8 @@ LISTING = "listing"
 
 
 class TaskState(StrEnum):
+    """The stored state of a visit in the queue."""
+
     TODO = "todo"
     DONE = "done"
     EXHAUSTED = "gave up"
@@ -80,14 +82,17 @@ class ScopeProgress:
 
 
 def crawl_scope(crawl_id: int) -> str:
+    """The scope of a full crawl."""
     return f"crawl:{crawl_id}"
 
 
 def range_scope(serials: SerialRange) -> str:
+    """The scope of a serial range, `range:START-END`."""
     return f"range:{serials.key}"
 
 
 def audit_scope(audit_id: int) -> str:
+    """The scope of an audit."""
     return f"audit:{audit_id}"
 
 
@@ -295,6 +300,7 @@ def postpone_visits(
 
 
 def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> ScopeProgress:
+    """The number of projects of `scope` in each state, within `shards` (None: all)."""
     counts = {
         state: count
         for state, count in connection.execute(
