@@ -37,7 +37,7 @@ def _command(name: str, example: str) -> Callable[[Callable[..., None]], click.C
 
 
 @contextmanager
-def _refusals_told() -> Iterator[None]:
+def _refusals_as_failures() -> Iterator[None]:
     try:
         yield
     except (DevIndexError, OSError) as error:
@@ -45,7 +45,7 @@ def _refusals_told() -> Iterator[None]:
 
 
 def _do(folder: Path, done: str, operation: Callable[[History], int]) -> None:
-    with _refusals_told():
+    with _refusals_as_failures():
         serial = operation(History(folder))
     click.echo(f"{done} (serial {serial})")
 
@@ -61,7 +61,7 @@ def _do(folder: Path, done: str, operation: Callable[[History], int]) -> None:
 @click.option("--log-requests", is_flag=True, help="Write a line for each request to standard output.")
 def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_requests: bool) -> None:
     """Serve the index of FOLDER until interrupted; prints its URL once it answers."""
-    with _refusals_told():
+    with _refusals_as_failures():
         plan = None if faults is None else FaultPlan.load(faults)
         folder.mkdir(parents=True, exist_ok=True)
         serve(folder, host, port, ready=click.echo, faults=plan, log_requests=log_requests)
@@ -69,8 +69,8 @@ def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_r
 
 @_command("add", "my-index dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--project", help="The project, where the files do not tell it.")
-@click.option("--version", help="The version, where the files do not tell it.")
+@click.option("--project", help="The project, where the files do not name it.")
+@click.option("--version", help="The version, where the files do not name it.")
 def add_command(folder: Path, files: tuple[Path, ...], project: str | None, version: str | None) -> None:
     """Upload FILES, in their order; new projects and releases are registered."""
     for path in files:

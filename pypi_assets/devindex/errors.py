@@ -1,4 +1,4 @@
-"""Why devindex does not do what it was asked."""
+"""The errors of devindex."""
 
 
 class DevIndexError(Exception):

@@ -44,8 +44,8 @@ class FaultPlanError(DevIndexError):
     """The file is no fault plan; the text names the file, the fault and the key."""
 
 
-class Asked(StrEnum):
-    """What a request asks for."""
+class RequestKind(StrEnum):
+    """What a request is for."""
 
     CHANGELOG = "changelog"
     INDEX = "index"
@@ -56,36 +56,36 @@ class Asked(StrEnum):
     SIDECAR = "sidecar"
 
 
-_PAGES = frozenset({Asked.INDEX, Asked.PAGE, Asked.LEGACY})
-_BYTES = frozenset({Asked.FILE, Asked.RANGE, Asked.SIDECAR})
+_PAGES = frozenset({RequestKind.INDEX, RequestKind.PAGE, RequestKind.LEGACY})
+_BYTES = frozenset({RequestKind.FILE, RequestKind.RANGE, RequestKind.SIDECAR})
 _GOT = _PAGES | _BYTES
-_ALL = frozenset(Asked)
+_ALL = frozenset(RequestKind)
 
 
-def asked_for(request: Request) -> Asked:
-    """What `request` asks for; unknown addresses count as pages."""
+def request_kind(request: Request) -> RequestKind:
+    """What `request` is for; unknown addresses count as pages."""
     path = request.url.path
     if path.startswith("/packages/"):
         if path.endswith(METADATA_SUFFIX):
-            return Asked.SIDECAR
-        return Asked.RANGE if "range" in request.headers else Asked.FILE
+            return RequestKind.SIDECAR
+        return RequestKind.RANGE if "range" in request.headers else RequestKind.FILE
     if path.startswith("/pypi"):
-        return Asked.CHANGELOG if request.method == "POST" else Asked.LEGACY
-    return Asked.INDEX if path == "/simple/" else Asked.PAGE
+        return RequestKind.CHANGELOG if request.method == "POST" else RequestKind.LEGACY
+    return RequestKind.INDEX if path == "/simple/" else RequestKind.PAGE
 
 
 class Fault(BaseModel):
     """One trouble, and which requests meet it: those of the kinds `on` whose path fits `url`, of which a share of
-    `rate`, or the ones numbered in `requests`, or `every` so many-th, or all.
+    `rate`, or the ones numbered in `requests`, or one in `every`, or all.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-    can_meet: ClassVar[frozenset[Asked]] = _ALL
-    by_default: ClassVar[frozenset[Asked] | None] = None
+    can_meet: ClassVar[frozenset[RequestKind]] = _ALL
+    by_default: ClassVar[frozenset[RequestKind] | None] = None
     """What it is met on where `on` is not given: if not all that it can be met on."""
 
     kind: str
-    on: Annotated[list[Annotated[Asked, Field(strict=False)]], Field(min_length=1)] | None = None
+    on: Annotated[list[Annotated[RequestKind, Field(strict=False)]], Field(min_length=1)] | None = None
     url: Annotated[str, StringConstraints(min_length=1)] | None = None
     rate: Annotated[float, Field(gt=0, le=1)] | None = None
     requests: Annotated[list[_Count], Field(min_length=1)] | None = None
@@ -101,13 +101,13 @@ class Fault(BaseModel):
         return self
 
     @property
-    def met_on(self) -> Collection[Asked]:
+    def met_on(self) -> Collection[RequestKind]:
         """What kinds of requests it is met on."""
         return self.on or self.by_default or self.can_meet
 
-    def concerns(self, request: Request, asked: Asked) -> bool:
+    def concerns(self, request: Request, kind: RequestKind) -> bool:
         """Whether `request` is one of those that can meet it, and are counted."""
-        return asked in self.met_on and (self.url is None or fnmatchcase(request.url.path, self.url))
+        return kind in self.met_on and (self.url is None or fnmatchcase(request.url.path, self.url))
 
     def continues(self, request: Request) -> bool:  # noqa: ARG002
         """Whether `request` comes of an earlier answer of this fault, and meets it for sure."""
@@ -134,7 +134,7 @@ class _Status(Fault):
 
 
 class _XmlRpcFault(Fault):
-    can_meet: ClassVar = frozenset({Asked.CHANGELOG})
+    can_meet: ClassVar = frozenset({RequestKind.CHANGELOG})
     kind: Literal["xmlrpc-fault"]
     code: int = _TOO_MANY_REQUESTS
     reset: Annotated[int, Field(ge=0)] | None = None
@@ -227,8 +227,8 @@ class _Redirect(Fault):
                 raise ValueError(f'to: "same-host", "loop" or a URL like "https://files.example.org", not {self.to!r}')
         return self
 
-    def concerns(self, request: Request, asked: Asked) -> bool:
-        return _REDIRECTED not in request.query_params and super().concerns(request, asked)
+    def concerns(self, request: Request, kind: RequestKind) -> bool:
+        return _REDIRECTED not in request.query_params and super().concerns(request, kind)
 
     def continues(self, request: Request) -> bool:
         return self.to == "loop" and _LOOPING in request.query_params
@@ -253,7 +253,7 @@ class _Html(Fault):
 
 
 class _Gzip(Fault):
-    by_default: ClassVar = _PAGES | {Asked.CHANGELOG}
+    by_default: ClassVar = _PAGES | {RequestKind.CHANGELOG}
     kind: Literal["gzip"]
     broken: bool = False
 
@@ -262,7 +262,7 @@ class _Gzip(Fault):
 
 
 class _NoRanges(Fault):
-    can_meet: ClassVar = frozenset({Asked.RANGE})
+    can_meet: ClassVar = frozenset({RequestKind.RANGE})
     kind: Literal["no-ranges"]
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
@@ -278,7 +278,7 @@ class _WrongBytes(Fault):
 
 
 class _WrongSize(Fault):
-    by_default: ClassVar = frozenset({Asked.FILE, Asked.SIDECAR})
+    by_default: ClassVar = frozenset({RequestKind.FILE, RequestKind.SIDECAR})
     kind: Literal["wrong-size"]
     more: int = 1
 
@@ -321,8 +321,8 @@ class Plan(BaseModel):
 class FaultPlan:
     """A hook for the server that answers as planned; `seen` counts the requests, `met` the faults by kind.
 
-    Whether a request meets a fault with a rate follows from the seed, from what is asked for, and from how often that
-    was asked for before: not from the order in which requests for different things come.
+    Whether a request meets a fault with a rate follows from the seed, from the address, and from the count of requests
+    for it so far: not from the order in which requests for different addresses come.
     """
 
     def __init__(self, plan: str) -> None:
@@ -336,7 +336,7 @@ class FaultPlan:
         self._seed = read.seed
         self._faults = read.fault
         self._numbers = [0] * len(read.fault)
-        self._asked: Counter[bytes] = Counter()
+        self._counts: Counter[bytes] = Counter()
         self._lock = Lock()
         self.seen = 0
         self.met: Counter[str] = Counter()
@@ -360,11 +360,11 @@ class FaultPlan:
 
     def _choose(self, request: Request) -> Fault | None:
         """The first fault that the request meets. Each fault counts the requests that it concerns, met or not."""
-        asked, draw, floor = asked_for(request), self._draw(request), 0.0
+        kind, draw, floor = request_kind(request), self._draw(request), 0.0
         chosen: Fault | None = None
         for place, fault in enumerate(self._faults):
             meets = fault.continues(request)
-            if fault.concerns(request, asked):
+            if fault.concerns(request, kind):
                 self._numbers[place] += 1
                 number = self._numbers[place]
                 if fault.rate is not None:
@@ -382,8 +382,8 @@ class FaultPlan:
         """A number from 0 up to 1, one for all faults, so that their rates add up."""
         what = (request.method, request.url.path, request.url.query, request.headers.get("range", ""))
         key = "\n".join(what).encode() + b"\n" + request.state.body
-        self._asked[key] += 1
-        digest = blake2b(b"%d\n%d\n%b" % (self._seed, self._asked[key], key), digest_size=8).digest()
+        self._counts[key] += 1
+        digest = blake2b(b"%d\n%d\n%b" % (self._seed, self._counts[key], key), digest_size=8).digest()
         return float(int.from_bytes(digest)) / 2.0**64
 
 

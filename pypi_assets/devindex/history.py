@@ -26,7 +26,7 @@ from pypi_assets.devindex.uploads import StoredFile, normal_version, read_upload
 METADATA_SUFFIX = ".metadata"
 
 _KEPT_STATES = 4
-"""How many states of the past are kept for the next that asks."""
+"""How many states of the past are kept for the next requests."""
 
 
 class History:
@@ -81,7 +81,7 @@ class History:
             return self._earlier[operations]
 
     def file_path(self, file: StoredFile) -> Path:
-        """Where the bytes of `file` lie; a wheel's METADATA lies beside them, with METADATA_SUFFIX."""
+        """Where the bytes of `file` lie; a wheel's METADATA lies next to them, with METADATA_SUFFIX."""
         return self.folder / "files" / file.path
 
     def add(
@@ -213,7 +213,7 @@ class History:
                 self._state.apply(_operation(line))
             except (OperationRefusedError, KeyError, TypeError, ValueError) as error:
                 number = len(self._serials) + 1
-                text = f"{self._path}, line {number}: cannot be replayed ({error}); mend the line or start anew"
+                text = f"{self._path}, line {number}: cannot be replayed ({error}); mend the line or start again"
                 self._forget()
                 raise HistoryError(text) from error
             self._serials.append(self._state.last_serial or 0)

@@ -60,7 +60,7 @@ class Operation:
 
 
 class ProjectStatus(StrEnum):
-    """A project's status as its page tells it (PEP 792)."""
+    """A project's status as its page shows it (PEP 792)."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"
@@ -127,12 +127,12 @@ class IndexState:
         return self.changelog[-1].serial if self.changelog else None
 
     def changelog_since(self, serial: int, limit: int) -> list[ChangelogEvent]:
-        """The first `limit` rows after `serial`. Serials are 1, 2, 3 ..., so that a row's place tells its serial."""
+        """The first `limit` rows after `serial`. Serials are 1, 2, 3 ..., so a row's place gives its serial."""
         start = max(serial, 0)
         return self.changelog[start : start + limit]
 
     def serial_at(self, moment: float) -> int:
-        """The last serial at `moment` (unix seconds), as far as the rows' whole seconds tell; 0 before the first."""
+        """The last serial at `moment` (unix seconds), as exact as the rows' whole seconds; 0 before the first."""
         rows = reversed(self.changelog)
         return next((event.serial for event in rows if event.timestamp <= moment), 0)
 

@@ -1,4 +1,4 @@
-"""Which form of a Simple API page a request asks for (PEP 691): its Accept header against what is offered."""
+"""Chooses the form of a Simple API page (PEP 691): the request's Accept header against what is offered."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ def _parse(item: str) -> tuple[str, float]:
 
 
 def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """What the most specific range that covers the type says of it."""
+    """The quality of the most specific range that covers the type."""
     for wanted in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
         if qualities := [quality for media_range, quality in ranges if media_range == wanted]:
             return max(qualities)

@@ -91,7 +91,7 @@ def latest_release(project: Project) -> Release | None:
 
 
 def legacy_project_json(project: Project, release: Release, metadata: RawMetadata, base: str) -> bytes:
-    """`/pypi/{project}/json`; `metadata` is what the first file of `release` says of itself."""
+    """`/pypi/{project}/json`; `metadata` is that of the first file of `release`."""
     project_url = f"{base}/project/{project.name}/"
     info = {
         "author": metadata.get("author"),

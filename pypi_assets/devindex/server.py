@@ -1,6 +1,6 @@
 """The development index over HTTP: XML-RPC, the Simple API, the older JSON API and the files.
 
-The server only reads: it looks for new lines of the history before each answer, whoever wrote them.
+The server writes nothing. It looks for new lines of the history before each answer, whichever process wrote them.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from email.utils import format_datetime
 from hashlib import md5
@@ -42,7 +43,7 @@ _Handler = Callable[[Request, IndexState], Response]
 
 
 class _Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Tells requests the transport that they came on, so that a fault can break it."""
+    """Gives requests the transport that they came on, so that a fault can break it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -51,51 +52,59 @@ class _Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
 def create_app(folder: Path | str, *, faults: Faults | None = None, page_rows: int = xmlrpc_api.PAGE_ROWS) -> Starlette:
     """The index of `folder` as an ASGI application; `page_rows` is the most rows of one changelog answer."""
-    history = History(folder)
+    index = _Index(History(folder), faults, page_rows)
+    return Starlette(
+        routes=[
+            Route("/pypi", index.endpoint(index.changelog), methods=["POST"]),
+            Route("/simple/", index.endpoint(_simple_index)),
+            Route("/simple/{project}/", index.endpoint(_simple_project)),
+            Route("/pypi/{project}/json", index.endpoint(index.legacy_project)),
+            Route("/packages/{path:path}", index.endpoint(index.file)),
+        ],
+        exception_handlers={404: lambda _request, _error: _not_found()},
+    )
 
-    def past(as_of: AsOf) -> IndexState:
-        return history.state_at(as_of(history.state()))
 
-    def endpoint(handle: _Handler) -> Callable[[Request], Awaitable[Response]]:
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """What answers are made of, and what spoils them."""
+
+    history: History
+    faults: Faults | None
+    page_rows: int
+
+    def endpoint(self, handle: _Handler) -> Callable[[Request], Awaitable[Response]]:
+        """`handle` for the index as it is now, unless a fault answers instead."""
+
+        def past(as_of: AsOf) -> IndexState:
+            return self.history.state_at(as_of(self.history.state()))
+
         async def respond(request: Request) -> Response:
             request.state.body = await request.body()
-            if faults is not None:  # in a thread, so that a fault may wait without stopping the server
+            if self.faults is not None:  # in a thread, so that a fault may wait without stopping the server
                 request.state.own_answer = lambda as_of: handle(request, past(as_of))
-                fault = await run_in_threadpool(faults, request)
+                fault = await run_in_threadpool(self.faults, request)
                 if fault is not None:
                     return fault
-            return handle(request, history.state())
+            return handle(request, self.history.state())
 
         return respond
 
-    def changelog(request: Request, state: IndexState) -> Response:
-        return _response(xmlrpc_api.answer(request.state.body, state, page_rows), "text/xml; charset=UTF-8")
+    def changelog(self, request: Request, state: IndexState) -> Response:
+        return _response(xmlrpc_api.answer(request.state.body, state, self.page_rows), "text/xml; charset=UTF-8")
 
-    def simple_index(request: Request, state: IndexState) -> Response:
-        form = negotiation.choose(request.headers.get("accept"))
-        page = served_pages.simple_index_json if form == negotiation.V1_JSON else served_pages.simple_index_html
-        return _page(request, page(state), form, state.last_serial or 0)
-
-    def simple_project(request: Request, state: IndexState) -> Response:
-        project = state.project(request.path_params["project"])
-        if project is None:
-            return _not_found()
-        form = negotiation.choose(request.headers.get("accept"))
-        page = served_pages.simple_project_json if form == negotiation.V1_JSON else served_pages.simple_project_html
-        return _page(request, page(project, _base(request)), form, project.last_serial)
-
-    def legacy_project(request: Request, state: IndexState) -> Response:
+    def legacy_project(self, request: Request, state: IndexState) -> Response:
         project = state.project(request.path_params["project"])
         release = served_pages.latest_release(project) if project else None
         if project is None or release is None:
             return _response(b'{"message": "Not Found"}', "application/json", status=404)
-        found = (read_metadata(history.file_path(file)) for file in release.files.values())
+        found = (read_metadata(self.history.file_path(file)) for file in release.files.values())
         raw = next((one for one in found if one is not None), None)
         metadata = parse_metadata(raw) if raw is not None else RawMetadata()
         body = served_pages.legacy_project_json(project, release, metadata, _base(request))
         return _page(request, body, "application/json", project.last_serial, vary="Accept-Encoding")
 
-    def file(request: Request, state: IndexState) -> Response:
+    def file(self, request: Request, state: IndexState) -> Response:
         path = request.path_params["path"]
         stored, suffix = state.files.get(path), ""
         if stored is None and path.endswith(METADATA_SUFFIX):
@@ -104,7 +113,7 @@ def create_app(folder: Path | str, *, faults: Faults | None = None, page_rows: i
             return _not_found()
         uploaded = datetime.fromisoformat(stored.uploaded_at).replace(microsecond=0)
         return FileResponse(
-            f"{history.file_path(stored)}{suffix}",
+            f"{self.history.file_path(stored)}{suffix}",
             media_type="application/gzip" if path.endswith("gz") else "application/octet-stream",
             headers={
                 "last-modified": format_datetime(uploaded, usegmt=True),
@@ -112,16 +121,20 @@ def create_app(folder: Path | str, *, faults: Faults | None = None, page_rows: i
             },
         )
 
-    return Starlette(
-        routes=[
-            Route("/pypi", endpoint(changelog), methods=["POST"]),
-            Route("/simple/", endpoint(simple_index)),
-            Route("/simple/{project}/", endpoint(simple_project)),
-            Route("/pypi/{project}/json", endpoint(legacy_project)),
-            Route("/packages/{path:path}", endpoint(file)),
-        ],
-        exception_handlers={404: lambda _request, _error: _not_found()},
-    )
+
+def _simple_index(request: Request, state: IndexState) -> Response:
+    form = negotiation.choose(request.headers.get("accept"))
+    page = served_pages.simple_index_json if form == negotiation.V1_JSON else served_pages.simple_index_html
+    return _page(request, page(state), form, state.last_serial or 0)
+
+
+def _simple_project(request: Request, state: IndexState) -> Response:
+    project = state.project(request.path_params["project"])
+    if project is None:
+        return _not_found()
+    form = negotiation.choose(request.headers.get("accept"))
+    page = served_pages.simple_project_json if form == negotiation.V1_JSON else served_pages.simple_project_html
+    return _page(request, page(project, _base(request)), form, project.last_serial)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """How an answer is spoiled: the index's own one, changed, cut short, slowed down or kept back.
 
-Which request meets what is said elsewhere; see pypi_assets.devindex.faults.
+Which request meets what is up to pypi_assets.devindex.faults.
 """
 
 import asyncio

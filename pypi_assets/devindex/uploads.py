@@ -24,7 +24,7 @@ MAX_METADATA_BYTES = 16 * 1024**2
 
 _PROJECT_VERSION = r"(?P<project>.+)-(?P<version>[^-]+)"
 _WINDOWS = r"(?P<project>.+?)-(?P<version>[^-]+)\.(win32|win-amd64)(-py(?P<python>[\d.]+))?"
-_KINDS = (  # the first that fits: how the filename ends, what the index calls it, what its stem says, which Python
+_KINDS = (  # the first that fits: how the filename ends, what the index calls it, the parts of its stem, which Python
     (
         (".whl",),
         "bdist_wheel",
@@ -81,7 +81,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that is to be added; `core_metadata` is a wheel's METADATA, which is served beside the wheel."""
+    """A file that is to be added; `core_metadata` is a wheel's METADATA, which is served next to the wheel."""
 
     project: str
     version: str
@@ -91,7 +91,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """What a filename says."""
+    """The parts of a filename."""
 
     packagetype: str
     python_version: str
@@ -103,7 +103,7 @@ def read_upload(path: Path, *, project: str | None, version: str | None, uploade
     """The upload that the file at `path` makes.
 
     Project and version are those given, else those of the metadata, else those of the filename.
-    Raises OperationRefusedError where neither tells them, and OSError where the file cannot be read at all.
+    Raises OperationRefusedError where none of these has them, and OSError where the file cannot be read at all.
     """
     named = _read_filename(path.name)
     raw = read_metadata(path)
@@ -112,7 +112,7 @@ def read_upload(path: Path, *, project: str | None, version: str | None, uploade
     version = version or metadata.get("version") or named.version
     if not project or not version:
         raise OperationRefusedError(
-            f"{path.name}: neither the file nor its name tells the project and the version; name them yourself"
+            f"{path.name}: neither the file nor its name has the project and the version; give them as options"
         )
     try:
         canonicalize_name(project, validate=True)

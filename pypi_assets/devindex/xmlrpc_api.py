@@ -46,7 +46,7 @@ def _call(body: bytes, state: IndexState, page_rows: int) -> Any:
 
 
 def _bind(arguments: tuple[Any, ...], *names: str) -> tuple[int, ...]:
-    """The arguments, if they are integers and as many as there are names."""
+    """The arguments, if they are integers, one for each name."""
     for position, name in enumerate(names):
         if position >= len(arguments):
             raise _bad_argument(name, "Missing required argument")

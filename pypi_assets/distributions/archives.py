@@ -16,8 +16,8 @@ _ODD_FILE = re.compile("/[./]")
 
 
 class SafeNames:
-    """Collects safe member names, each once, and counts the others. `places` tells for each name where its last member
-    is, in the way that the reader of the archive counts."""
+    """Collects safe member names, each once, and counts the others. `places` maps each name to its last member's
+    place, in the way that the reader of the archive counts."""
 
     def __init__(self, extract: Extract, budget: Budget) -> None:
         self.places: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What a zipped egg says: PKG-INFO, requires.txt, entry points and modules (setuptools' format, no PEP)."""
+"""Makes the record of a zipped egg: PKG-INFO, requires.txt, entry points and modules (setuptools' format, no PEP)."""
 
 from collections.abc import Iterable
 

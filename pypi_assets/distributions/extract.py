@@ -1,7 +1,7 @@
-"""What a reader took out of one distribution: all that its record is made of, so that it need not be fetched again.
+"""What a reader took out of one distribution: all that its record is made of, so that it is fetched only once.
 
 Extracts are kept for ever as small zstd frames. They share a dictionary that was trained on real distributions
-(benchmarks/train_extract_dictionary.py); its id stands in each frame, so a new dictionary is added beside the old ones.
+(benchmarks/train_extract_dictionary.py); each frame names its id, so a new dictionary is added to the old ones.
 """
 
 import threading
@@ -29,13 +29,13 @@ MAX_EXTRACT_BYTES = 256 * MIB
 
 
 class ExtractError(Exception):
-    """A stored extract cannot be decoded: damaged, or written by a newer version. The text says which."""
+    """A stored extract cannot be decoded: damaged, or written by a newer version; the text names which of them."""
 
 
 @dataclass(slots=True)
 class Extract:
     """What was read from one archive. `members` are its files by their folders, without a leading `./`;
-    `setup_arguments` what an sdist's setup.py told then, as kept_arguments writes it."""
+    `setup_arguments` the arguments found in an sdist's setup.py then, as kept_arguments writes them."""
 
     members: dict[str, Folder] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a distribution's filename says: its kind, project, version and tags. Nothing here looks into the file."""
+"""Parses the filename of a distribution: its kind, project, version and tags. Nothing here looks into the file."""
 
 import re
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ _DMG = re.compile(r"(?P<release>.+?)(?:-(?P<python>py\d[\d.]*))?(?:[.-](?P<platf
 
 
 def parse_filename(filename: str, project: str | None = None) -> FilenameParts:
-    """The parts of `filename`; what it does not say is None. Never raises.
+    """The parts of `filename`; those that it does not have are None. Never raises.
 
     `project` (as displayed or normalized) is the project that the file belongs to, where that is known: the names of
     sdists can be split at more than one dash, and then it decides. A name with a character that is not printable, or

@@ -44,7 +44,7 @@ _MAGIC_BYTES = max(map(len, _DECOMPRESSORS))
 
 
 def inflated(source: SequentialSource, budget: Budget, notes: list[str]) -> Iterator[bytes]:
-    """The content of `source`, which its first bytes tell to be gzip, bzip2 or xz, or else not compressed.
+    """The content of `source`, decompressed where its first bytes are those of gzip, bzip2 or xz.
 
     Compressed parts may follow each other, with zeros between them. Checksums are verified by the time the last piece
     is out; bytes after the end are added to `notes`. Raises INFLATE_ERRORS, LimitExceededError and SourceError.
@@ -77,7 +77,7 @@ def _decompressed(source: SequentialSource, magic: bytes, budget: Budget, notes:
 
 
 def _next_part(source: SequentialSource, unused: bytes) -> bytes:
-    """What follows the end of a compressed part and the zeros after it: enough to tell what it is, or nothing."""
+    """What follows the end of a compressed part and the zeros after it: enough to recognize it, or nothing."""
     data = unused.lstrip(b"\0")
     while len(data) < _MAGIC_BYTES and (more := source.read(PIECE)):
         data = (data + more).lstrip(b"\0")

@@ -1,7 +1,7 @@
-"""What a setup.py told when it was read, kept beside its source in the extract: to follow it again takes as long as all
+"""Keeps the arguments found in a setup.py next to its source in the extract: to follow it again takes as long as all
 the rest of making an sdist's record.
 
-It counts as long as setup.py is followed by the same rules (SETUP_SCRIPT_VERSION); after that the source is read anew.
+They count as long as setup.py is followed by the same rules (SETUP_SCRIPT_VERSION). Then the source is read again.
 """
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 
 SETUP_SCRIPT_VERSION = 1
-"""Raised whenever the same setup.py would tell other arguments, or they would be written otherwise."""
+"""Raised whenever the same setup.py would lead to other arguments, or to other bytes of them."""
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -23,9 +23,11 @@ _arguments_decoder = msgspec.msgpack.Decoder(SetupArguments)
 
 
 def keep_arguments(source: bytes) -> bytes:
-    """What the setup.py `source` tells, as MessagePack: `[version, arguments]`. Empty where it is not worth keeping:
-    where it takes more room than `source`, as lists that are made by repetition do, and where there was a problem,
-    which another version of Python may not have."""
+    """The arguments in the setup.py `source`, as MessagePack: `[version, arguments]`.
+
+    Empty where it takes more room than `source`, as lists that are made by repetition do, and where there was a
+    problem, which another version of Python may not have.
+    """
     arguments = read_setup_script(source)
     if arguments.problem is not None:
         return b""

@@ -89,7 +89,7 @@ class Budget:
             raise LimitExceededError(f"inflates to more than {self.limits.max_expansion_ratio:g} times its size")
 
     def count_wanted(self, name: str, size: int) -> None:
-        """Counts a small file that is about to be read; `name` and `size` (in bytes) are what the archive says."""
+        """Counts a small file that is about to be read; `name` and `size` (in bytes) are the archive's claims."""
         if size > self.limits.max_metadata_bytes:
             raise LimitExceededError(f"{name!a:.200} is larger than {self.limits.max_metadata_bytes} bytes")
         self._wanted += size

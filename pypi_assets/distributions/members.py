@@ -1,6 +1,6 @@
 """The files of a distribution, or of a part of it, by the folder that they lie in.
 
-Python sources are kept apart from all other files, since they are mostly all that is asked for.
+Python sources are kept apart from all other files, since most rules look at nothing else.
 """
 
 from collections.abc import Iterable, Iterator

@@ -279,7 +279,7 @@ _COMMENT = re.compile(r"(?:^|\s)#")
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines that say something, stripped; `#` starts a comment at a line's start or after a space."""
+    """The lines that are more than a comment, stripped; `#` starts a comment at a line's start or after a space."""
     for line in text.splitlines():
         if stripped := (_COMMENT.split(line, maxsplit=1)[0] if "#" in line else line).strip():
             yield one_line(stripped)
@@ -324,7 +324,7 @@ MAX_REQUIREMENTS_CHARACTERS = 4 * 1024**2
 def requirements_of_extras(
     sections: Iterable[tuple[str, Iterable[str]]],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(PEP 508 requirements, extras) of what each section asks for.
+    """(PEP 508 requirements, extras) of all sections.
 
     A section is `""`, an extra, `:marker` or `extra:marker`, as in requires.txt and in setuptools' `extras_require`.
     Raises LimitExceededError where they are longer than MAX_REQUIREMENTS_CHARACTERS together.

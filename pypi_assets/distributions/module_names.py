@@ -18,7 +18,7 @@ Stub files (`.pyi`) are no modules: they are listed as stubs, by the module that
 
 import re
 from collections.abc import Collection, Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Folder
@@ -60,14 +60,12 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
     """The modules in a tree of `files`, whose folders are relative to its root, with `/`.
 
     Raises LimitExceededError where there are more than MAX_MODULES, or of more than MAX_CHARACTERS.
+
+    >>> find_modules(by_folder(["demo/__init__.py", "demo/part.py"])).names
+    ('demo', 'demo.part')
     """
-    found: list[str] = []
-    inits: list[str] = []
-    folders: dict[str, None] = {}
+    found = _Found()
     stubs: list[tuple[str, list[str]]] = []
-    unnameable = 0
-    characters = 0
-    prefixes: dict[str, str] = {}
     for folder, inside in files:
         stems = inside.stems
         if inside.others and not inside.others_are_data:
@@ -75,52 +73,72 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
             stems += [_compiled_stem(name) for name in names if name.endswith(_COMPILED_SUFFIXES)]
             if stub_stems := [name.removesuffix(".pyi") for name in names if name.endswith(".pyi")]:
                 stubs.append((folder, stub_stems))
-        if not stems:
-            continue
+        if stems:
+            found.add(folder, inside, stems)
+    importable, shadowed = found.importable()
+    stub_names = _stubs(stubs, importable)
+    return ModuleNames(tuple(sorted(importable)), tuple(sorted(stub_names)), found.unnameable, shadowed)
+
+
+@dataclass(slots=True)
+class _Found:
+    """The modules of a tree so far, and the `folders` that have any somewhere below, by their dotted names.
+
+    `inits` are the modules `__init__`, `prefixes` the dotted names of folders with modules in them, each with a dot.
+    """
+
+    modules: list[str] = field(default_factory=list)
+    inits: list[str] = field(default_factory=list)
+    folders: dict[str, None] = field(default_factory=dict)
+    prefixes: dict[str, str] = field(default_factory=dict)
+    unnameable: int = 0
+    characters: int = 0
+
+    def add(self, folder: str, inside: Folder, stems: list[str]) -> None:
+        """Adds what is `inside` a folder: `stems` are the names of its modules. Raises LimitExceededError."""
         parent, _, last = folder.rpartition("/")
-        above = prefixes.get(parent)
+        above = self.prefixes.get(parent)
         prefix: str | None
         if above and last.isidentifier() and last not in _LEFT_OUT_FOLDERS and folder.count("/") < MAX_DEPTH - 1:
             prefix = f"{above}{last}."  # most folders lie in a package that came before
         elif (prefix := _prefix(folder.split("/"))) == _LEFT_OUT:
-            continue
+            return
         if prefix is None:
-            unnameable += len(stems)
-            continue
+            self.unnameable += len(stems)
+            return
         named = [prefix + stem for stem in stems if stem.isidentifier()]
         if len(prefix) + len(inside.sources) + len(inside.others) > MAX_NAME_LENGTH:
             named = [name for name in named if len(name) <= MAX_NAME_LENGTH]
-        unnameable += len(stems) - len(named)
+        self.unnameable += len(stems) - len(named)
         if not named:
-            continue
-        found += named
+            return
+        self.modules += named
         if "__init__" in stems and (init := f"{prefix}__init__") in named:
-            inits.append(init)
-        prefixes[folder] = prefix
+            self.inits.append(init)
+        self.prefixes[folder] = prefix
         package = prefix[:-1]
-        while package and package not in folders:
-            folders[package] = None
-            characters += len(package)
+        while package and package not in self.folders:
+            self.folders[package] = None
+            self.characters += len(package)
             package = "" if above else package.rpartition(".")[0]
-        characters += len(named) * len(prefix)
-        if len(found) + len(folders) > MAX_MODULES:
+        self.characters += len(named) * len(prefix)
+        if len(self.modules) + len(self.folders) > MAX_MODULES:
             raise LimitExceededError(f"more than {MAX_MODULES} modules")
-        if characters > MAX_CHARACTERS:
+        if self.characters > MAX_CHARACTERS:
             raise LimitExceededError(f"the names of modules are longer than {MAX_CHARACTERS} characters together")
-    modules = dict.fromkeys(found)  # no set, since what is nearly in order is sorted sooner
-    for name in (*inits, "__main__"):
-        modules.pop(name, None)
-    all_names: Collection[str] = modules | folders  # packages are folders too
-    shadowed = 0
-    if not modules.keys().isdisjoint(folders):
-        packages = {name.removesuffix(".__init__") for name in inits}
-        hiding = modules.keys() & folders.keys() - packages
+
+    def importable(self) -> tuple[Collection[str], int]:
+        """The names of all modules and packages that no other one hides, and how many modules are hidden."""
+        modules = dict.fromkeys(self.modules)  # no set, since what is nearly in order is sorted sooner
+        for name in (*self.inits, "__main__"):
+            modules.pop(name, None)
+        if modules.keys().isdisjoint(self.folders):
+            return modules | self.folders, 0  # packages are folders too
+        packages = {name.removesuffix(".__init__") for name in self.inits}
+        hiding = modules.keys() & self.folders.keys() - packages
         present = modules.keys() | packages - {"__init__"}
         reachable = {name for name in present if hiding.isdisjoint(ancestry(name)[:-1])}
-        shadowed = len(present) - len(reachable)
-        all_names = {parent for name in reachable for parent in ancestry(name)}
-    stub_names = _stubs(stubs, all_names)
-    return ModuleNames(tuple(sorted(all_names)), tuple(sorted(stub_names)), unnameable, shadowed)
+        return {parent for name in reachable for parent in ancestry(name)}, len(present) - len(reachable)
 
 
 def _compiled_stem(filename: str) -> str:

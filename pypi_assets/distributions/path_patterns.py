@@ -30,7 +30,7 @@ class Patterns(Enum):
 @dataclass(frozen=True, slots=True)
 class _Pattern:
     """`segments` are its parts, `start` is the start of all paths that it matches, `plain` is the path where it is no
-    more than one. `folders` and `files` say whether it may match a folder above a file, or the file. `regex` says the
+    more than one. `folders` and `files` are whether it may match a folder above a file, or the file. `regex` is the
     same where the pattern is so simple that no path takes it long."""
 
     segments: tuple[str, ...]

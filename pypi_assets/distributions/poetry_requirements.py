@@ -1,7 +1,7 @@
 """Converts the requirements that Poetry's own tables state ([tool.poetry.dependencies]) to PEP 508.
 
-What PEP 508 cannot say (a path on the packager's disk, a choice of version ranges) is not converted by halves: then
-nothing is known.
+PEP 508 has no form for a path on the packager's disk or for a choice of version ranges. Where one requirement is of
+that kind, none is converted: half of them would be wrong.
 """
 
 import re
@@ -108,11 +108,11 @@ def _bounds(operator: str, version: str) -> Bounds:
     if version.startswith("*"):
         return []
     operator = "==" if operator in {"", "="} else operator
-    told = _WILDCARDS.sub("", version)
-    if "*" in told or (told != version and operator in {"^", "~", "~=", "==="}):
+    fixed = _WILDCARDS.sub("", version)
+    if "*" in fixed or (fixed != version and operator in {"^", "~", "~=", "==="}):
         raise _InexpressibleError
     if operator not in {"^", "~"}:
-        return [(operator, f"{told}.*" if told != version and operator in {"==", "!="} else told)]
+        return [(operator, f"{fixed}.*" if fixed != version and operator in {"==", "!="} else fixed)]
     release_match = _RELEASE.match(version)
     if release_match is None or "!" in version:
         raise _InexpressibleError
@@ -145,17 +145,17 @@ def _python_marker(constraint: str) -> str:
 
 
 def _python_condition(operator: str, version: str) -> str:
-    """python_version has two parts, so that `>`, `<=` and `!=` of it would say something else."""
-    told = version.removesuffix(".*")
-    if told != version and told.isdecimal():
-        if len(told) > 9:
+    """python_version has two parts, so that `>`, `<=` and `!=` of it would mean something else."""
+    stem = version.removesuffix(".*")
+    if stem != version and stem.isdecimal():
+        if len(stem) > 9:
             raise _InexpressibleError
-        following = int(told) + 1
+        following = int(stem) + 1
         if operator == "==":
-            return f'python_version >= "{told}" and python_version < "{following}"'
-        return f'(python_version < "{told}" or python_version >= "{following}")'
-    parts = told.count(".") + 1
-    if parts < 3 and operator not in {">", "<="} and (operator, version) != ("!=", told):
-        return f'python_version {operator} "{told}"'
-    zeros = ".0" * (3 - parts) if _RELEASE.fullmatch(told) else ""
-    return f'python_full_version {operator} "{told}{zeros}"'
+            return f'python_version >= "{stem}" and python_version < "{following}"'
+        return f'(python_version < "{stem}" or python_version >= "{following}")'
+    parts = stem.count(".") + 1
+    if parts < 3 and operator not in {">", "<="} and (operator, version) != ("!=", stem):
+        return f'python_version {operator} "{stem}"'
+    zeros = ".0" * (3 - parts) if _RELEASE.fullmatch(stem) else ""
+    return f'python_full_version {operator} "{stem}{zeros}"'

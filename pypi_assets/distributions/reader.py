@@ -49,10 +49,10 @@ def read_distribution(
     limits: Limits | None = None,
     hash_content: bool = True,
 ) -> Reading:
-    """Reads the distribution in `source`, which is at its start; `filename` tells its kind.
+    """Reads the distribution in `source`, which is at its start; its kind follows from `filename`.
 
-    Never raises at bad content: the record's `error` says what is wrong with it. What the source itself raises, comes
-    up; so does MismatchError, where a range source is not what the index promised. sha256 and size are of all bytes,
+    Never raises at bad content: the record's `error` describes it. What the source itself raises comes up, and so does
+    MismatchError, where a range source is not what the index promised. sha256 and size are of all bytes,
     and None where a limit stopped the reading before the end, or without `hash_content`. A tar is read in one pass, so
     its source need not be seekable; a zip from a source that is not seekable goes through a temporary file. A range
     source, and without `hash_content` any seekable zip, is only read where its directory and its metadata are.
@@ -100,7 +100,7 @@ def _take_out(
 
 
 def make_record(extract: Extract, filename: str, *, project: str | None = None) -> DistributionRecord:
-    """The record that `extract` stands for: a pure function, so that what was read once can be judged again.
+    """The record that follows from `extract`: a pure function, so that later rules can read it again.
 
     sha256 and size are None. The extract is left as it is.
     """
@@ -118,7 +118,7 @@ def _make_record(extract: Extract, parts: FilenameParts, project: str | None) ->
 
 
 def read_path(path: Path, *, project: str | None = None, limits: Limits | None = None) -> DistributionRecord:
-    """The record of the file at `path`, whose name tells its kind. Raises OSError where it can't be read."""
+    """The record of the file at `path`; its kind follows from its name. Raises OSError where it can't be read."""
     with path.open("rb") as source:
         return read_distribution(source, path.name, project=project, limits=limits).record
 

@@ -1,7 +1,7 @@
-"""Readers in processes of their own: what a hostile file does to its reader costs one record, and no crawl.
+"""Readers in processes of their own: a hostile file costs one record, and no crawl.
 
-A native crash, a hang or a memory blow-up ends one process, which the next job replaces. The bytes are fetched by the
-thread that calls, and handed over as the reader asks for them: the reader itself has neither network nor secrets.
+A native crash, a hang or a memory blow-up ends one process, which the next job replaces. The calling
+thread fetches the bytes that the reader requests: the reader itself has neither network nor secrets.
 """
 
 import contextlib
@@ -74,14 +74,14 @@ _INHERITED = ("DYLD_", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TEMP", "TMP")
 
 
 class ReaderStartError(Exception):
-    """A reader process did not start, which says nothing about any file."""
+    """A reader process did not start. The cause is this machine, and no file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedReading:
     """A record and its extract, encoded by `encode_extract`.
 
-    Where the reader failed, the record says no more than that, and the extract is None unless the reader got that far.
+    Where the reader failed, the record holds that error alone, and the extract is None unless the reader got that far.
     `died` where its process was killed, crashed or fell silent, as also happens to readers of innocent files.
     """
 
@@ -135,7 +135,7 @@ class ReaderPool:
         """Reads the distribution in `source`, which is at its start, as `read_distribution` does without hashing.
 
         `kind` is that of its filename, where the caller has parsed it already.
-        A file that makes its reader die, hang or fail has a record whose error says so, and an extract where one was
+        A file that makes its reader die, hang or fail has a record with that error, and an extract where one was
         taken out; where the reader died, only with `extract_first`, which costs a message more. What the source
         itself raises comes up unchanged, and so does MismatchError. A seekable wheel, egg or zip is read where it must
         be; anything else is a stream of which no more is read than the reader needs, so that who hashes it reads the
@@ -149,45 +149,13 @@ class ReaderPool:
         job = ReadJob(filename, project, extract_first)
         if served is not None:
             job = ReadJob(filename, project, extract_first, served.size, served.metadata_sha256, _end_of(served))
-        extract = None
         with self._borrowed() as worker:
-            try:
-                worker.start_job(job)
-                while True:
-                    message = worker.receive()
-                    if isinstance(message, Extracted):
-                        extract = message.content
-                        continue
-                    if isinstance(message, Finished):
-                        worker.finish_job()
-                        return FinishedReading(message.record, extract)
-                    if isinstance(message, Failed):
-                        worker.finish_job(is_last=message.is_last)
-                        return FinishedReading(_failed_record(filename, project, message.kind, message.text), extract)
-                    if isinstance(message, Mismatch):
-                        worker.finish_job()
-                        raise MismatchError(message.text)
-                    if isinstance(message, MachineFailure):
-                        worker.finish_job()
-                        raise OSError(message.number, message.text)
-                    serve = _answer_from(cast("BinaryIO", source), served, message)
-                    if serve is None:
-                        raise worker.misbehaved(message)
-                    try:
-                        content = serve()
-                    except BaseException:
-                        worker.abandon_job()
-                        raise
-                    worker.send(Data(content))
-            except _ReaderDiedError as died:
-                return FinishedReading(_failed_record(filename, project, died.kind, died.text), extract, died=True)
-            except SourceError as error:
-                raise error.error from None
+            return worker.read(job, cast("BinaryIO", source), served)
 
     def read_together(self, files: Sequence[WholeFile]) -> list[FinishedReading]:
         """What `read` gives of each file, in their order, in one exchange with one process: small ones cost less so.
 
-        Those that fail a reader, or that it leaves unread when it dies, are read anew, each alone. Raises as `read`.
+        Those that fail a reader, or that it leaves unread when it dies, are read again, each alone. Raises as `read`.
         """
         if not files:
             return []
@@ -203,7 +171,7 @@ class ReaderPool:
         ]
 
     def judge(self, extracts: Sequence[StoredExtract]) -> list[DistributionRecord | ReaderFailure | None]:
-        """The record of each extract, in their order, as `make_record` makes it; None where its digest tells the same.
+        """The record of each extract, in their order, as `make_record` makes it; None where it has the given digest.
 
         An extract that makes its reader die, hang or fail has a ReaderFailure instead; the others have their records.
         Records are sent some at a time. So where the reader dies, those that it kept back are made again, each sent
@@ -285,7 +253,7 @@ class ReaderPool:
 
 
 class _ReaderDiedError(Exception):
-    """The reader process died or had to be killed; `kind` and `text` are what the record says."""
+    """The reader process died or had to be killed; `kind` and `text` are the record's error."""
 
     def __init__(self, kind: ErrorKind, text: str) -> None:
         super().__init__(text)
@@ -324,13 +292,63 @@ class _Worker:
             self._channel.set_timeout(silence_s)
         except _ReaderDiedError as died:
             self.end()
-            raise ReaderStartError(f"a reader process did not start, its stderr may say why: {died}") from died
+            raise ReaderStartError(f"a reader process did not start, its stderr may have the cause: {died}") from died
         except BaseException:
             self.end()
             raise
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
+
+    def read(self, job: ReadJob, stream: BinaryIO, ranges: RangeSource | None) -> FinishedReading:
+        """The record of the file in `stream`, or in `ranges` where that is a source; answers what the reader requests.
+
+        Raises MismatchError, and OSError of the source or of this machine.
+        """
+        extract = None
+        try:
+            self.start_job(job)
+            while True:
+                message = self.receive()
+                if isinstance(message, Extracted):
+                    extract = message.content
+                elif (record := self._record_in(message, job)) is not None:
+                    return FinishedReading(record, extract)
+                else:
+                    self._answer(message, stream, ranges)
+        except _ReaderDiedError as died:
+            return FinishedReading(_failed_record(job.filename, job.project, died.kind, died.text), extract, died=True)
+        except SourceError as error:
+            raise error.error from None
+
+    def _record_in(self, message: FromReader, job: ReadJob) -> DistributionRecord | None:
+        """The record, where `message` ends the job; raises where that ends without one; None where it goes on."""
+        match message:
+            case Finished(record=record):
+                self.finish_job()
+                return record
+            case Failed(kind=kind, text=text, is_last=is_last):
+                self.finish_job(is_last=is_last)
+                return _failed_record(job.filename, job.project, kind, text)
+            case Mismatch(text=text):
+                self.finish_job()
+                raise MismatchError(text)
+            case MachineFailure(number=number, text=text):
+                self.finish_job()
+                raise OSError(number, text)
+        return None
+
+    def _answer(self, message: FromReader, stream: BinaryIO, ranges: RangeSource | None) -> None:
+        """Sends the bytes that the reader requests. Where the source fails, the job is abandoned."""
+        fetch = _answer_from(stream, ranges, message)
+        if fetch is None:
+            raise self.misbehaved(message)
+        try:
+            content = fetch()
+        except BaseException:
+            self.abandon_job()
+            raise
+        self.send(Data(content))
 
     def answers(self, job: ReadAllJob | JudgeJob, count: int, kind: type[_Answer]) -> Iterator[_Answer]:
         """What comes of the `count` items of `job`, as it comes; of fewer where the reader has to end."""
@@ -413,7 +431,7 @@ def _failed_record(filename: str, project: str | None, kind: ErrorKind, text: st
 
 
 def _as_ranges(source: BinaryIO | RangeSource, kind: DistributionKind) -> RangeSource | None:
-    """`source` as a range source where it can be read as one; the content tells zips from tars, as in the reader."""
+    """`source` as a range source where it can be one; a zip is recognized by its first bytes, as in the reader."""
     if is_range_source(source):
         return cast("RangeSource", source)
     file = cast("BinaryIO", source)
@@ -439,7 +457,7 @@ def _end_of(ranges: RangeSource) -> bytes:
 def _answer_from(
     stream: BinaryIO, ranges: RangeSource | None, question: FromReader
 ) -> Callable[[], bytes | None] | None:
-    """How the source answers what the reader asks; None where it is not this source's to answer."""
+    """How to fetch what the reader requests; None where a source of this kind has no such part."""
     match question:
         case NextBytes(size=size) if ranges is None:
             return lambda: stream.read(size)

@@ -1,8 +1,8 @@
 """What a reader process does, and the messages between it and its parent.
 
-Run as a program by `workers.py`, which owns the other end of the socket that is this process's stdin. All that it reads
-comes from there: it gets no address, opens no connection and no file but a temporary one, and what goes either way is
-msgpack of known types, since a hostile file may get the better of a decompressor.
+Run as a program by `reader_pool.py`, which owns the other end of the socket that is this process's stdin. All that
+it reads comes from there: it gets no address, and opens no connection and no file but a temporary one. What goes
+either way is msgpack of known types, since a hostile file may take over a decompressor.
 """
 
 import faulthandler
@@ -43,7 +43,7 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=MAX_MESSAGE_BYTES)]
 
 @dataclass(frozen=True, slots=True)
 class WholeFile:
-    """A distribution whose bytes are at hand."""
+    """A distribution with all its bytes."""
 
     filename: str
     project: str | None
@@ -66,7 +66,7 @@ class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Setup(Message, frozen=True):
-    """To the reader, once: what a read may cost, and what the process may take beside that."""
+    """To the reader, once: what a read may cost, and what the process may take in all."""
 
     limits: Limits
     processor_seconds: float
@@ -107,13 +107,13 @@ class JudgeJob(Message, frozen=True):
 
 
 class Data(Message, frozen=True):
-    """To the reader: what it asked for; None where there is no sidecar."""
+    """To the reader: what it requested; None where there is no sidecar."""
 
     content: bytes | None
 
 
 class Abandon(Message, frozen=True):
-    """To the reader, instead of Data: the source failed, nobody wants the record any more."""
+    """To the reader, instead of Data: the source failed, and the record is no longer needed."""
 
 
 class Ready(Message, frozen=True):
@@ -183,7 +183,7 @@ class Mismatch(Message, frozen=True):
 
 
 class MachineFailure(Message, frozen=True):
-    """From the reader: the job ended with an OSError of this machine, which says nothing about the file."""
+    """From the reader: the job ended with an OSError of this machine, for which the file is not to blame."""
 
     number: int
     text: str
@@ -220,7 +220,7 @@ class Channel(Generic[Received]):
         self._decoder = decoder
 
     def send(self, *messages: Message) -> None:
-        """Raises OSError where nobody listens. A message that can't be encoded leaves the channel as it was."""
+        """Raises OSError where the other end is closed. What can't be encoded leaves the channel as it was."""
         pieces = []
         for message in messages:
             content = self._encoder.encode(message)
@@ -255,7 +255,7 @@ class _AbandonedError(BaseException):
     """The parent wants no record any more. No Exception, so that no reader takes it for a property of the file."""
 
 
-def _ask(channel: Channel[ToReader], question: Message) -> bytes | None:
+def _request(channel: Channel[ToReader], question: Message) -> bytes | None:
     try:
         channel.send(question)
         answer = channel.receive()
@@ -278,7 +278,7 @@ class _ParentStream:
 
     def read(self, size: int) -> bytes:
         if not self._unread:
-            self._unread = _ask(self._channel, NextBytes(CHUNK)) or b""
+            self._unread = _request(self._channel, NextBytes(CHUNK)) or b""
         piece, self._unread = self._unread[:size], self._unread[size:]
         return piece
 
@@ -297,10 +297,10 @@ class _ParentRanges:
         if offset == self._end_at and self._end is not None:
             end, self._end = self._end, None
             return end
-        return _ask(self._channel, BytesAt(offset, size)) or b""
+        return _request(self._channel, BytesAt(offset, size)) or b""
 
     def sidecar(self) -> bytes | None:
-        return _ask(self._channel, Sidecar())
+        return _request(self._channel, Sidecar())
 
 
 def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Extract | Mismatch | MachineFailure | Abandoned:
@@ -400,7 +400,7 @@ def _limit(what: int, soft: int) -> None:
 def _limit_resources(setup: Setup) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, setup.limits.max_file_bytes + MIB)
-    if sys.platform == "linux":  # elsewhere the size at the start can't be told without more packages, or is nonsense
+    if sys.platform == "linux":  # elsewhere the size at the start is wrong, or takes more packages to find
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + setup.memory_bytes)
 

@@ -8,7 +8,7 @@ EXTRACTOR_VERSION = 3
 
 
 class DistributionKind(StrEnum):
-    """The kind of file, told by its name. Those after EGG hold no metadata that we read."""
+    """The kind of file, by its name. Those after EGG hold no metadata that we read."""
 
     WHEEL = "wheel"
     SDIST = "sdist"
@@ -26,10 +26,10 @@ READABLE_KINDS = frozenset({DistributionKind.WHEEL, DistributionKind.SDIST, Dist
 
 
 class ErrorKind(StrEnum):
-    """Why a file could not be read. The same bytes would fail again, as far as anybody can tell.
+    """Why a file could not be read. The same bytes would fail again.
 
-    A reader process that dies or falls silent does not tell: a machine in need kills innocent ones too. A crawl only
-    believes it (READER_FAILURE, or LIMIT_EXCEEDED for the time) once a second reader has met the same end.
+    A reader process that dies or falls silent is no proof of that: a machine short of memory kills others too. A crawl
+    records it (READER_FAILURE, or LIMIT_EXCEEDED for the time) only after a second reader has ended in the same way.
     """
 
     CORRUPT_ARCHIVE = "corrupt archive"
@@ -50,7 +50,7 @@ class ReadError:
 
 @dataclass(frozen=True, slots=True)
 class FilenameParts:
-    """What a distribution's filename says (PEP 427, 625 and what came before them). `version` is as written."""
+    """The parts of a distribution's filename (PEP 427, 625 and what came before them). `version` is as written."""
 
     filename: str
     kind: DistributionKind

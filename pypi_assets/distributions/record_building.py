@@ -1,7 +1,7 @@
-"""Puts a record together from what its parts say, and writes it as JSON values."""
+"""Puts a record together from its parts, and writes it as JSON values."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 from packaging.utils import canonicalize_name, canonicalize_version
@@ -39,12 +39,7 @@ def build_record(
     `at_root` are the folders whose files are installed right in site-packages.
     """
     start_up_paths, start_up_notes = _start_up_paths(at_root)
-    all_notes = [*extract.notes, *metadata.notes, *notes, *start_up_notes]
-    if not metadata.is_empty:
-        all_notes += _name_notes(parts, metadata)
-    all_notes += requirement_notes(requires_dist or (), metadata.requires_python)
-    if len(all_notes) > MAX_NOTES:
-        all_notes = [*all_notes[:MAX_NOTES], f"{len(all_notes) - MAX_NOTES} more notes are left out"]
+    all_notes = (*extract.notes, *metadata.notes, *notes, *start_up_notes)
     return DistributionRecord(
         filename=parts.filename,
         kind=parts.kind,
@@ -68,7 +63,7 @@ def build_record(
         project_urls=metadata.project_urls,
         import_names=metadata.import_names,
         start_up_paths=start_up_paths,
-        notes=tuple(printable(note) for note in unique(all_notes)),
+        notes=_limited_notes((*all_notes, *_metadata_notes(parts, metadata, requires_dist or ()))),
         error=extract.error,
     )
 
@@ -78,6 +73,20 @@ def _start_up_paths(at_root: Iterable[Folder]) -> tuple[tuple[str, ...], tuple[s
     some = [folder for folder in at_root if ".pth/" in folder.others]
     names = {printable(name) for folder in some for name in folder.other_names if name.endswith(".pth")}
     return bounded(sorted(names), ".pth files")
+
+
+def _limited_notes(notes: Collection[str]) -> tuple[str, ...]:
+    """The first MAX_NOTES of `notes`, each once and printable, and how many more there are."""
+    kept = list(notes)[:MAX_NOTES]
+    if len(notes) > MAX_NOTES:
+        kept.append(f"{len(notes) - MAX_NOTES} more notes are left out")
+    return tuple(printable(note) for note in unique(kept))
+
+
+def _metadata_notes(parts: FilenameParts, metadata: CoreMetadata, requires_dist: Iterable[str]) -> list[str]:
+    """Where the metadata and the filename differ, and which requirements are none."""
+    names = [] if metadata.is_empty else _name_notes(parts, metadata)
+    return [*names, *requirement_notes(requires_dist, metadata.requires_python)]
 
 
 def _name_notes(parts: FilenameParts, metadata: CoreMetadata) -> list[str]:
@@ -106,12 +115,12 @@ def _comparable_version(version: str) -> str:
 
 
 def record_digest(record: DistributionRecord) -> str:
-    """A hash of all that `record` says, in hex: to see in a moment whether another one says the same."""
+    """A hash of all values of `record`, in hex: two records are equal if their digests are."""
     return hashlib.blake2b(_encoder.encode(record), digest_size=16).hexdigest()
 
 
 def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[str, object]:
-    """The record as JSON values, in the column names of the data dumps. `yanked` is the index's to say."""
+    """The record as JSON values, in the column names of the data dumps. `yanked` is known to the index alone."""
     return {
         "filename": record.filename,
         "project": record.project,

@@ -1,8 +1,8 @@
-"""Which modules an sdist would install, told from its files without building it.
+"""Finds the modules that an sdist would install, from its files and without building it.
 
-The build backend that pyproject.toml names decides, by its settings and its defaults (backends/); where it has none to
-tell, the declared import names count. The layout of the tree counts where the backend is none that is known here, or
-not named. A backend can be told to run any code: what only a build makes is not seen.
+The build backend that pyproject.toml names decides, by its settings and its defaults (backends/). Where these name
+none, the declared import names count. The layout of the tree counts where the backend is unknown or not named.
+Settings can make a backend run any code: what only a build makes is not seen.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ _BACKENDS: tuple[tuple[str, str, Rule], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class SdistModules:
-    """`names` are None where no rule tells them, `by` names the rule. The rest is as in a DistributionRecord."""
+    """`names` are None where no rule finds them, `by` names the rule. The rest is as in a DistributionRecord."""
 
     names: tuple[str, ...] | None = None
     by: str | None = None
@@ -80,7 +80,7 @@ def _named_rule(tree: SourceTree) -> Rule | None:
 def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:
     """setuptools' rule where no backend is named, else the rules of those that have settings.
 
-    An .egg-info that tells of sources was written by setuptools, whatever wraps it.
+    An .egg-info with a top_level.txt was written by setuptools, whatever wraps it.
     """
     if not isinstance(tree.table("build-system").get("build-backend"), str) or tree.top_level is not None:
         return (setuptools.installed,)

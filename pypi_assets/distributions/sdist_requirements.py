@@ -1,7 +1,7 @@
-"""What an sdist requires, from the first of its files that tells it without being run.
+"""Finds what an sdist requires, from the first of its files that has it literally. None of them is run.
 
-The rules are in the order of their trust. A rule that knows only a part knows nothing: the next one is asked. None is
-left to guess, so what no rule tells is unknown, which is something else than no requirement.
+The rules are in the order of their trust. A rule that knows only a part of the requirements knows none: then the next
+one counts. No rule guesses. So what no rule finds is unknown, which differs from no requirement.
 """
 
 import re
@@ -37,7 +37,7 @@ class Requirements:
 
 
 def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """The requirements by the first rule that tells them; None where they are unknown."""
+    """The requirements by the first rule that finds them; None where they are unknown."""
     for rule in _RULES:
         if (found := rule(tree, metadata)) is not None:
             return found

@@ -52,9 +52,10 @@ def wanted(names: Iterable[str]) -> list[str]:
 
 
 def condense(extract: Extract) -> None:
-    """Prepares what is slow to read: pyproject.toml is kept as JSON (what is broken stays, with no brace in front), and
-    beside the only setup.py there is what it tells, whether a rule of today asks for it or not. Other kinds of
-    distributions keep no such files. Parsing them can go as wrong as making a record; the extract is good either way.
+    """Prepares what is slow to read, in place. pyproject.toml is kept as JSON; a broken one stays, without a brace in
+    front. The arguments of the only setup.py are kept next to it, whether a rule of today needs them or not.
+
+    Other kinds of distributions keep no such files. Raises what the parsers raise; the extract is good either way.
     """
     for name, content in extract.files.items():
         if name.rpartition("/")[2] == "pyproject.toml":
@@ -109,7 +110,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
 
 @dataclass(slots=True)
 class _SetupScript:
-    """setup.py (None where there is none) and what was `kept` of it: it is read once, where a rule asks for it."""
+    """setup.py (None where there is none) and what was `kept` of it: it is read once, where a rule needs it."""
 
     source: bytes | None
     kept: bytes

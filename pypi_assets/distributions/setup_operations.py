@@ -112,7 +112,7 @@ def concatenated(state: ScriptState, parts: list[Any]) -> Any:
 
 
 def percent(state: ScriptState, template: Any, values: Any) -> Any:
-    """`template % values` with %s, %d and %(name)s only: widths could ask for gigabytes."""
+    """`template % values` with %s, %d and %(name)s only: widths could make gigabytes."""
     if not isinstance(template, str):
         return UNKNOWN
     state.spend(len(template) // 16)

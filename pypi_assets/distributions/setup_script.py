@@ -1,4 +1,4 @@
-"""What a setup.py tells literally: the arguments of its setup() call. It is read as syntax and never run."""
+"""Reads the literal arguments of setup() in a setup.py. The script is read as syntax and never run."""
 
 import ast
 import re
@@ -18,13 +18,13 @@ _SETUP = re.compile(rb"\bsetup\b")
 
 
 class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
-    """The arguments of setup(); None is what is not told literally, also where it is not given at all.
+    """The arguments of setup(); None is what is not literal, or not given at all.
 
-    `given` holds the names of all arguments that are given, `is_complete` says whether these are all (there is no
+    `given` holds the names of all arguments that are given, `is_complete` is whether these are all (there is no
     `**unknown`, and exactly one kind of call): what a complete call doesn't give, has setuptools' default.
     `ext_modules` are dotted names, `cython_sources` the files and patterns that are given to cythonize() without a
     name, `cython_modules` those of `ext_modules` whose sources are Cython's. Keys of `extras_require` are as written,
-    such as `test` or `:python_version < "3"`. `problem` says why nothing is known.
+    such as `test` or `:python_version < "3"`. `problem` is the reason where nothing is known.
     """
 
     name: str | None = None
@@ -47,7 +47,7 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
 
 
 def read_setup_script(source: bytes | str) -> SetupArguments:
-    """The literal arguments of the setup() call in `source`. Never raises: `problem` says what is wrong.
+    """The literal arguments of the setup() call in `source`. Never raises: `problem` describes what is wrong.
 
     Python 2's print, except and raise statements are read over. Time is linear in the size of the source.
     """

@@ -17,7 +17,7 @@ from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import SetupArguments
 
 MAX_PATH_LENGTH = 4096
-"""No file or package that a longer path or dotted name tells is looked for: readers refuse members with such names."""
+"""No file or package with a longer path or dotted name is looked for: readers refuse members with such names."""
 MAX_TARGET_LENGTH = 250
 """Of the name of a folder that files are moved to, so that many files in it take no memory without end; the longest
 real ones have a hundred characters."""
@@ -27,7 +27,7 @@ _AFTER_SLASH = chr(ord("/") + 1)
 _COMPILED = (".so", ".pyd")
 _UNCOMPILED = (".pyi", ".pyx")
 _MODULES = (*_UNCOMPILED, *_COMPILED)
-"""Suffixes of what can be a module or a stub, besides `.py`."""
+"""Suffixes of what can be a module or a stub, next to `.py`."""
 COMPILED_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".i", ".m", ".go", ".cu")
 
 
@@ -79,7 +79,7 @@ class SourceTree:
 
     @cached_property
     def _sets(self) -> dict[str, frozenset[str]]:
-        """The names in folders that hold many, for those that were asked for."""
+        """The names in large folders, for those that were looked into."""
         return {}
 
     @cached_property
@@ -118,7 +118,7 @@ class SourceTree:
 
     @cached_property
     def uses_cython(self) -> bool:
-        """Whether a build has Cython, so that .pyx files become modules: what is not asked for is not there."""
+        """Whether a build has Cython, so that .pyx files become modules: only what is required is there."""
         required = strings(self.table("build-system").get("requires"))
         script = self.files.get("setup.py", b"")
         is_offered = not required or b"setup_requires" in script

@@ -1,7 +1,7 @@
 """Sources of bytes as the archive readers see them: hashed, bounded, and with errors of their own.
 
 The readers take OSError as a sign of a broken archive (bz2 and seeking raise it). What fails below the archive, the
-disk or the network, comes up as SourceError, so that nobody mistakes it for a property of the bytes.
+disk or the network, comes up as SourceError, so that it is never taken for a property of the bytes.
 """
 
 import hashlib
@@ -14,10 +14,10 @@ CHUNK = 256 * 1024
 
 
 class RangeSource(Protocol):
-    """A file that is read where it is asked for. Each call may be a request to an index, so few large ones are best.
+    """A file that is read in parts. Each call may be a request to an index, so few large ones are best.
 
-    `size` is in bytes. `metadata_sha256` is what the index says of a wheel's METADATA, in hex, None where it says
-    nothing.
+    `size` is in bytes. `metadata_sha256` is the index's hash of a wheel's METADATA, in hex, None where it gives
+    none.
     """
 
     @property
@@ -29,7 +29,7 @@ class RangeSource(Protocol):
         """`size` bytes from `offset`, fewer only where the file ends. Raises SourceError."""
 
     def sidecar(self) -> bytes | None:
-        """The METADATA that the index serves beside a wheel, its hash checked; None where there is none to trust."""
+        """The METADATA that the index serves next to a wheel, its hash checked; None where there is none to trust."""
 
 
 def is_range_source(source: object) -> bool:
@@ -50,11 +50,11 @@ class FileSource:
         return _read(self._raw, size)
 
     def sidecar(self) -> None:
-        """None: there is nothing beside a file."""
+        """None: a local file has no sidecar."""
 
 
 class MismatchError(Exception):
-    """What came of a range source is not what the index promised of the file: only the whole file can tell."""
+    """A range source gave other bytes than the index promised: only the whole file can be trusted."""
 
 
 class SourceError(Exception):
@@ -73,7 +73,7 @@ def _read(raw: BinaryIO, size: int) -> bytes:
 
 
 class SequentialSource:
-    """Reads a source once from its start to its end, hashing on the way if told so. It need not be seekable."""
+    """Reads a source once from start to end, and hashes it on the way with `hash_content`. It need not be seekable."""
 
     def __init__(self, raw: BinaryIO, budget: Budget, *, hash_content: bool = True) -> None:
         self._raw = raw

@@ -44,7 +44,7 @@ _SPARSE_EXTENSION = Struct("504sc7x")
 
 
 class BadTarError(Exception):
-    """What is no tar, or is broken in the middle, or ends too early; the text says where."""
+    """What is no tar, or is broken in the middle, or ends too early; the text has the place."""
 
 
 _FAILURES: tuple[type[Exception], ...] = (BadTarError, LimitExceededError, *INFLATE_ERRORS)
@@ -234,7 +234,7 @@ def _decimal(digits: bytes) -> int:
 
 
 def _pax_fields(content: bytes) -> dict[bytes, bytes]:
-    """Of pax records (`"27 mtime=1700000000.123456\\n"`) those that say where members are, and their map of holes."""
+    """Of pax records (`"27 mtime=1700000000.123456\\n"`) the paths and sizes of members, and their map of holes."""
     fields = {}
     pairs = []
     at = 0

@@ -1,4 +1,4 @@
-"""Where modules mostly lie in a project: what is taken where neither metadata nor a build backend's settings tell."""
+"""Where modules mostly lie in a project: the rule where neither metadata nor a build backend's settings name them."""
 
 from pypi_assets.distributions.members import Files, by_folder
 from pypi_assets.distributions.source_tree import Installed, SourceTree, module_name, moved
@@ -11,7 +11,7 @@ _NOT_INSTALLED = (
     " typings notebooks recipe etc debian"
 )
 NOT_INSTALLED = frozenset(_NOT_INSTALLED.split())
-"""Names at the top that lie beside a project's modules and are not installed."""
+"""Names at the top that lie next to a project's modules and are not installed."""
 _SOURCE_FOLDERS = ("src", "lib", "python")
 
 

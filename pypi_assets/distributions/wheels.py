@@ -1,4 +1,4 @@
-"""What a wheel says: METADATA, entry points and modules (PEP 427, PEP 491)."""
+"""Makes the record of a wheel: METADATA, entry points and modules (PEP 427, PEP 491)."""
 
 from collections.abc import Iterable
 

@@ -44,7 +44,7 @@ _ENTRY_SIZE = 46
 _ENTRY_EXTENT = struct.Struct("<L16xL4xHHH8xL")
 """What the walk needs of each entry: signature, compressed size, lengths of name, extra and comment, offset."""
 _ENTRY_DETAILS = struct.Struct("<8xHH4xL8xH4xH2xL")
-"""What reading needs besides: flags, method, CRC, length of the name, disk, external attributes."""
+"""What reading needs in addition: flags, method, CRC, length of the name, disk, external attributes."""
 _NAME_LENGTH = struct.Struct("<28xH")
 _LOCAL = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
@@ -91,7 +91,7 @@ def first_read_at(size: int) -> int:
 
 
 class _Window:
-    """The end of a file, from `start` on; it can be widened to the front, and asks for no byte again."""
+    """The end of a file, from `start` on; it can be widened to the front, and requests no byte twice."""
 
     def __init__(self, source: RangeSource, start: int) -> None:
         self.source = source
@@ -366,8 +366,10 @@ def _next_start(directory: _Directory, position: int) -> int:
 
 
 def _by_sidecar(entries: list[_Entry], window: _Window, budget: Budget, extract: Extract) -> list[_Entry]:
-    """Takes METADATA from beside the wheel where nothing else is missing, and returns what is left to read. Where more
-    is missing, the range that brings it brings METADATA too."""
+    """Takes METADATA from the wheel's sidecar where nothing else is missing, and returns what is left to read.
+
+    Where more is missing, the range that brings it brings METADATA too.
+    """
     missing = [entry for entry in entries if entry.start < window.start]
     if len(missing) != 1 or not missing[0].is_wheel_metadata or sum(entry.is_wheel_metadata for entry in entries) > 1:
         return entries
@@ -456,7 +458,7 @@ def _inflate(entry: _Entry, content: bytes, budget: Budget) -> bytes:
 
 
 def _decompress(entry: _Entry, compressed: bytes) -> bytes:
-    """At most one byte more than the directory says."""
+    """At most one byte more than the directory claims."""
     if entry.method == _STORED:
         return compressed
     try:

@@ -65,7 +65,7 @@ def test_every_command_has_help_with_an_example() -> None:
         assert f"Example: pypi-assets devindex {name} my-index" in result.output
 
 
-def test_project_and_version_can_be_told(folder: Path, tmp_path: Path) -> None:
+def test_project_and_version_can_be_given(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "odd.zip").write_bytes(b"odd")
     assert run("add", folder, tmp_path / "odd.zip").exit_code == 1
     assert run("add", folder, tmp_path / "odd.zip", "--project", "demo", "--version", "3").exit_code == 0
@@ -83,7 +83,7 @@ def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_serve_tells_its_url_and_stops_on_a_signal(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_serve_prints_its_url_and_stops_on_a_signal(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
     History(folder).add(make_wheel(tmp_path, "demo", "1.0"))
     command = [sys.executable, "-W", "error", "-c", CODE, "serve", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -96,7 +96,7 @@ def test_serve_tells_its_url_and_stops_on_a_signal(folder: Path, tmp_path: Path,
     assert (process.returncode, output, errors) == (0, "", "")
 
 
-def test_requests_are_logged_where_asked_for(folder: Path) -> None:
+def test_requests_are_logged_on_demand(folder: Path) -> None:
     command = [sys.executable, "-c", CODE, "serve", str(folder), "--log-requests"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None

@@ -78,7 +78,7 @@ DIFFERENCES = (
     ),
     Difference(
         ("files[0] wheel", "files[1] metadata", "files[3] sdist"),
-        "files have an ETag (their sha256) and say that they can be read in ranges",
+        "files have an ETag (their sha256) and a header that they can be read in ranges",
         _with_validators,
     ),
     Difference(
@@ -164,7 +164,7 @@ def upload(history: History, folder: Path, project: str, version: str, *filename
 
 
 def time_of(serial: int) -> datetime:
-    """When the event of that serial happened, as the recorded changelog says."""
+    """When the event of that serial happened, by the recorded changelog."""
     (rows,), _ = loads(recording()["odd_requests"][7]["response"]["body"])
     return datetime.fromtimestamp(rows[serial - 1][2], UTC)
 
@@ -239,7 +239,7 @@ class Translation:
         return Answer(adapted.status, headers, body)
 
 
-def ask(translation: Translation, request: dict[str, Any]) -> Answer:
+def request_again(translation: Translation, request: dict[str, Any]) -> Answer:
     path = translation.text(request["path"])
     headers = {name: translation.text(value) for name, value in request["headers"].items()}
     url = path if path.startswith("http") else translation.base + path
@@ -268,7 +268,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Answer,
             recorded = recorded_answer(exchange)
             plain = translation.answer(recorded, lambda answer: answer)
             adapted = translation.answer(recorded, adaptations.get(place, lambda answer: answer))
-            compared[place] = plain, adapted, ask(translation, exchange["request"])
+            compared[place] = plain, adapted, request_again(translation, exchange["request"])
     return compared
 
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from pypi_assets.devindex.faults import Asked, Fault, FaultPlan, FaultPlanError, Plan
+from pypi_assets.devindex.faults import Fault, FaultPlan, FaultPlanError, Plan, RequestKind
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.negotiation import V1_JSON
 from pypi_assets.devindex.server import running
@@ -39,7 +39,7 @@ def history(tmp_path: Path) -> History:
 
 
 class Client:
-    """Asks a served index without following redirects or trying again."""
+    """Queries a served index without following redirects or trying again."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -86,7 +86,7 @@ def test_status(history: History, status: int) -> None:
     assert (answer.status_code, "Retry-After" in answer.headers) == (status, False)
 
 
-def test_status_is_503_unless_told_otherwise(history: History) -> None:
+def test_status_is_503_by_default(history: History) -> None:
     with served(history, fault("status")) as client:
         assert client.get("/simple/").status_code == 503
 
@@ -191,7 +191,7 @@ def test_a_slow_body_drips_and_is_whole(history: History) -> None:
             assert first + answer.raw.read() == content
 
 
-def test_a_slow_body_that_nobody_waits_for_ends(history: History) -> None:
+def test_a_slow_body_ends_when_its_client_is_gone(history: History) -> None:
     with served(history, fault("slow", bytes_per_second=1, requests=[1])) as client:
         with client.session.get(f"{client.url}demo/", stream=True, timeout=10) as answer:
             assert len(answer.raw.read1(100)) == 1
@@ -294,7 +294,7 @@ def test_which_requests_meet_a_fault(history: History) -> None:
             client.call("changelog_last_serial")
 
 
-class Asking:
+class PlainRequest:
     """A request as a plan sees it, without a server."""
 
     def __init__(self, path: str) -> None:
@@ -306,7 +306,7 @@ class Asking:
 def met(plan: str, paths: list[str]) -> tuple[list[tuple[str, int]], FaultPlan]:
     """What each path was answered, sorted; 200 stands for no fault."""
     faults = FaultPlan(plan)
-    answers = [(path, faults(Asking(path))) for path in paths]  # type: ignore[arg-type]
+    answers = [(path, faults(PlainRequest(path))) for path in paths]  # type: ignore[arg-type]
     return sorted((path, 200 if answer is None else answer.status_code) for path, answer in answers), faults
 
 
@@ -327,11 +327,11 @@ def test_the_plan_in_the_docs_lets_a_tenth_of_all_requests_fail() -> None:
     text = (Path(__file__).parents[2] / "docs" / "devindex.md").read_text()
     [plan] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     FaultPlan(plan)
-    rates = dict.fromkeys(Asked, 0.0)
+    rates = dict.fromkeys(RequestKind, 0.0)
     for one in Plan.model_validate(tomllib.loads(plan)).fault:
-        for asked in one.met_on:
-            rates[asked] += one.rate or 0.0
-    assert rates == pytest.approx(dict.fromkeys(Asked, 0.1))
+        for kind in one.met_on:
+            rates[kind] += one.rate or 0.0
+    assert rates == pytest.approx(dict.fromkeys(RequestKind, 0.1))
 
 
 def leaves(fault: type[Fault]) -> list[type[Fault]]:

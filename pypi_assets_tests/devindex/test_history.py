@@ -168,8 +168,8 @@ def test_archiving_moves_no_serial(demo: History) -> None:
     [
         (lambda h: h.remove_file("gone.whl"), "no file gone.whl"),
         (lambda h: h.remove_release("demo", "9"), "project Demo has no release 9; it has 1.0"),
-        (lambda h: h.remove_release("nobody", "9"), "no project nobody"),
-        (lambda h: h.remove_project("nobody"), "no project nobody"),
+        (lambda h: h.remove_release("missing", "9"), "no project missing"),
+        (lambda h: h.remove_project("missing"), "no project missing"),
         (lambda h: h.yank("demo", "1.0"), "release Demo 1.0 is yanked already"),
         (lambda h: h.unyank("demo", "2.0"), "release Demo 2.0 is not yanked"),
         (lambda h: h.quarantine_release("demo", "2.0"), "release Demo 2.0 is quarantined already"),
@@ -218,7 +218,7 @@ def test_another_history_sees_only_what_is_new(demo: History, tmp_path: Path) ->
     assert actions(reader) == actions(demo)
 
 
-def test_a_history_that_was_replaced_is_read_anew(demo: History, tmp_path: Path) -> None:
+def test_a_history_that_was_replaced_is_read_from_scratch(demo: History, tmp_path: Path) -> None:
     reader = History(demo.folder)
     reader.state()
     other = History(tmp_path / "other")

@@ -60,12 +60,12 @@ def test_changes_by_others_are_seen_at_once(history: History, url: str, session:
 
 
 @pytest.mark.parametrize(
-    ("asked", "span"),
+    ("wanted", "span"),
     [("bytes=0-9", (0, 10)), ("bytes=10-", (10, None)), ("bytes=-7", (-7, None)), ("bytes=5-99999999", (5, None))],
 )
-def test_ranges(tmp_path: Path, url: str, session: requests.Session, asked: str, span: tuple[int, int | None]) -> None:
+def test_ranges(tmp_path: Path, url: str, session: requests.Session, wanted: str, span: tuple[int, int | None]) -> None:
     content = (tmp_path / WHEEL).read_bytes()
-    response = session.get(file_urls(session, url)[WHEEL], headers={"Range": asked})
+    response = session.get(file_urls(session, url)[WHEEL], headers={"Range": wanted})
     assert (response.status_code, response.content) == (206, content[slice(*span)])
     start = span[0] % len(content)
     assert response.headers["Content-Range"] == f"bytes {start}-{start + len(response.content) - 1}/{len(content)}"
@@ -78,8 +78,8 @@ def test_a_range_beyond_the_end_is_416(tmp_path: Path, url: str, session: reques
 
 
 def test_a_range_of_another_version_of_the_file_is_not_served(url: str, session: requests.Session) -> None:
-    asked = {"Range": "bytes=0-9", "If-Range": '"another"'}
-    assert session.get(file_urls(session, url)[WHEEL], headers=asked).status_code == 200
+    wanted = {"Range": "bytes=0-9", "If-Range": '"another"'}
+    assert session.get(file_urls(session, url)[WHEEL], headers=wanted).status_code == 200
 
 
 def test_head(tmp_path: Path, url: str, session: requests.Session) -> None:
@@ -161,7 +161,7 @@ def test_versions_are_sorted_as_versions(history: History, tmp_path: Path, url: 
     assert session.get(legacy).json()["info"]["version"] == "1.9"
 
 
-def test_the_older_json_api_tells_the_metadata(history: History, url: str, session: requests.Session) -> None:
+def test_the_older_json_api_has_the_metadata(history: History, url: str, session: requests.Session) -> None:
     history.yank("demo", "1.0", "why not")
     page = session.get(url.replace("simple/", "pypi/Demo/json")).json()
     wanted = ("name", "summary", "requires_dist", "requires_python", "yanked", "yanked_reason")
@@ -172,10 +172,10 @@ def test_the_older_json_api_tells_the_metadata(history: History, url: str, sessi
 
 def test_conditional_requests_change_with_the_page(history: History, url: str, session: requests.Session) -> None:
     etag = session.get(f"{url}demo/", headers=JSON).headers["ETag"]
-    asked = {**JSON, "If-None-Match": f'"other", W/{etag}'}
-    assert session.get(f"{url}demo/", headers=asked).status_code == 304
+    wanted = {**JSON, "If-None-Match": f'"other", W/{etag}'}
+    assert session.get(f"{url}demo/", headers=wanted).status_code == 304
     history.archive("demo")
-    assert session.get(f"{url}demo/", headers=asked).json()["project-status"] == {"status": "archived"}
+    assert session.get(f"{url}demo/", headers=wanted).json()["project-status"] == {"status": "archived"}
 
 
 def test_the_changelog_comes_in_pages(history: History) -> None:

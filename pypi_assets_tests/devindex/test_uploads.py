@@ -1,4 +1,4 @@
-"""What the index keeps of a file: read from the file, else from its name, else as told."""
+"""What the index keeps of a file: read from the file, else from its name, else as given."""
 
 import hashlib
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_a_truncated_wheel_has_no_core_metadata(tmp_path: Path) -> None:
     assert read(path).core_metadata is None
 
 
-def test_project_and_version_can_be_told(tmp_path: Path) -> None:
+def test_project_and_version_can_be_given(tmp_path: Path) -> None:
     path = tmp_path / "odd.whl"
     path.write_bytes(b"odd")
     upload = read(path, "demo", "1.0")
@@ -90,7 +90,7 @@ def test_project_and_version_can_be_told(tmp_path: Path) -> None:
 def test_a_file_of_unknown_project_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "odd.whl"
     path.write_bytes(b"odd")
-    with pytest.raises(OperationRefusedError, match=r"odd\.whl: neither .* name them yourself"):
+    with pytest.raises(OperationRefusedError, match=r"odd\.whl: neither .* give them as options"):
         read(path)
 
 

@@ -105,8 +105,8 @@ def check_record(record: DistributionRecord) -> None:
         texts += [group, *entries, *entries.values()]
     assert all(text.isprintable() for text in texts), "texts are lines without control characters"
     assert all(record.requires_dist or (True,)), "no requirement is empty"
-    assert (record.modules_by is None) == (record.modules is None), "the rule for modules is told"
-    assert (record.requires_by is None) == (record.requires_dist is None), "the rule for requirements is told"
+    assert (record.modules_by is None) == (record.modules is None), "the rule for modules is named"
+    assert (record.requires_by is None) == (record.requires_dist is None), "the rule for requirements is named"
 
 
 def check_reading(content: bytes, filename: str) -> Reading:
@@ -141,9 +141,7 @@ def check_zip(filename: str, content: bytes) -> None:
     reading = check_reading(content, filename)
     try:
         parts = read_distribution(FileSource(io.BytesIO(content)), filename, limits=SMALL)
-        if filename != ZIP_SDIST or content.startswith(
-            (b"PK\3\4", b"PK\5\6")
-        ):  # the start tells how an sdist is compressed
+        if filename != ZIP_SDIST or content.startswith((b"PK\3\4", b"PK\5\6")):  # the first bytes are those of a zip
             assert parts.extract == reading.extract, "in parts it gives the same extract"
     except MismatchError:
         pass
@@ -264,12 +262,12 @@ def check_setup_script(content: bytes) -> None:
     """It is read, or has a problem, and so has a project that it is part of."""
     arguments = read_setup_script(content)
     kept = kept_arguments(keep_arguments(content))
-    assert kept is None or kept == arguments, "what is kept is what was told"
+    assert kept is None or kept == arguments, "what is kept is what was found"
     check_tree({"setup.py": content})
 
 
 def check_setup_cfg(content: bytes) -> None:
-    """Where configparser reads it without an error, it says the same."""
+    """Where configparser reads it without an error, the values are the same."""
     text = core.decode_text(content, "setup.cfg")[0]
     parsed = parse_setup_cfg(text)
     check_tree({"setup.cfg": content, "setup.py": b"from setuptools import setup\nsetup()\n"})
@@ -287,8 +285,8 @@ def check_setup_cfg(content: bytes) -> None:
         section: {name: nonblank(parser[section][written]) for written, name in options.items()}
         for section, options in names.items()
     }
-    told = {section: {name: nonblank(value) for name, value in options.items()} for section, options in parsed.items()}
-    assert told == expected, "setup.cfg is read as configparser reads it"
+    found = {section: {name: nonblank(value) for name, value in options.items()} for section, options in parsed.items()}
+    assert found == expected, "setup.cfg is read as configparser reads it"
 
 
 def nonblank(value: str) -> list[str]:
@@ -296,7 +294,7 @@ def nonblank(value: str) -> list[str]:
 
 
 def check_tree(files: dict[str, bytes]) -> None:
-    """An sdist of these files beside some modules; what is kept of its setup.py changes nothing."""
+    """An sdist of these files and some modules; what is kept of its setup.py changes nothing."""
     members = [*files, "demo.py", "demo/__init__.py", "src/demo/a.py", "lib/x/y.py", "tests/test_a.py", "demo/b.so"]
     content = {f"demo-1.0/{name}": content for name, content in files.items()}
     extract = Extract.of_paths([f"demo-1.0/{name}" for name in dict.fromkeys(members)], content)
@@ -310,7 +308,7 @@ NEXT_FILE = b"\n>>>>"
 
 
 def joined_files(files: dict[str, bytes]) -> bytes:
-    """`files` as one input: each behind the number of its name."""
+    """`files` as one input: each after the number of its name."""
     return b"".join(b"%s%d\n%s" % (NEXT_FILE, FILES.index(name), content) for name, content in files.items())
 
 
@@ -328,7 +326,7 @@ def check_files(content: bytes) -> None:
 
 
 def check_filename(content: bytes) -> None:
-    """Any text, and any name of a project beside it."""
+    """Any text, with any name of a project."""
     filename, _, project = content.decode("utf-8", "surrogatepass" if content.isascii() else "replace").partition("\n")
     for known in (None, project if project.isprintable() else None):
         parts = parse_filename(filename, known)
@@ -402,7 +400,7 @@ NAMES += (b"demo-1.0.dist-info/METADATA", b"demo-1.0.dist-info/", b"demo-1.0.dat
 
 
 def mutate_zip(content: bytes, random: Random, mutate: Mutate) -> bytes:
-    """The raw bytes, those of the directory, or the members, which are then written anew."""
+    """The raw bytes, those of the directory, or the members, which are then written again."""
     directory = content.find(b"PK\1\2")
     match random.randrange(4):
         case 0:

@@ -127,7 +127,7 @@ def sdist(files: Mapping[str, Content], pkg_info: Content | None = PKG_INFO, suf
 
 
 def setup_sdist(setup_script: Content, **files: Content) -> bytes:
-    """An sdist whose setup.py alone says what it requires and installs."""
+    """An sdist whose setup.py alone declares what it requires and installs."""
     members = {"setup.py": setup_script, "demo.py": "", "other/__init__.py": ""}
     return sdist(members | {name.replace("_cfg", ".cfg"): content for name, content in files.items()}, OLD_PKG_INFO)
 
@@ -494,7 +494,7 @@ ZIP_CASES = (
         notes=(COUNTS,),
     ),
     Case(
-        "zip: a signature behind the directory",
+        "zip: a signature after the directory",
         WHEEL,
         lambda: raw_zip(entries(), after_directory=b"PK\5\5\0\0"),
         CORRUPT,
@@ -513,7 +513,7 @@ ZIP_CASES = (
         CORRUPT,
     ),
     Case(
-        "zip: METADATA lies behind the end",
+        "zip: METADATA lies after the end",
         WHEEL,
         lambda: raw_zip([Entry(b"demo.py"), metadata_entry(offset=10**6)]),
         CORRUPT,
@@ -563,7 +563,7 @@ ZIP_CASES = (
 def sparse_old_gnu(name: bytes, data: bytes, real_size: int, offset: int = 0) -> bytes:
     """A sparse member of GNU's first kind: the map lies in the header. `data` lie at `offset` of `real_size` bytes."""
     sparse_map = tar_number(offset, 12) + tar_number(len(data), 12) + bytes(24 * 3) + b"\0" + tar_number(real_size, 12)
-    tail = bytes(41) + sparse_map  # times, offset, long names and a byte that nobody uses come first
+    tail = bytes(41) + sparse_map  # times, offset, long names and an unused byte come first
     return tar_header(name, len(data), b"S", magic=b"ustar  \0", tail=tail) + padded(data)
 
 
@@ -677,7 +677,7 @@ TAR_CASES = (
         lambda: raw_sdist(pax_header(pax_record(b"size", b"600")), tar_header(b"demo-1.0/x.bin"), padded(b"x" * 600)),
     ),
     Case(
-        "tar: pax size behind the end",
+        "tar: pax size after the end",
         SDIST,
         lambda: raw_sdist(pax_header(pax_record(b"size", b"9" * 15)), tar_header(b"demo-1.0/x.bin")),
         CORRUPT,
@@ -750,7 +750,7 @@ TAR_CASES = (
         LIMIT,
     ),
     Case(
-        "tar: a sparse map that goes on behind the end",
+        "tar: a sparse map that goes on after the end",
         SDIST,
         lambda: raw_sdist(
             tar_header(SPARSE_MODULE, 6, b"S", magic=b"ustar  \0", tail=bytes(41) + bytes(24 * 4) + b"\1"), end=b""
@@ -770,8 +770,8 @@ TAR_CASES = (
     Case("tar: cut in the padding", SDIST, lambda: gzipped(SDIST_START + SDIST_MODULE[: BLOCK + 100]), CORRUPT),
     Case("tar: no end", SDIST, lambda: raw_sdist(end=SDIST_MODULE)),
     Case("tar: half an end", SDIST, lambda: raw_sdist(end=SDIST_MODULE + bytes(BLOCK))),
-    Case("tar: another tar behind the end", SDIST, lambda: raw_sdist(end=SDIST_MODULE + END_OF_TAR + SDIST_MODULE)),
-    Case("tar: rubbish behind the end", SDIST, lambda: raw_sdist(end=SDIST_MODULE + END_OF_TAR + b"rubbish" * 999)),
+    Case("tar: another tar after the end", SDIST, lambda: raw_sdist(end=SDIST_MODULE + END_OF_TAR + SDIST_MODULE)),
+    Case("tar: rubbish after the end", SDIST, lambda: raw_sdist(end=SDIST_MODULE + END_OF_TAR + b"rubbish" * 999)),
     Case("tar: rubbish from the start", SDIST, lambda: gzipped(b"rubbish " * 999), CORRUPT),
     Case(
         "tar: a wrong checksum in the middle",
@@ -876,7 +876,7 @@ COMPRESSION_CASES = (
     Case("gzip: twice", SDIST, lambda: gzipped(gzipped(PLAIN_TAR)), CORRUPT),
     Case("gzip: all optional header fields", SDIST, optional_header_fields),
     Case(
-        "gzip: an extra field that goes on behind the end",
+        "gzip: an extra field that goes on after the end",
         SDIST,
         lambda: gzip_member(flags=4, header=b"\xff\xff")[:40],
         CORRUPT,
@@ -901,7 +901,7 @@ COMPRESSION_CASES = (
         lambda: gzipped(PLAIN_TAR) + b"rubbish",
         notes=("bytes after the end of the compressed data",),
     ),
-    Case("gzip: a broken member behind the end", SDIST, lambda: gzipped(PLAIN_TAR) + b"\x1f\x8b\x08broken", CORRUPT),
+    Case("gzip: a broken member after the end", SDIST, lambda: gzipped(PLAIN_TAR) + b"\x1f\x8b\x08broken", CORRUPT),
     Case(
         "bzip2: many streams",
         "demo-1.0.tar.bz2",
@@ -931,7 +931,7 @@ COMPRESSION_CASES = (
 )
 
 
-# Core metadata and what lies beside it
+# Core metadata and the files next to it
 
 HEADERS = "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"
 
@@ -1187,7 +1187,7 @@ LINES = [f"r{number}" for number in range(2000)]
 
 
 def poetry_extras() -> str:
-    """Each of 500 extras asks for each of 500 requirements, whose markers name all extras that do."""
+    """Each of 500 extras has each of 500 requirements, whose markers name all extras that do."""
     needs = "".join(f"r{number} = {{version = '1', optional = true}}\n" for number in range(500))
     extras = "".join(f"e{number} = {LINES[:500]}\n" for number in range(100))
     return f"[tool.poetry]\nname = 'demo'\n[tool.poetry.dependencies]\n{needs}[tool.poetry.extras]\n{extras}"
@@ -1256,7 +1256,7 @@ FOLDERS: dict[str, Callable[[], dict[str, Content]]] = {
         | {"setup.py": "setup()", "demo.egg-info/top_level.txt": "".join(f"x{number}\n" for number in range(TIMES))}
     ),
 }
-"""Settings that name the same folders again and again: TIMES so many files."""
+"""Settings that name the same folders again and again: TIMES the files."""
 BUILD_FILES: dict[str, Callable[[], dict[str, Content]]] = {
     "CMake's variables": lambda: (
         built("scikit_build_core.build")

@@ -1,4 +1,4 @@
-"""A reader process with the faults that native code can have: the name of the file says which.
+"""A reader process with the faults that native code can have: the name of the file chooses one.
 
 A fault that is called `late_` comes when the record is made, after the extract. `once` is one that comes once. A
 setup.py that begins with the name of a fault has it when it is parsed.

@@ -34,7 +34,7 @@ class Entry:
     """One member of a zip. `data` are its bytes in the archive; what is None is the truth.
 
     The `local_` fields are those of the local header where they differ from the central directory's; an `offset` other
-    than None is what the directory says, and then no local header is written.
+    than None is what the directory claims, and then no local header is written.
     """
 
     name: bytes
@@ -237,7 +237,7 @@ def gzip_member(
 
 
 def gzip_of_pieces(pieces: Iterable[tuple[bytes, int]]) -> bytes:
-    """A gzip member of pieces, each so many times; each piece is compressed once. Its CRC and size are wrong."""
+    """A gzip member of pieces, each repeated; each piece is compressed once. Its CRC and size are wrong."""
     out = bytearray()
     for piece, times in pieces:
         compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -246,7 +246,7 @@ def gzip_of_pieces(pieces: Iterable[tuple[bytes, int]]) -> bytes:
 
 
 def xz_with_dictionary(content: bytes, dictionary_bits: int) -> bytes:
-    """An xz stream whose header asks for a dictionary of that size (40 is 4 GiB), whatever its data need."""
+    """An xz stream whose header wants a dictionary of that size (40 is 4 GiB), whatever its data need."""
     stream = bytearray(lzma.compress(content, preset=0))
     header_size = (stream[12] + 1) * 4  # the block header follows the stream header of 12 bytes
     position = stream.index(b"\x21\x01", 12) + 2  # the LZMA2 filter and the size of its properties

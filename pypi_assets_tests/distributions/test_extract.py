@@ -1,4 +1,4 @@
-"""What is stored of a distribution comes back as it was, for ever, and what is damaged says so."""
+"""What is stored of a distribution comes back as it was, for ever, and damage is recognized."""
 
 import hashlib
 import random
@@ -62,7 +62,7 @@ def test_the_same_extract_gives_the_same_bytes() -> None:
     assert encode_extract(WHEEL) == encode_extract(decode_extract(encode_extract(WHEEL)))
 
 
-def test_a_frame_says_its_size_and_dictionary_and_has_a_checksum() -> None:
+def test_a_frame_names_its_size_and_dictionary_and_has_a_checksum() -> None:
     frame = zstandard.get_frame_parameters(encode_extract(WHEEL))
 
     assert (frame.dict_id, frame.has_checksum) == (DICTIONARY_ID, True)
@@ -83,7 +83,7 @@ def test_any_damage_is_found() -> None:
             found = decode_extract(bytes(damaged))
         except ExtractError:
             continue
-        assert found == WHEEL  # a bit of the frame's header that says nothing
+        assert found == WHEEL  # an unused bit of the frame's header
 
 
 @pytest.mark.parametrize("content", [b"", b"not a frame", encode_extract(WHEEL)[:-5], encode_extract(WHEEL) + b"more"])
@@ -99,7 +99,7 @@ def test_what_claims_to_be_huge_is_not_inflated() -> None:
         decode_extract(header + b"\0" * 20)
 
 
-def test_a_frame_that_does_not_say_its_size_is_refused() -> None:
+def test_a_frame_without_its_size_is_refused() -> None:
     with pytest.raises(ExtractError, match="an extract of"):
         decode_extract(zstandard.ZstdCompressor(write_content_size=False).compress(b"x" * 1000))
 

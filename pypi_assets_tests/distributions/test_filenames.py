@@ -1,4 +1,4 @@
-"""What filenames say, historic ones included."""
+"""The parts of filenames, historic ones included."""
 
 import pytest
 from hypothesis import given

@@ -44,7 +44,7 @@ def processor_time(seconds: float) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_record_is_right_or_says_what_is_wrong(case: Case, tmp_path, monkeypatch):
+def test_the_record_is_right_or_describes_what_is_wrong(case: Case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     content = case.build()
     with processor_time(case.seconds):
@@ -69,7 +69,7 @@ def test_the_record_is_right_or_says_what_is_wrong(case: Case, tmp_path, monkeyp
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case.name.startswith(("zip:", "egg:", "dist-info:"))], ids=lambda case: case.name
 )
-def test_in_parts_it_gives_the_same_record_or_asks_for_the_whole(case: Case):
+def test_in_parts_it_gives_the_same_record_or_needs_the_whole(case: Case):
     content = case.build()
     whole = read_distribution(io.BytesIO(content), case.filename, limits=case.limits).record
     try:
@@ -78,7 +78,7 @@ def test_in_parts_it_gives_the_same_record_or_asks_for_the_whole(case: Case):
         return
     if (
         content.startswith(b"PK") or whole.kind is not DistributionKind.SDIST
-    ):  # a sdist's compression is told by its start
+    ):  # an sdist's compression follows from its start
         assert parts == replace(whole, sha256=None, size=None)
 
 

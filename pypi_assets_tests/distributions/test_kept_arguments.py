@@ -1,4 +1,4 @@
-"""What a setup.py told is kept for as long as the rules by which it is followed are the same, and changes no record."""
+"""The arguments of a setup.py are kept as long as the rules that follow it are the same, and change no record."""
 
 import hashlib
 from dataclasses import replace
@@ -20,7 +20,7 @@ from pypi_assets_tests.distributions.hostile_sources import SETUP_SCRIPTS
 from pypi_assets_tests.distributions.test_setup_script import ARGUMENTS, BEFORE, CALLS, FRAGMENTS
 
 DIGESTS = {1: "8f8b40b443da38b817456b0833b1cc2464c2568c258d1de2d9d3ef508d4f6d96"}
-"""By version, of what all of SOURCES tell. Those of versions before are kept, so that none is given twice."""
+"""By version, of the arguments in all of SOURCES. Older ones are kept, so that no version is used twice."""
 
 START = "import os, sys\nfrom setuptools import Extension, find_packages, setup\n"
 WHOLE = (
@@ -171,7 +171,7 @@ assert x.append("b")
 raise SystemExit(x.pop())
 return
 """.strip()
-"""One a line, `$` for a line's end: what they change is told of each alone."""
+"""One a line, `$` for a line's end: what they change is looked at for each alone."""
 FRAME = """
 import setuptools
 s, x, d, m = "a", ["a"], {"k": "a"}, [Extension("c", ["c.c"])]
@@ -192,12 +192,12 @@ def built(*scripts: str) -> Extract:
     return Extract.of_paths(files, {name: content for name, content in files.items() if name.endswith("setup.py")})
 
 
-def test_what_setup_py_tells_changes_only_with_the_version() -> None:
-    told = [msgspec.structs.astuple(read_setup_script(START + source)) for source in SOURCES]
-    ordered = [[sorted(value) if isinstance(value, frozenset) else value for value in values] for values in told]
+def test_the_arguments_of_a_setup_py_change_only_with_the_version() -> None:
+    found = [msgspec.structs.astuple(read_setup_script(START + source)) for source in SOURCES]
+    ordered = [[sorted(value) if isinstance(value, frozenset) else value for value in values] for values in found]
     digest = hashlib.sha256(msgspec.json.encode(ordered)).hexdigest()
     assert digest == DIGESTS.get(SETUP_SCRIPT_VERSION), (
-        "The same setup.py tells something else than before: raise SETUP_SCRIPT_VERSION in"
+        "The same setup.py leads to other arguments than before: raise SETUP_SCRIPT_VERSION in"
         " distributions/kept_arguments.py, so that what extracts keep counts no more, and add the new digest here:"
         f" {SETUP_SCRIPT_VERSION + 1}: {digest!r}"
     )
@@ -243,7 +243,7 @@ def test_a_problem_is_not_kept(source) -> None:
     assert keep_arguments(source.encode()) == b""
 
 
-def test_an_sdist_that_is_read_keeps_what_its_setup_py_tells(tmp_path: Path, monkeypatch) -> None:
+def test_an_sdist_that_is_read_keeps_the_arguments_of_its_setup_py(tmp_path: Path, monkeypatch) -> None:
     script = START + "setup(name='demo', version='1.0', packages=['demo'], install_requires=['a'])\n"
     path = make_sdist(tmp_path, "demo", "1.0", files={"setup.py": script, "demo/__init__.py": ""}, pkg_info=False)
     with path.open("rb") as file:
@@ -258,7 +258,7 @@ def test_an_sdist_that_is_read_keeps_what_its_setup_py_tells(tmp_path: Path, mon
     assert reading.record.requires_dist == ("a",)
 
 
-def test_what_other_rules_told_does_not_count(monkeypatch) -> None:
+def test_arguments_by_other_rules_do_not_count(monkeypatch) -> None:
     script = START + "setup(name='demo', py_modules=['one'])\n"
     read = built(script)
     monkeypatch.setattr(kept_rules, "SETUP_SCRIPT_VERSION", SETUP_SCRIPT_VERSION + 1)

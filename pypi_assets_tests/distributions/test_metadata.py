@@ -234,7 +234,7 @@ def test_headers_are_those_that_the_standard_library_reads(content):
 
 @settings(max_examples=300)
 @given(HEADERS)
-def test_headers_alone_say_the_same_as_the_whole_file(content):
+def test_headers_alone_give_the_same_as_the_whole_file(content):
     headers = headers_of(content)
     assert content.startswith(headers)
     assert parse_metadata(headers, "METADATA") == parse_metadata(content, "METADATA")

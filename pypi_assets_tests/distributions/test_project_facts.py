@@ -34,7 +34,7 @@ def test_a_longer_licence_is_cut_between_two_characters(text, cut):
         (["no label"], "UNKNOWN", "UNKNOWN", ["no label"]),
     ],
 )
-def test_home_page_and_download_url_are_links_unless_one_of_them_says_the_same(
+def test_home_page_and_download_url_are_links_unless_one_of_them_is_the_same(
     written, home_page, download_url, expected
 ):
     assert join_urls(written, home_page, download_url) == expected

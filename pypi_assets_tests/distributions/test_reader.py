@@ -55,7 +55,7 @@ def test_a_source_that_is_not_seekable_gives_the_same_record(tmp_path, make):
     assert record == read_path(path)
 
 
-def test_a_zip_is_read_at_its_ends_only_where_no_hash_is_asked_for(tmp_path):
+def test_a_zip_is_read_at_its_ends_only_without_a_hash(tmp_path):
     path = make_wheel(tmp_path, "demo", "1.0", files={"demo.py": bytes(range(256)) * 4000})
     path.write_bytes(zip_bytes(dict(zip_members(path)), compression=zipfile.ZIP_STORED))
 
@@ -119,7 +119,7 @@ def test_what_is_no_archive(filename, content):
     assert record.size == len(content)
 
 
-def test_the_compression_is_told_by_the_content():
+def test_the_compression_follows_from_the_content():
     members = {"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}
     for content in (tar_bytes(members, format="tar.xz"), tar_bytes(members, format="tar"), zip_bytes(members)):
         assert read(content, SDIST).modules == ("demo",)

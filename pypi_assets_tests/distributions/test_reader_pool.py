@@ -66,7 +66,7 @@ def pool() -> Iterator[ReaderPool]:
 
 @pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReaderPool]:
-    """A pool whose readers misbehave as a file's name says, and that is patient for 1.2 seconds only."""
+    """A pool whose readers misbehave as a file's name demands, and that is patient for 1.2 seconds only."""
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     monkeypatch.setattr(reader_pool, "GRACE_S", 1.0)
     with ReaderPool(Limits(seconds=0.1), size=1) as pool:
@@ -138,7 +138,7 @@ def test_files_read_together_are_read_as_each_alone(
 
 
 @pytest.mark.parametrize("number", [0, 1, 4])
-def test_a_range_source_is_asked_for_parts(tmp_path: Path, pool: ReaderPool, number: int) -> None:
+def test_a_range_source_is_read_in_parts(tmp_path: Path, pool: ReaderPool, number: int) -> None:
     path = distributions(tmp_path)[number]
     with path.open("rb") as file:
         assert pool.read(FileSource(file), path.name, project="Demo").record == direct(path)
@@ -146,7 +146,7 @@ def test_a_range_source_is_asked_for_parts(tmp_path: Path, pool: ReaderPool, num
 
 @dataclass
 class Indexed(FileSource):
-    """A wheel as an index serves it, with its METADATA beside it."""
+    """A wheel as an index serves it, with its METADATA next to it."""
 
     content: bytes
     metadata: bytes | None
@@ -511,7 +511,7 @@ def test_a_zip_s_end_is_fetched_before_a_reader_is_taken(
     assert len(started) == 1
 
 
-def test_as_many_readers_are_started_as_have_to_wait_for_their_sources(
+def test_one_reader_is_started_for_each_source_that_has_to_be_waited_for(
     tmp_path: Path, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     everyone = threading.Barrier(3)
@@ -526,7 +526,7 @@ def test_as_many_readers_are_started_as_have_to_wait_for_their_sources(
     assert len(started) == 3
 
 
-def test_who_waits_for_a_reader_hears_that_the_pool_is_closed() -> None:
+def test_a_call_that_waits_for_a_reader_fails_when_the_pool_is_closed() -> None:
     pool = ReaderPool(Limits(), size=1)
     waits, may_end = threading.Event(), threading.Event()
 
@@ -645,7 +645,7 @@ def stored_far_wheel(folder: Path) -> Path:
     return folder / filename
 
 
-def test_nothing_is_said_where_warnings_are_errors(tmp_path: Path) -> None:
+def test_nothing_is_printed_where_warnings_are_errors(tmp_path: Path) -> None:
     with parent(stored_far_wheel(tmp_path), PROGRAMS[0]) as program:
         stdout, stderr = program.communicate("\n" * 9, timeout=60)
     assert (set(stdout.splitlines()), stderr) == ({"reading", "('demo',)"}, "")

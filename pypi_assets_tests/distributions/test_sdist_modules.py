@@ -1,4 +1,4 @@
-"""Which rule tells the modules of an sdist: its backend's, the declared import names, or the layout."""
+"""Which rule finds the modules of an sdist: its backend's, the declared import names, or the layout."""
 
 import json
 

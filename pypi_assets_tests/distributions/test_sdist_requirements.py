@@ -1,4 +1,4 @@
-"""Which file of an sdist tells what it requires, and where that stays unknown, which is not the same as none."""
+"""Which file of an sdist declares what it requires, and where that stays unknown, which is not the same as none."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def read(folder, files: dict[str, str], **arguments) -> DistributionRecord:
 @pytest.mark.parametrize(
     ("arguments", "files", "requires_dist", "rule"),
     [
-        # PKG-INFO since 2.2 comes first, unless it says that it may change
+        # PKG-INFO since 2.2 comes first, unless it declares that it may change
         (
             {"metadata_version": "2.2", "requires_dist": ["p"]},
             {"pyproject.toml": f'{PROJECT}dependencies = ["q"]'},
@@ -109,7 +109,7 @@ def read(folder, files: dict[str, str], **arguments) -> DistributionRecord:
         ({"metadata_version": "two"}, {}, None, None),
     ],
 )
-def test_the_first_file_that_tells_decides(tmp_path, arguments, files, requires_dist, rule):
+def test_the_first_file_with_requirements_decides(tmp_path, arguments, files, requires_dist, rule):
     record = read(tmp_path, files, **arguments)
     assert (record.requires_dist, record.requires_by) == (requires_dist, rule)
 

@@ -32,7 +32,7 @@ def test_odd_top_folders(tmp_path, top):
     assert record.modules == ("demo", "demo.a")
 
 
-def test_files_beside_the_top_folder_are_noted(tmp_path):
+def test_files_outside_the_top_folder_are_noted(tmp_path):
     path = tmp_path / "demo-1.0.tar.gz"
     path.write_bytes(
         tar_bytes({"._demo-1.0": b"", "demo-1.0/PKG-INFO": core_metadata("demo", "1.0"), "demo-1.0/demo.py": ""})

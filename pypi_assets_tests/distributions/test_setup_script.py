@@ -1,4 +1,4 @@
-"""setup.py read as syntax: what is literal is told, what isn't is unknown, and nothing is run."""
+"""setup.py read as syntax: what is literal is found, what isn't is unknown, and nothing is run."""
 
 import builtins
 import warnings
@@ -19,18 +19,18 @@ from pypi_assets.distributions.setup_script import (
 IMPORTS = "import os, sys\nfrom setuptools import Extension, find_packages, setup\n"
 
 
-def told(script: str) -> SetupArguments:
+def arguments_of(script: str) -> SetupArguments:
     arguments = read_setup_script(IMPORTS + script)
     assert arguments.problem is None
     return arguments
 
 
 def requires(script: str) -> tuple[str, ...] | None:
-    return told(script).install_requires
+    return arguments_of(script).install_requires
 
 
 def test_literal_arguments():
-    arguments = told(
+    arguments = arguments_of(
         """
 setup(
     name="demo", version="1.0", python_requires=">=3.8", packages=["a", "a.b"], py_modules=("c",),
@@ -150,10 +150,10 @@ def test_statements_are_followed(script, expected):
 
 
 def test_what_is_not_given_and_what_is_not_known_differ():
-    assert told("setup(name='x')").is_complete
-    assert not told("setup(name='x', **unknown)").is_complete
-    assert not told("k = {}\nk.update(y)\nsetup(**k)").is_complete
-    unknown = told("setup(install_requires=r)")
+    assert arguments_of("setup(name='x')").is_complete
+    assert not arguments_of("setup(name='x', **unknown)").is_complete
+    assert not arguments_of("k = {}\nk.update(y)\nsetup(**k)").is_complete
+    unknown = arguments_of("setup(install_requires=r)")
     assert unknown.is_complete
     assert unknown.given == {"install_requires"}
     assert unknown.install_requires is None
@@ -175,16 +175,16 @@ def test_what_is_not_given_and_what_is_not_known_differ():
 )
 def test_find_packages(expression, expected):
     here = "import setuptools\nhere = os.path.abspath(os.path.dirname(__file__))\n"
-    assert told(f"{here}setup(packages={expression})").packages == (expected and (expected,))
+    assert arguments_of(f"{here}setup(packages={expression})").packages == (expected and (expected,))
 
 
-def test_found_and_listed_packages_are_both_told():
-    assert told("setup(packages=find_packages() + ['b'])").packages == (FindPackages(), "b")
+def test_found_and_listed_packages_are_joined():
+    assert arguments_of("setup(packages=find_packages() + ['b'])").packages == (FindPackages(), "b")
 
 
 def test_a_find_packages_of_the_scripts_own_is_unknown():
     fallback = "try: from setuptools import find_packages\nexcept ImportError:\n  def find_packages(): return ['a']\n"
-    assert told(f"{fallback}setup(packages=find_packages())").packages is None
+    assert arguments_of(f"{fallback}setup(packages=find_packages())").packages is None
 
 
 @pytest.mark.parametrize(
@@ -198,13 +198,13 @@ def test_a_find_packages_of_the_scripts_own_is_unknown():
     ],
 )
 def test_a_find_packages_of_another_module_is_unknown(imports):
-    assert told(f"{imports}\nsetup(packages=find_packages())").packages is None
-    assert told("import build_utils\nsetup(packages=build_utils.find_packages())").packages is None
+    assert arguments_of(f"{imports}\nsetup(packages=find_packages())").packages is None
+    assert arguments_of("import build_utils\nsetup(packages=build_utils.find_packages())").packages is None
 
 
 def test_what_is_among_found_packages_is_unknown():
     script = "names = find_packages()\nif 'demo' not in names:\n  names.append('demo')\nsetup(packages=names)"
-    assert told(script).packages is None
+    assert arguments_of(script).packages is None
 
 
 def test_a_long_template_takes_linear_time():
@@ -225,7 +225,7 @@ def test_a_long_template_takes_linear_time():
     ],
 )
 def test_extension_modules(script, modules, sources):
-    arguments = told(f"from Cython.Build import cythonize\nsetup({script})")
+    arguments = arguments_of(f"from Cython.Build import cythonize\nsetup({script})")
     assert (arguments.ext_modules, arguments.cython_sources) == (modules, sources)
 
 
@@ -234,7 +234,7 @@ def test_extension_modules(script, modules, sources):
 )
 def test_ways_to_call_setup(call):
     imports = "import setuptools, distutils.core\nfrom setuptools import setup as s\n"
-    assert told(imports + call).name == "a"
+    assert arguments_of(imports + call).name == "a"
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
@@ -258,7 +258,7 @@ except (A, B), e:
 os.chmod("x", 0755)
 setup(name='a')
 """
-    assert told(script).name == "a"
+    assert arguments_of(script).name == "a"
 
 
 @pytest.mark.parametrize(
@@ -283,14 +283,14 @@ def test_what_cannot_be_read_is_a_problem(source, problem):
     assert read_setup_script(source) == SetupArguments(problem=problem)
 
 
-def test_a_return_outside_of_a_function_ends_nothing_that_was_told():
+def test_a_return_outside_of_a_function_keeps_the_calls_before_it():
     assert read_setup_script("setup(name='a')\nreturn\n").name == "a"
 
 
 def test_no_warning_of_the_parser_comes_through():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert told("x = '\\d'\nif 1is 1: pass\nsetup(name='a')").name == "a"
+        assert arguments_of("x = '\\d'\nif 1is 1: pass\nsetup(name='a')").name == "a"
     assert caught == []
 
 
@@ -429,7 +429,7 @@ CALLS = (
 
 
 class _Manager:
-    """What a script has for `x`: a context manager, as true as it says."""
+    """What a script has for `x`: a context manager with a truth of its own."""
 
     def __init__(self, truth: bool) -> None:
         self.truth = truth
@@ -496,7 +496,7 @@ def run(source: str, truth: bool) -> list[dict]:
     st.lists(st.sampled_from(ARGUMENTS), max_size=3, unique_by=lambda each: each.partition("=")[0]),
 )
 @settings(max_examples=600, deadline=None)
-def test_what_is_told_is_what_setup_gets(before, call, arguments):
+def test_the_arguments_are_those_that_setup_gets(before, call, arguments):
     source = "\n".join(
         [
             "import setuptools",
@@ -505,16 +505,16 @@ def test_what_is_told_is_what_setup_gets(before, call, arguments):
             call.format("\n    ".join(sorted(arguments, key="**x".__eq__))),
         ]
     )
-    told = read_setup_script(source)
+    found = read_setup_script(source)
     for truth in (False, True):
         for got in run(source, truth):
-            if told.packages is not None:
+            if found.packages is not None:
                 packages = got.get("packages")
-                assert told.packages == tuple([packages] if isinstance(packages, str) else packages)
-            if told.py_modules is not None:
+                assert found.packages == tuple([packages] if isinstance(packages, str) else packages)
+            if found.py_modules is not None:
                 modules = got.get("py_modules")
-                assert told.py_modules == tuple([modules] if isinstance(modules, str) else modules)
-            if told.package_dir is not None:
-                assert told.package_dir == got.get("package_dir")
-            if told.is_complete:
-                assert got.keys() <= told.given
+                assert found.py_modules == tuple([modules] if isinstance(modules, str) else modules)
+            if found.package_dir is not None:
+                assert found.package_dir == got.get("package_dir")
+            if found.is_complete:
+                assert got.keys() <= found.given

@@ -125,7 +125,7 @@ def test_what_tarfile_writes_is_read_as_tarfile_reads_it(format_name, written, s
 
 
 def sparse_by_extensions(name: bytes, regions: list[tuple[int, bytes]], size: int) -> bytes:
-    """An old GNU sparse member of so many regions that their map goes on behind the header."""
+    """An old GNU sparse member of `count` regions, whose map goes on after the header."""
     pairs = [tar_number(offset, 12) + tar_number(len(data), 12) for offset, data in regions]
     data = b"".join(data for _, data in regions)
     start, rest = pairs[:4], pairs[4:]
@@ -231,7 +231,7 @@ def test_a_global_header_names_all_that_follow_and_moves_none():
     assert extract(content).files == {"a.txt": b"567890"}
 
 
-def test_folders_devices_and_what_nobody_knows_are_no_files():
+def test_folders_devices_and_unknown_types_are_no_files():
     headers = [tar_header(b"x%d" % kind, kind=b"%d" % kind) for kind in (3, 4, 5, 6)]
     unknown = tar_member(b"volume", b"its data", kind=b"V")
     folders = tar_header(b"old/", 100, b"\0") + tar_header(b"new/")
@@ -354,7 +354,7 @@ def test_a_bomb_ends_early(suffix):
 
 
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz"])
-def test_a_hash_is_made_where_it_is_asked_for(suffix):
+def test_a_hash_is_made_on_request(suffix):
     content = tar_bytes({"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}, format=suffix)
     for hash_content in (True, False):
         record = read_distribution(Dripping(content, 99), SDIST, hash_content=hash_content).record

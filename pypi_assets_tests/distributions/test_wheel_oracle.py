@@ -81,7 +81,7 @@ def test_the_wheels_provide_what_is_read_from_them(installed):
     assert sum(len(record.modules) for record in records) == len(modules) + 1  # only "space" is of two wheels
 
 
-def test_what_is_no_module_is_told_apart(installed):
+def test_files_that_are_no_modules_are_left_out(installed):
     wheels, modules = installed
     assert read_path(wheels["stubs"]).stubs == ("stubbed", "stubbed.x", "typed.only")
     assert read_path(wheels["unnameable"]).left_out == 5

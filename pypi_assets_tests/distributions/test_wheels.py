@@ -145,7 +145,7 @@ def test_broken_requirements_are_kept_and_noted(tmp_path):
     )
 
 
-def test_stubs_and_what_no_import_can_name_are_told(tmp_path):
+def test_stubs_and_files_that_no_import_can_name_are_recorded(tmp_path):
     files = dict.fromkeys(["foo-stubs/__init__.pyi", "foo-stubs/x.pyi", "2to3.py", "lib.libs/libz-1a2b.so"], "")
     files |= dict.fromkeys(["demo-1.0.data/purelib/pure-stubs/a.pyi", "demo-1.0.data/scripts/b.py", "ok.py"], "")
     record = read_path(make_wheel(tmp_path, "demo", "1.0", files=files))

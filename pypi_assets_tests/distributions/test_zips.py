@@ -36,27 +36,27 @@ WANTED = Entry(METADATA.encode(), CONTENT, DEFLATED)
 
 
 class Ranges:
-    """A file in memory that tells what was asked of it, as an index would be asked."""
+    """A file in memory that records what is requested of it, like an index."""
 
-    def __init__(self, content, *, metadata_sha256=None, beside=None):
+    def __init__(self, content, *, metadata_sha256=None, sidecar_content=None):
         self.content = content
         self.size = len(content)
         self.metadata_sha256 = metadata_sha256
-        self.beside = beside
-        self.asked = []
+        self.sidecar_content = sidecar_content
+        self.requested = []
 
     def read_at(self, offset, size):
         assert size > 0
-        self.asked.append((offset, size))
+        self.requested.append((offset, size))
         return self.content[offset : offset + size]
 
     def sidecar(self):
-        self.asked.append("sidecar")
-        return self.beside
+        self.requested.append("sidecar")
+        return self.sidecar_content
 
     @property
     def bytes(self):
-        return sum(size for _, size in (each for each in self.asked if each != "sidecar"))
+        return sum(size for _, size in (each for each in self.requested if each != "sidecar"))
 
 
 def extract(content, wanted=(METADATA,), **limits):
@@ -82,13 +82,13 @@ def test_a_small_file_is_read_whole_and_once():
     source = Ranges(zip_bytes({"a.py": "", METADATA: CONTENT}))
     extracted = extract(source)
     assert (extracted.paths, extracted.files, extracted.error) == (["a.py", METADATA], {METADATA: HEADERS}, None)
-    assert source.asked == [(0, source.size)]
+    assert source.requested == [(0, source.size)]
 
 
 def test_of_a_large_wheel_the_tail_is_read():
     source = Ranges(zip_bytes({"lib.so": noise(MIB), METADATA: CONTENT}))
     assert extract(source).files == {METADATA: HEADERS}
-    assert len(source.asked) == 1
+    assert len(source.requested) == 1
     assert source.bytes <= 32 * 1024
 
 
@@ -98,14 +98,14 @@ def test_a_large_directory_takes_one_more_read_and_no_byte_twice():
     extracted = extract(source)
     assert len(extracted.paths) == 2001
     assert extracted.files == {METADATA: HEADERS}
-    (tail, tail_size), (start, size) = source.asked
+    (tail, tail_size), (start, size) = source.requested
     assert (tail + tail_size, start + size) == (source.size, tail)
 
 
 def test_members_far_from_the_end_take_a_range_of_their_own():
     source = Ranges(zip_bytes({METADATA: CONTENT, "top": "x", "lib.so": noise(MIB)}))
     assert extract(source, [METADATA, "top"]).files == {METADATA: HEADERS, "top": b"x"}
-    assert len(source.asked) == 2
+    assert len(source.requested) == 2
     assert source.bytes < 40_000
 
 
@@ -113,7 +113,7 @@ def test_neighbours_come_in_one_piece_and_strangers_in_two():
     members = {"a": "1", "between": noise(10_000), "b": "2", "far": noise(MIB), "c": "3", "end": noise(MIB, 1)}
     source = Ranges(zip_bytes(members))
     assert extract(source, "abc").files == {"a": b"1", "b": b"2", "c": b"3"}
-    assert len(source.asked) == 3
+    assert len(source.requested) == 3
 
 
 def test_a_file_of_which_most_is_needed_is_read_whole():
@@ -123,7 +123,7 @@ def test_a_file_of_which_most_is_needed_is_read_whole():
     source = Ranges(zip_bytes(members))
     extracted = extract(source, {name for name in members if name.startswith("wanted")})
     assert len(extracted.files) == 6
-    assert len(source.asked) == 2
+    assert len(source.requested) == 2
     assert source.bytes == source.size
 
 
@@ -137,19 +137,19 @@ def test_metadata_in_a_thousand_places_is_refused():
     assert extracted.error.kind is ErrorKind.LIMIT_EXCEEDED
 
 
-def test_the_sidecar_is_asked_for_where_nothing_but_metadata_is_missing():
+def test_the_sidecar_is_requested_where_nothing_but_metadata_is_missing():
     content = zip_bytes({METADATA: CONTENT, "lib.so": noise(MIB)})
-    source = Ranges(content, beside=CONTENT)
+    source = Ranges(content, sidecar_content=CONTENT)
     assert extract(source).files == {METADATA: HEADERS}
-    assert source.asked[1:] == ["sidecar"]
+    assert source.requested[1:] == ["sidecar"]
     none = Ranges(content)
     assert extract(none).files == {METADATA: HEADERS}
-    assert len(none.asked) == 3
-    more = Ranges(zip_bytes({METADATA: CONTENT, "x": "", "lib.so": noise(MIB)}), beside=CONTENT)
+    assert len(none.requested) == 3
+    more = Ranges(zip_bytes({METADATA: CONTENT, "x": "", "lib.so": noise(MIB)}), sidecar_content=CONTENT)
     assert extract(more, [METADATA, "x"]).files == {METADATA: HEADERS, "x": b""}
-    assert "sidecar" not in more.asked
+    assert "sidecar" not in more.requested
     with pytest.raises(MismatchError):
-        extract(Ranges(content, beside=CONTENT + b"x"))
+        extract(Ranges(content, sidecar_content=CONTENT + b"x"))
 
 
 def test_metadata_that_the_index_does_not_promise_is_no_property_of_the_file():
@@ -381,7 +381,7 @@ def test_a_truncated_zip_is_corrupt(cut):
     assert error_of(extract(content[:-cut]))
 
 
-def test_a_source_that_is_shorter_than_it_says_is_corrupt():
+def test_a_source_that_is_shorter_than_its_size_is_corrupt():
     source = Ranges(raw_zip([WANTED]))
     source.size += 10
     assert "bytes instead of" in error_of(extract(source))

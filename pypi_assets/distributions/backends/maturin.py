@@ -1,4 +1,4 @@
-"""What maturin puts into a wheel: a compiled module, and the Python package beside or around it."""
+"""What maturin puts into a wheel: a compiled module, and the Python package next to it or around it."""
 
 from pypi_assets.distributions.members import Files, by_folder
 from pypi_assets.distributions.metadata import decode_text

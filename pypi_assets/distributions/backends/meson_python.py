@@ -1,4 +1,4 @@
-"""What meson-python puts into a wheel: what the meson.build files install, as far as they say it literally."""
+"""What meson-python puts into a wheel: what the meson.build files install, as far as the names are literal."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ MAX_STEPS = 2_000_000
 MAX_NAMES = 20_000
 MAX_FOLDER_PARTS = 100
 MAX_FOLDER_LENGTH = 1000
-"""What is longer is nobody's folder, and would be repeated for each file in it."""
+"""A longer path is no real folder, and would be repeated for each file in it."""
 _TOKEN = re.compile(
     r"""\#[^\n]*|'''(?P<long>.*?)'''|'(?P<text>(?:[^'\\\n]|\\.)*)'|(?P<word>[A-Za-z_]\w*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
     re.DOTALL,

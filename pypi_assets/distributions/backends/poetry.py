@@ -1,4 +1,4 @@
-"""What poetry installs: the packages it is told, or the one named like the project, and further includes."""
+"""What poetry installs: the packages in its settings, or the one named like the project, and further includes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -30,7 +30,7 @@ _COMMANDS = {
 _NO_WORD = re.compile(r"\W")
 MAX_CMAKE_CHARACTERS = 200_000
 MAX_VARIABLE_CHARACTERS = 200
-"""A longer value is no folder; it could be asked for again and again."""
+"""A longer value is no folder, and could be inserted any number of times."""
 
 
 def installed(tree: SourceTree) -> Installed | None:
@@ -38,8 +38,7 @@ def installed(tree: SourceTree) -> Installed | None:
     packages = tree.table("tool", "scikit-build", "wheel").get("packages")
     by = "scikit-build packages"
     if isinstance(packages, dict):
-        told = packages.items()
-        targets = {clean_path(target): clean_path(path) for target, path in told if isinstance(path, str)}
+        targets = {clean_path(target): clean_path(path) for target, path in packages.items() if isinstance(path, str)}
     elif isinstance(packages, list):
         targets = {clean_path(path).rpartition("/")[2]: clean_path(path) for path in strings(packages)}
     else:

@@ -44,7 +44,7 @@ _NOT_PACKAGES = (
     " fabfile site_scons dist env venv requirements"
 )
 NOT_PACKAGES = frozenset(_NOT_PACKAGES.split())
-"""Folders at the top that setuptools' discovery takes for no packages, besides those that begin with _ or a dot."""
+"""Folders at the top that setuptools' discovery takes for no packages, next to those that begin with _ or a dot."""
 _NOT_MODULES = (
     "setup conftest test tests example examples build toxfile noxfile pavement dodo tasks fabfile SConstruct Sconstruct"
     " sConstruct sconstruct conanfile manage benchmark benchmarks exercise exercises"
@@ -54,7 +54,7 @@ NOT_MODULES = frozenset(_NOT_MODULES.split())
 
 @dataclass(slots=True)
 class _Declared:
-    """What the project tells setuptools. `packages` and `modules` are None where nothing is told."""
+    """What the project declares to setuptools. `packages` and `modules` are None where it declares nothing."""
 
     by: str = ""
     packages: list[str] | None = None
@@ -68,7 +68,7 @@ class _Declared:
     is_complete: bool = False
 
     @property
-    def is_told(self) -> bool:
+    def is_declared(self) -> bool:
         return self.packages is not None or self.modules is not None
 
 
@@ -76,14 +76,18 @@ def installed(tree: SourceTree) -> Installed | None:
     """The declared packages and modules, else what top_level.txt names, else what is discovered."""
     declared = _Declared(takes_data=_takes_data(tree), extensions=_extensions(tree))
     _read_pyproject(tree, declared)
-    if not declared.is_told:
+    if not declared.is_declared:
         script = _script(tree)
         _read_script(tree, script, declared)
         _read_setup_cfg(tree, script, declared)
         declared.is_complete = script.is_complete and not script.given & _PLUGINS
-        if "ext_modules" in script.given and declared.is_complete and not (declared.is_told or tree.table("project")):
+        if (
+            "ext_modules" in script.given
+            and declared.is_complete
+            and not (declared.is_declared or tree.table("project"))
+        ):
             declared.by, declared.packages = "setup.py ext_modules", []
-    if declared.is_told:
+    if declared.is_declared:
         return _checked(tree, declared, _as_installed(tree, declared))
     is_discovered = tree.table("project") or (declared.is_complete and tree.top_level)
     if tree.top_level is not None and (declared.is_computed or not is_discovered):
@@ -117,8 +121,8 @@ def _extensions(tree: SourceTree) -> tuple[str, ...]:
     names = [name.decode() for name, source in found if tree.uses_cython or not source.endswith(b".pyx")]
     for table, array, key in (("setuptools", "ext-modules", "name"), ("setuptools-rust", "ext-modules", "target")):
         entries = tool.get(table, {}).get(array) if isinstance(tool.get(table), dict) else None
-        told = [entry.get(key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-        names += strings(told)
+        literal = [entry.get(key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+        names += strings(literal)
     return tuple(dict.fromkeys(names))
 
 
@@ -168,7 +172,7 @@ def _script(tree: SourceTree) -> SetupArguments:
 
 
 def _read_setup_cfg(tree: SourceTree, script: SetupArguments, declared: _Declared) -> None:
-    """What setup.cfg tells, where setup.py doesn't give the same, or gives an empty list."""
+    """What setup.cfg declares, where setup.py doesn't give the same, or gives an empty list."""
     options = tree.setup_cfg.get("options", {})
     if "package_dir" not in script.given and not tree.table("tool", "setuptools", "package-dir"):
         declared.package_dir |= {
@@ -238,7 +242,7 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
 def _only_list(tree: SourceTree) -> list[str]:
     """The only list of packages, where it is an item of a dict that is handed on by ** in ways that aren't followed.
 
-    A list that is an argument or has a name is not taken: what is done with it is more than it tells.
+    A list that is an argument or has a name is not taken: the script may change it before it is used.
     """
     source = tree.files["setup.py"]
     lists = _PACKAGES_ITEM.findall(source)
@@ -416,9 +420,9 @@ def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Install
 
 
 def _roots(tree: SourceTree, declared: _Declared) -> list[str]:
-    """Folders that top-level names may lie in, the likeliest first: the .egg-info is put beside the packages."""
-    beside = [tree.egg_info.rpartition("/")[0]] if tree.egg_info else []
-    return list(dict.fromkeys([*filter(None, [declared.package_dir.get("")]), *beside, *_DISCOVERED_IN]))
+    """Folders that top-level names may lie in, the likeliest first: the .egg-info lies next to the packages."""
+    next_to_egg_info = [tree.egg_info.rpartition("/")[0]] if tree.egg_info else []
+    return list(dict.fromkeys([*filter(None, [declared.package_dir.get("")]), *next_to_egg_info, *_DISCOVERED_IN]))
 
 
 def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | None = None) -> Installed:

@@ -1,4 +1,4 @@
-"""What uv's build backend installs: the modules it is told, or the one named like the project, from one root."""
+"""What uv's build backend installs: the modules in its settings, or the one named like the project, from one root."""
 
 from pypi_assets.distributions.members import Files
 from pypi_assets.distributions.path_patterns import Patterns, without

@@ -134,7 +134,7 @@ WHEEL = "[tool.hatch.build.targets.wheel]\n"
             ),
             ["demo", "demo.core", "tests", "tests.test_core"],
             "hatch settings",
-            id="only-include, beside which include counts for nothing",
+            id="only-include, next to which include counts for nothing",
         ),
         pytest.param(
             files(

@@ -186,7 +186,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
             | {"lib/demo.egg-info/top_level.txt": "odd\n"},
             ["odd"],
             "top_level.txt",
-            id="packages lie beside the .egg-info",
+            id="packages lie next to the .egg-info",
         ),
         pytest.param(
             files(*SRC, pyproject='[project]\nname = "demo"\n'),
@@ -223,7 +223,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
             files(*TREE, setup_py="from setuptools import setup\nsetup()\n") | {"demo.egg-info/top_level.txt": "\n"},
             [],
             "top_level.txt",
-            id="an empty top_level.txt says that nothing is installed",
+            id="an empty top_level.txt means that nothing is installed",
         ),
         pytest.param(
             files(*TREE, "extra/__init__.py", pyproject='[project]\nname = "demo"\n')
@@ -326,12 +326,12 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
                 pyproject='[build-system]\nrequires = ["setuptools"]\n',
             ),
             ["demo"],
-            id="Cython is not there unless it is asked for",
+            id="Cython is not there unless it is required",
         ),
         pytest.param(
             files("demo/__init__.py", "demo/fast.pyx", setup_py="setup(packages=['demo'])\n"),
             ["demo"],
-            id="no Cython is asked for",
+            id="no Cython is required",
         ),
         pytest.param(
             files(
@@ -407,7 +407,7 @@ TOP_LEVEL = {"demo.egg-info/top_level.txt": "demo\n"}
             ),
             "setuptools flat layout",
             ["demo", "demo._f", "demo.data", "demo.data.x"],
-            id="extension modules beside a [project] table",
+            id="extension modules next to a [project] table",
         ),
         pytest.param(
             files(*NAMESPACE, setup_py=SETUP + "setup(setup_requires=['pbr'], pbr=True)\n"),
@@ -417,7 +417,7 @@ TOP_LEVEL = {"demo.egg-info/top_level.txt": "demo\n"}
         ),
     ],
 )
-def test_discovery_is_held_against_top_level(contents, by, expected):
+def test_discovery_is_compared_with_top_level(contents, by, expected):
     assert modules_by(setuptools.installed, contents | TOP_LEVEL) == (by, expected)
 
 
