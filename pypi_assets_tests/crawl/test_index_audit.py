@@ -14,14 +14,9 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.index.errors import RefusedError
-from pypi_assets_tests.crawl.test_listers import Follower, SilentIndex, add, wheel
+from pypi_assets_tests.crawl.followers import Follower, add, wheel
 from pypi_assets_tests.crawl.test_second_crawl import change_page, dumped, dumped_next
 from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
-
-
-@pytest.fixture
-def auto(catalog: Catalog) -> Follower:
-    return Follower(SilentIndex(), catalog)
 
 
 def found(follower: Follower, share_percent: float = 0.0) -> dict[str, list[str]]:

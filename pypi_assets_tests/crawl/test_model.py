@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from packaging.utils import canonicalize_name
-from sqlalchemy import delete, select, text
+from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger, read_state
@@ -23,7 +23,7 @@ from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.live_files import live_files
-from pypi_assets.catalog.tables import distribution_data, distributions, metadata
+from pypi_assets.catalog.tables import distribution_data, distributions
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.crawl import draining
 from pypi_assets.crawl.crawler import Crawler
@@ -33,6 +33,7 @@ from pypi_assets.crawl.retry import retry
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.errors import TransientError
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.crawl.followers import empty_catalog
 from pypi_assets_tests.derived_statistics import derived_statistics, kept_statistics
 from pypi_assets_tests.model_index import ModelIndex, ModelReaders
 from pypi_assets_tests.workers_in_step import SteppedCatalog, Worker, run_in_step
@@ -94,17 +95,6 @@ plans = st.fixed_dictionaries(
 """How work is done: after how many steps each worker is killed, whose turn it is, and what the index does meanwhile."""
 
 
-def _empty(catalog: Catalog) -> None:
-    """Deletes all rows, which is quicker than to create the tables again."""
-    with catalog.write() as connection:
-        if catalog.is_sqlite:
-            for table in reversed(metadata.sorted_tables):
-                connection.execute(delete(table))
-        else:
-            names = ", ".join(table.name for table in metadata.sorted_tables)
-            connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
-
-
 class Following(RuleBasedStateMachine):
     """An index, and a catalog that follows it."""
 
@@ -115,7 +105,7 @@ class Following(RuleBasedStateMachine):
         self.now = 1_000_000.0
         self.index = ModelIndex()
         self.catalog = replace(self.opened, clock=lambda: self.now)
-        _empty(self.catalog)
+        empty_catalog(self.catalog)
         self.storage = open_storage("memory:///")
         self.with_history = False
         self.has_baseline = False

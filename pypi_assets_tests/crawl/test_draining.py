@@ -1,4 +1,4 @@
-"""Several processes on one crawl: nothing is read twice, and where one is killed the others finish its work."""
+"""Several processes drain one queue: nothing is read twice, and where one is killed the others finish its work."""
 
 import subprocess
 import sys

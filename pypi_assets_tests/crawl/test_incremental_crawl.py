@@ -1,4 +1,4 @@
-"""A backlog is cut into ranges by its events; they are worked on in any order, at once, and again after a failure."""
+"""Ranges of the changelog: a backlog is cut by its events, and ranges run in any order, at once, and again."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,17 +9,30 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.coordination.claims import scopes_at_work
-from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError, complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import count_events
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
+from pypi_assets.catalog.work.retries import retry_failed_visits
 from pypi_assets.catalog.work.visit_queue import range_scope
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_range, store_changelog
+from pypi_assets.crawl.incremental_crawl import (
+    allocate_next_ranges,
+    crawl_incremental,
+    crawl_range,
+    read_range,
+    store_changelog,
+    visit_range,
+)
+from pypi_assets.crawl.reading import read_scope
+from pypi_assets.crawl.visiting import visit_scope
 from pypi_assets.devindex.server import running
 from pypi_assets.index.errors import TransientError
+from pypi_assets_tests.crawl.failing_requests import fail, xmlrpc_answer
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
@@ -173,3 +186,94 @@ def test_an_index_that_went_backwards_brings_no_range_into_being(index: ServedIn
     with pytest.raises(Exception, match="gone backwards"):
         allocate_next_ranges(crawler)
     assert shown_states(catalog) == [ShownState.COMPLETE]
+
+
+def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog: Catalog):
+    for name in ("good", "bad"):
+        index.wheel(name, "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    for name in ("good", "bad", "fine"):
+        index.wheel(name, "2.0")
+    index.faults = fail("/simple/bad/")
+    [result] = crawl_incremental(crawler)
+    assert (result.visits.done, result.visits.exhausted) == (2, 1)
+    with catalog.read() as connection:
+        assert complete_serial(connection) == index.serial
+        [failure] = list_failures(connection, 50, "visit")
+    assert (failure.project, failure.outcome) == ("bad", "gave up")
+    assert "503" in failure.text
+    status = catalog_status(catalog)
+    assert status.failed_visits == 1
+    assert status.outcomes["data"] == 4
+    assert status.outcomes["gave up"] == 1  # known from its event alone, until its page answers
+    assert live(catalog) == index.shown()  # known from the events
+
+    index.faults = None
+    with catalog.write() as connection:
+        [scope] = retry_failed_visits(connection, "bad")
+    visit_scope(crawler, scope)
+    read_scope(crawler, scope)
+    status = catalog_status(catalog)
+    assert (status.failed_visits, status.outcomes["data"], status.outcomes["gave up"]) == (0, 5, 0)
+
+
+def test_unknown_actions_are_counted(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.wheel("one", "2.0")
+
+    def rename_one_action(request):
+        if request.url.path == "/pypi" and b"changelog_since" in request.state.body:
+            rows = [["one", None, 1, "frobnicate thoroughly", index.serial - 1], ["one", "2.0", 1, ADD, index.serial]]
+            return Response(xmlrpc_answer(rows), media_type="text/xml")
+        return None
+
+    index.faults = rename_one_action
+    [result] = crawl_incremental(crawler)
+    assert result.events.unknown == 1
+    assert live(catalog) == index.shown()
+
+
+ADD = "add py3 file one-2.0-py3-none-any.whl"
+
+
+def test_ranges_are_refused_before_a_full_crawl_and_beyond_the_ledger(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    with pytest.raises(CatalogError, match="full crawl"):
+        crawl_incremental(crawler)
+    crawl_full(crawler)
+    with pytest.raises(UnknownRangeError, match="5-900"):
+        crawl_range(crawler, SerialRange(5, 900))
+
+
+def test_a_range_is_not_complete_before_its_projects_are_visited(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    before = index.serial
+    index.wheel("one", "2.0")
+    [serials] = allocate_next_ranges(crawler)
+    with pytest.raises(CatalogError, match="not been visited"):
+        read_range(crawler, serials)
+    store_changelog(crawler, serials)
+    with pytest.raises(CatalogError, match="not been visited"):
+        read_range(crawler, serials)
+    with catalog.read() as connection:
+        assert complete_serial(connection) == before
+    visit_range(crawler, serials)
+    read_range(crawler, serials)
+    with catalog.read() as connection:
+        assert complete_serial(connection) == index.serial
+    assert live(catalog) == index.shown()
+
+
+def test_a_range_can_be_visited_by_itself(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.wheel("one", "2.0")
+    [serials] = allocate_next_ranges(crawler)
+    assert visit_range(crawler, serials).done == 1

@@ -1,0 +1,165 @@
+"""A catalog that follows an index in this process, whose changelog may be off."""
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import delete, text
+
+from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.tables import metadata
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.lister_choice import AUTO
+from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
+from pypi_assets.index.models import ChangelogEvent, ListedProject
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.model_index import ModelIndex, ModelReaders
+
+REFUSED = RefusedError("no changelog is served here", "https://index.example.org/pypi")
+BUSY = TransientError("HTTP 503", "https://index.example.org/pypi")
+
+
+@dataclass
+class SilentIndex(ModelIndex):
+    """An index whose changelog answers with `trouble`, and its list with `listing`, where they are not None."""
+
+    trouble: PackageIndexError | None = None
+    listing: tuple[int | None, list[ListedProject]] | None = None
+
+    @contextmanager
+    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
+        with super().iter_listing() as (serial, listed):
+            yield (serial, listed) if self.listing is None else (self.listing[0], iter(self.listing[1]))
+
+    def last_serial(self) -> int:
+        self._answer_trouble()
+        return super().last_serial()
+
+    def changelog(self, since: int, until: int) -> Iterator[list[ChangelogEvent]]:
+        self._answer_trouble()
+        yield from super().changelog(since, until)
+
+    def _answer_trouble(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+
+    def happen(self, kind: str, project: str, version: str | None = None, filename: str | None = None) -> None:
+        if kind.startswith("event:"):
+            self.record_event(project, version, kind.removeprefix("event:"))
+        else:
+            self.do(kind, project, version, filename)
+
+
+@dataclass
+class Follower:
+    """A catalog that follows an index by one lister; `notified` has the messages for people."""
+
+    index: SilentIndex
+    catalog: Catalog
+    lister: str = AUTO
+    now: float = 1_000_000.0
+    notified: list[str] = field(default_factory=list)
+
+    @property
+    def crawler(self) -> Crawler:
+        def sleep(seconds: float) -> None:
+            self.now += seconds
+
+        return Crawler(
+            index=self.index,  # type: ignore[arg-type]
+            catalog=replace(self.catalog, clock=lambda: self.now),
+            storage=open_storage("memory:///"),
+            readers=ModelReaders(),  # type: ignore[arg-type]
+            connections=1,
+            lister=self.lister,
+            notify=self.notified.append,
+            retry_deadline_s=3_600.0,
+            sleep=sleep,
+        )
+
+    def live(self, serial: int | None = None) -> frozenset[tuple[str, bool]]:
+        return frozenset((file.filename, file.yanked) for file in live_files(self.catalog, serial))
+
+    def data(self) -> set[tuple[Any, ...]]:
+        """The facts of each live file, without since when it is live."""
+        return {
+            (
+                canonicalize_name(file.project),
+                file.version,
+                file.filename,
+                file.kind,
+                file.sha256,
+                file.yanked,
+                file.outcome,
+                file.url,
+            )
+            for file in live_files(self.catalog)
+        }
+
+    @property
+    def complete(self) -> int:
+        with self.catalog.read() as connection:
+            return complete_serial(connection)
+
+    def listers(self) -> list[str | None]:
+        with self.catalog.read() as connection:
+            return [entry.lister for entry in ledger(connection)]
+
+    def answerable(self, serial: int) -> bool:
+        try:
+            return answerable_serial(self.catalog, serial) == serial
+        except CatalogError:
+            return False
+
+    def require_exact(self) -> None:
+        """Each serial that has an answer is as the index showed it."""
+        status = catalog_status(self.catalog)
+        assert status.ledger_faults == ()
+        for serial in range(self.complete + 1):
+            if self.answerable(serial):
+                assert self.live(serial) == self.index.shown[serial], f"at serial {serial}"
+
+
+def empty_catalog(catalog: Catalog) -> None:
+    """Deletes all rows, which is quicker than to create the tables again."""
+    with catalog.write() as connection:
+        if catalog.is_sqlite:
+            for table in reversed(metadata.sorted_tables):
+                connection.execute(delete(table))
+        else:
+            names = ", ".join(table.name for table in metadata.sorted_tables)
+            connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+
+
+@cache
+def _opened(lister: str) -> Catalog:
+    folder = tempfile.mkdtemp(prefix="pypi-assets-listers-")
+    atexit.register(shutil.rmtree, folder)
+    catalog = open_catalog(f"sqlite:///{folder}/{lister}.sqlite")
+    atexit.register(catalog.close)
+    return catalog
+
+
+def follower(lister: str, trouble: PackageIndexError | None = None) -> Follower:
+    """One with an empty catalog."""
+    empty_catalog(_opened(lister))
+    return Follower(SilentIndex(trouble=trouble), _opened(lister), lister)
+
+
+def wheel(project: str, version: str) -> str:
+    return f"{project}-{version}-py3-none-any.whl"
+
+
+def add(index: SilentIndex, project: str, version: str = "1.0") -> str:
+    index.do("add", project, version, wheel(project, version))
+    return wheel(project, version)

@@ -1,0 +1,155 @@
+"""The list of projects alone: which serials are exact, and what a project that is not listed means."""
+
+from contextlib import nullcontext
+
+import pytest
+from sqlalchemy import select
+
+from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.derived.file_history import LISTED
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
+from pypi_assets.catalog.publications.dump_registry import DumpError, open_full_dump
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.tables import changes
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range
+from pypi_assets.crawl.simple_lister import allocate_listed_ranges
+from pypi_assets.index.errors import RefusedError
+from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add
+
+
+def test_a_listed_range_refuses_answers_that_it_cannot_give(auto: Follower) -> None:
+    index = auto.index
+    add(index, "demo")
+    crawl_full(auto.crawler)
+    start = index.serial
+    index.trouble = REFUSED
+    index.record_event("demo", None, "docupdate")
+    added = add(index, "demo", "2.0")
+    seen_at = index.serial
+    index.record_event("demo", None, "docupdate")
+    add(index, "other")
+    [result] = crawl_incremental(auto.crawler)
+    end = index.serial
+    assert (result.serials.start, result.serials.end, result.lister) == (start, end, SIMPLE)
+    assert (result.events.events, result.visits.done, result.unexplained_changes) == (0, 2, 0)
+    assert auto.listers() == [None, SIMPLE]
+    assert [serial for serial in range(start, end + 1) if auto.answerable(serial)] == [start, end]
+    with pytest.raises(CatalogError, match=f"no answer for serial {end - 1}: between the serials {start} and {end}"):
+        answerable_serial(auto.catalog, end - 1)
+    assert [(span.start, span.end) for span in catalog_status(auto.catalog).inexact_spans] == [(start, end)]
+    with auto.catalog.read() as connection:
+        assert set(connection.scalars(select(changes.c.cause).where(changes.c.serial > start))) == {LISTED}
+    since = {file.filename: file.live_since for file in live_files(auto.catalog)}
+    assert seen_at < since[added] <= end  # the serial of the page, which shows the last event as well
+    index.trouble = None
+    add(index, "third")
+    crawl_incremental(auto.crawler)
+    assert {file.filename: file.live_since for file in live_files(auto.catalog)}[added] == seen_at
+    assert all(auto.answerable(serial) for serial in range(start, index.serial + 1))
+    assert auto.listers() == [None, SIMPLE, XMLRPC]
+    auto.require_exact()
+
+
+def test_the_end_of_a_listed_range_is_refused_where_a_page_was_newer(auto: Follower) -> None:
+    index = auto.index
+    add(index, "demo")
+    crawl_full(auto.crawler)
+    index.trouble = REFUSED
+    add(index, "demo", "2.0")
+    [serials] = allocate_next_ranges(auto.crawler)
+    add(index, "demo", "3.0")
+    crawl_range(auto.crawler, serials)
+    assert auto.complete == serials.end
+    assert not auto.answerable(serials.end)
+    with pytest.raises(DumpError, match="pages as new as serial"):
+        open_full_dump(auto.catalog, 1)
+    crawl_incremental(auto.crawler)
+    assert auto.answerable(index.serial)
+    assert open_full_dump(auto.catalog, 1).serials.end == index.serial
+    auto.require_exact()
+
+
+def test_what_is_gone_from_the_list_is_believed_at_once_and_a_404_of_what_is_on_it_later(auto: Follower) -> None:
+    index = auto.index
+    for project in ("gone", "hidden", "newer"):
+        add(index, project)
+    crawl_full(auto.crawler)
+    index.trouble = REFUSED
+    index.do("remove-project", "gone")
+    index.do("quarantine", "hidden")
+    newer = add(index, "newer", "2.0")
+    [serials] = allocate_next_ranges(auto.crawler)
+    index.do("remove-project", "newer")
+    before = auto.now
+    result = crawl_range(auto.crawler, serials)
+    assert (result.visits.done, result.visits.exhausted) == (3, 0)
+    assert 600 <= auto.now - before < 3_600
+    assert auto.live() == {("newer-1.0-py3-none-any.whl", False)}  # no page was seen of what came after it
+    assert not auto.answerable(serials.end)
+    before = auto.now
+    crawl_incremental(auto.crawler)
+    assert auto.now - before < 600
+    assert auto.live() == frozenset()
+    index.trouble = None
+    add(index, "other")
+    crawl_incremental(auto.crawler)
+    auto.require_exact()
+    assert (newer, False) in auto.live(serials.end)
+
+
+def test_a_stale_page_of_what_is_gone_from_the_list_is_waited_for(auto: Follower) -> None:
+    index = auto.index
+    add(index, "demo")
+    crawl_full(auto.crawler)
+    index.do("quarantine", "demo")
+    index.trouble = REFUSED
+    index.stale = {"demo"}
+    index.random.seed(1)
+    crawl_incremental(auto.crawler)
+    assert auto.live() == frozenset()
+
+
+def test_the_list_is_requested_no_more_often_than_set(auto: Follower) -> None:
+    index = auto.index
+    add(index, "demo")
+    crawl_full(auto.crawler)
+    index.trouble = REFUSED
+    add(index, "demo", "2.0")
+    assert len(allocate_listed_ranges(auto.crawler, 1_800.0)) == 1
+    add(index, "demo", "3.0")
+    assert allocate_listed_ranges(auto.crawler, 1_800.0) == []
+    auto.now += 1_800
+    assert len(allocate_listed_ranges(auto.crawler, 1_800.0)) == 1
+    auto.now += 1_800
+    assert allocate_listed_ranges(auto.crawler) == []  # nothing is new
+
+
+def test_a_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(auto.index, "demo")
+    crawl_full(auto.crawler)
+    auto.index.trouble = REFUSED
+    monkeypatch.setattr(SilentIndex, "iter_listing", lambda _: nullcontext((None, iter(()))))
+    with pytest.raises(RefusedError, match="has no serial"):
+        crawl_incremental(auto.crawler)
+
+
+def test_a_full_crawl_by_the_list_alone(auto: Follower) -> None:
+    index = auto.index
+    add(index, "demo")
+    add(index, "other")
+    index.trouble = REFUSED
+    result = crawl_full(auto.crawler)
+    assert (result.crawl.serial, auto.complete) == (index.serial, index.serial)
+    index.do("remove-project", "other")
+    crawl_full(auto.crawler)
+    assert auto.live() == index.shown[result.crawl.serial]  # a later full crawl does not move the complete serial
+    assert auto.live(index.serial) == index.shown[index.serial]
+    crawl_incremental(auto.crawler)
+    assert auto.live() == index.shown[index.serial]
+    index.trouble = None
+    add(index, "demo", "2.0")
+    crawl_incremental(auto.crawler)
+    auto.require_exact()
