@@ -39,7 +39,7 @@ from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
 from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.defs.partitions import project_shards
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.resources import build_resources
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets_tests.served_dagster import RANGE_ASSETS, served_dagster
 from pypi_assets_tests.served_index import ServedIndex, served_index
@@ -78,7 +78,7 @@ class Bench:
         self.index = index
         self.plain = self._settings(folder / "plain")
         self.settings = self._settings(folder / "home")
-        self.parts = Parts(self.settings)
+        self.resources = build_resources(self.settings)
         self.dagster_home = folder / "dagster"
 
     @contextmanager
@@ -87,11 +87,11 @@ class Bench:
         with served_dagster(self.dagster_home, variables(self.settings)) as self.dagster:
             with dg.DagsterInstance.from_config(str(self.dagster_home)) as self.instance:
                 yield self
-            self.parts.close()
+            self.resources.close()
 
     def measure_shards(self) -> None:
         alone = timed(lambda: self.run_commands("crawl full"))
-        list_index(self.parts.crawler())
+        list_index(self.resources.crawler.get())
         self.measure(SHARD_ASSETS, project_shards.get_partition_keys(), alone)
         for settings in (self.plain, self.settings):
             run_command(settings, "dump full")
@@ -116,7 +116,7 @@ class Bench:
         )
 
     def show_exhausted(self) -> None:
-        list_index(self.parts.crawler())
+        list_index(self.resources.crawler.get())
         keys = project_shards.get_partition_keys()
         projects = [f"old-{number}" for number in SPOILED]
         self.exhaust(SHARD_ASSETS, keys, {project: keys[project_shard(project)] for project in projects})
@@ -170,17 +170,17 @@ class Bench:
         starts = ", ".join(str(SerialRange.parse(key).start) for key in keys)
         event = "INSERT" if table == "dumps" else "UPDATE"
         statement = f"CREATE TRIGGER spoiled BEFORE {event} ON {table} WHEN NEW.start IN ({starts})"
-        with self.parts.catalog.write() as connection:
+        with self.resources.catalog.get().write() as connection:
             connection.execute(text(f"{statement} BEGIN SELECT RAISE(ABORT, 'spoiled'); END"))
         yield
-        with self.parts.catalog.write() as connection:
+        with self.resources.catalog.get().write() as connection:
             connection.execute(text("DROP TRIGGER spoiled"))
 
     def new_ranges(self, count: int, name: str) -> list[str]:
         """Uploads `count` projects, each a range of the ledger and a partition; returns the keys."""
         for number in range(count):
             self.index.wheel(f"{name}-{number}", "1.0")
-        keys = [serials.key for serials in allocate_next_ranges(self.parts.crawler())]
+        keys = [serials.key for serials in allocate_next_ranges(self.resources.crawler.get())]
         assert len(keys) == count
         self.instance.add_dynamic_partitions("serial_ranges", keys)
         return keys
@@ -200,7 +200,7 @@ class Bench:
         return record.asset_materialization.metadata[name].value
 
     def states(self) -> dict[str, ShownState]:
-        catalog = self.parts.catalog
+        catalog = self.resources.catalog.get()
         with catalog.read() as connection:
             return {one.serials.key: one.state for one in range_statuses(connection, catalog.clock())}
 

@@ -39,11 +39,12 @@ from benchmarks.year_of_ranges import PAUSE_S, ROOT, Year, opened_year
 from pypi_assets.catalog.ledger.range_ledger import ledger
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.defs.attempts import attempts
-from pypi_assets.defs.pruning import prune_partitions, shown_ranges, shown_versions
+from pypi_assets.defs.pruning import prune_partitions
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
+from pypi_assets.upkeep.old_partitions import old_partitions, shown_ranges, shown_versions
 
 DAY_S = 24 * 3600.0
 PATIENCE_S = 600.0
@@ -114,7 +115,7 @@ def measure_processes(year: Year, keys: Sequence[str]) -> None:
         line(f"pypi-assets {command}", partial(run_command, year, command))
     days = len(keys) * PAUSE_S / DAY_S
     began = time.monotonic(), time.process_time()
-    pruned = prune_partitions(year.instance, year.catalog, days - 1)
+    pruned = prune_partitions(year.instance, old_partitions(year.catalog, days - 1))
     print(
         f"pruning of {pruned} partitions: {time.process_time() - began[1]:.2f} s, {time.monotonic() - began[0]:.2f} s"
     )

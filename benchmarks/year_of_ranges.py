@@ -35,7 +35,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.definitions import build_defs
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.resources import Resources, build_resources
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
@@ -82,18 +82,18 @@ class Year:
     moment: float = field(default_factory=time.time)
     index: RestingIndex | None = None
     catalog: Catalog = field(init=False)
-    parts: Parts = field(init=False)
+    resources: Resources = field(init=False)
     defs: dg.Definitions = field(init=False)
 
     def __post_init__(self) -> None:
         self.catalog = open_catalog(self.settings.resolved_database_url, lambda: self.moment)
         given: Any = {"index": self.index, "catalog": self.catalog, "readers": shared_readers()}
-        self.parts = Parts(self.settings, **given)
-        self.defs = build_defs(self.settings, storage=self.parts.storage, **given)
+        self.resources = build_resources(self.settings, **given)
+        self.defs = build_defs(self.settings, storage=self.resources.storage.get(), **given)
 
     @property
     def storage(self) -> Storage:
-        return self.parts.storage
+        return self.resources.storage.get()
 
     def tick(self, sensor: str, cursor: str | None = None) -> Any:
         """What the daemon gets from the sensor."""
@@ -109,7 +109,7 @@ class Year:
             return self.defs.resolve_sensor_def(sensor).evaluate_tick(context)
 
     def close(self) -> None:
-        self.parts.close()
+        self.resources.close()
         self.catalog.close()
 
 
@@ -151,7 +151,7 @@ def make_year(folder: Path, ranges: int) -> None:
 
 def _run_once(year: Year, served: ServedIndex) -> None:
     served.wheel("alpha", "1.0")
-    crawl_full(year.parts.crawler())
+    crawl_full(year.resources.crawler.get())
     full_dump(year.catalog, year.storage, 1)
     served.wheel("newcomer", "1.0")
     for sensor, job in JOBS.items():

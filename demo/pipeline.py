@@ -22,7 +22,6 @@ class Pipeline:
     def __enter__(self) -> Self:
         settings = load_settings()
         self._defs = build_defs(settings)
-        self._parts = self._defs.resources["parts"]
         self._catalog = catalog_from(settings)
         self._storage = storage_from(settings)
         self._instance = dg.DagsterInstance.get()
@@ -81,8 +80,7 @@ class Pipeline:
 
     def _tick(self, sensor: str, job: str) -> str:
         """Runs a sensor once and then the run that it requests, as the daemon does; returns the partition key."""
-        resources = {"parts": self._parts}
-        with dg.build_sensor_context(instance=self._instance, resources=resources) as context:
+        with dg.build_sensor_context(instance=self._instance, resources=self._defs.resources) as context:
             tick = self._defs.resolve_sensor_def(sensor)(context)
         if not isinstance(tick, dg.SensorResult) or not tick.run_requests:
             raise SystemExit(f"sensor {sensor} requests no run: {getattr(tick, 'skip_message', tick)}")

@@ -23,7 +23,7 @@ from folders import DEMO, INDEX, ROOT, environment, free_port, remembered_port
 from ui import answers, new_wheel, started
 
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.resources import build_resources
 from pypi_assets.devindex.history import History
 from pypi_assets.settings import load_settings
 
@@ -96,13 +96,13 @@ def main() -> None:
 def upload_ranges(settings: dict[str, str]) -> list[str]:
     """Uploads batches of wheels and allocates a range for each batch; returns the keys of the ranges."""
     os.environ.update(settings)
-    parts = Parts(load_settings())
+    resources = build_resources(load_settings())
     history, keys = History(INDEX), []
     for uploads in UPLOADS:
         for _ in range(uploads):
             history.add(new_wheel(DEMO / "uploads"))
-        keys += [serials.key for serials in allocate_next_ranges(parts.crawler())]
-    parts.close()
+        keys += [serials.key for serials in allocate_next_ranges(resources.crawler.get())]
+    resources.close()
     return keys
 
 

@@ -1,22 +1,21 @@
-"""What workspace.yaml loads: everything that Dagster is to know, put together from the settings.
+"""What workspace.yaml loads: all definitions of Dagster, put together from the settings.
 
-Loading it asks no index and opens no database; what is wrong with the settings is told by the run or tick that needs
-them.
+Loading it contacts no index and opens no database. Settings that are wrong fail the run or tick that needs them, with
+their message.
 """
+
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
 
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.defs.assets.changes import changed_distribution_data, changed_distributions, changelog
-from pypi_assets.defs.assets.crawl import crawled_distribution_data, crawled_projects, project_listing
-from pypi_assets.defs.assets.dumps import compacted_dump, full_dump, incremental_dump
-from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
-from pypi_assets.defs.assets.parquet import parquet_export
-from pypi_assets.defs.checks import CHECKS
-from pypi_assets.defs.health import HEALTH_CHECKS
-from pypi_assets.defs.jobs import JOBS
-from pypi_assets.defs.parts import Parts
-from pypi_assets.defs.run_notices import build_failed_check_sensor, build_failed_run_sensor
+from pypi_assets.defs import assets, checks, health
+from pypi_assets.defs.jobs import FEW_RUNS, MANY_RUNS, OF_ONE_PARTITION
+from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
+from pypi_assets.defs.resources import build_resources
+from pypi_assets.defs.run_notices import Job, build_failed_check_sensor, build_failed_run_sensor, next_steps
 from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.distributions.reader_pool import ReaderPool
@@ -24,20 +23,16 @@ from pypi_assets.index.client import IndexClient
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import Storage
 
-ASSETS = [
-    project_listing,
-    crawled_projects,
-    crawled_distribution_data,
-    changelog,
-    changed_distributions,
-    changed_distribution_data,
-    full_dump,
-    incremental_dump,
-    compacted_dump,
-    modules_leveldb,
-    depgraph_leveldb,
-    parquet_export,
-]
+
+def _assets_by_group() -> Iterator[dg.AssetsDefinition]:
+    """The assets of each module in `defs/assets`, in a group of the module's name."""
+    for module in pkgutil.iter_modules(assets.__path__):
+        found = dg.load_assets_from_modules([import_module(f"{assets.__name__}.{module.name}")], group_name=module.name)
+        yield from (asset for asset in found if isinstance(asset, dg.AssetsDefinition))
+
+
+ASSETS = list(_assets_by_group())
+CHECKS = dg.load_asset_checks_from_modules([checks, health])
 
 
 def build_defs(
@@ -48,25 +43,25 @@ def build_defs(
     storage: Storage | None = None,
     readers: ReaderPool | None = None,
 ) -> dg.Definitions:
-    """The definitions for `settings`; an index, a catalog, a storage or readers that are given are used in their place.
-
-    What is given is closed by its giver.
+    """The definitions for `settings`. An index, a catalog, a storage or readers that are given are used in place of
+    those of the settings, and closed by their giver.
     """
     interval_s, on = (
         (settings.sensor_interval_s, settings.sensors_on) if isinstance(settings, Settings) else (60, False)
     )
-    checks = [*CHECKS, *HEALTH_CHECKS]
+    jobs: list[Job] = [*FEW_RUNS, *MANY_RUNS, *MAINTENANCE_JOBS]
+    sensors, schedules = build_sensors(interval_s, on=on), build_schedules(on=on)
     return dg.Definitions(
         assets=ASSETS,
-        asset_checks=checks,
-        jobs=JOBS,
+        asset_checks=CHECKS,
+        jobs=jobs,
         sensors=[
-            *build_sensors(interval_s, on=on),
-            build_failed_run_sensor(on=on),
-            build_failed_check_sensor(checks, on=on),
+            *sensors,
+            build_failed_run_sensor(next_steps(jobs, sensors, schedules), OF_ONE_PARTITION, on=on),
+            build_failed_check_sensor(CHECKS, on=on),
         ],
-        schedules=build_schedules(on=on),
-        resources={"parts": Parts(settings, index=index, catalog=catalog, storage=storage, readers=readers)},
+        schedules=schedules,
+        resources=build_resources(settings, index=index, catalog=catalog, storage=storage, readers=readers).by_name(),
         executor=dg.in_process_executor,
     )
 

@@ -18,14 +18,13 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials
-from pypi_assets.leveldbs.versions.unused_versions import LEASE_NAME, clean_up
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_paths import files_glob
-from pypi_assets.parquet.unused_exports import clean_exports
 from pypi_assets.progress import Progress
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
 from pypi_assets.terminal import print_json, print_message
+from pypi_assets.upkeep.deletion import LEASE_NAME, clean_publications, kept_from
 
 _SHARDS = click.option(
     "--shards",
@@ -183,14 +182,8 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
     Also deletes the incomplete files of stopped runs.
     """
     settings = load_settings()
-    grace_s = settings.superseded_kept_hours * 3600
     with opened_catalog(settings) as catalog:
-        storage = storage_from(settings)
-        versions, exports = settings.leveldb_versions_kept, settings.parquet_exports_kept
-        removed = [
-            *clean_up(catalog, storage, grace_s=grace_s, versions_kept=versions, dry_run=dry_run),
-            *clean_exports(catalog, storage, grace_s=grace_s, kept=exports, dry_run=dry_run),
-        ]
+        removed = list(clean_publications(catalog, storage_from(settings), kept_from(settings), dry_run=dry_run))
     if as_json:
         print_json([asdict(removal) for removal in removed])
         return

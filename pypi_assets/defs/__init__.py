@@ -1,11 +1,12 @@
-"""Dagster's view of the pipeline: partitions, resources, assets, checks, jobs, sensors and schedules.
+"""Dagster's view of the pipeline: policy, partitions, resources, assets, checks, jobs, sensors and schedules.
 
-A thin skin. What is done is decided by the domain packages; here is only what Dagster has to know of it.
+Only what Dagster has to know belongs here. What is due and what may be deleted is decided in `upkeep/`, and the work is
+done by the domain packages. Plumbing of the instance, such as run launchers, is in `dagster_instance/`.
 """
 
 import warnings
 
 import dagster as dg
 
-# Pinned releases hold still; the notice would come up for every asset in every process.
+# Dagster is pinned; the warning would appear for every asset in every process.
 warnings.filterwarnings("ignore", message=".*`backfill_policy`.*", category=dg.BetaWarning)

@@ -1,4 +1,4 @@
-"""When a run is to be asked for: once, and again with growing pauses for as long as it fails."""
+"""When a run is due: at once, and again after growing pauses for as long as it fails."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from pypi_assets.defs.partitions import PARTITION_TAG
 
 FIRST_PAUSE_S = 60.0
 LONGEST_PAUSE_S = 3600.0
-_LOOKED_AT = 20  # more failures in a row make no longer pause
+_NEWEST = 20  # more failures in a row make no longer pause
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The runs of a job so far: whether one is under way, how many have ended, and when the last one did."""
+    """The runs of a job so far: whether one is under way, the count of those that ended, and the end of the last."""
 
     running: bool
     ended: int
     ended_at: float
 
     def due(self, now: float) -> bool:
-        """Whether a run is to be asked for at `now` (unix seconds)."""
+        """Whether a run should be requested at `now` (unix seconds)."""
         return not self.running and now >= self.due_at
 
     @property
@@ -33,34 +33,34 @@ class Attempts:
         return self.ended_at + min(FIRST_PAUSE_S * 2.0 ** (self.ended - 1), LONGEST_PAUSE_S)
 
     def describe(self, now: float) -> str:
-        """Why no run is asked for now."""
+        """Why no run is requested now."""
         if self.running:
             return "its run is under way"
         return f"{self.ended} runs of it ended without success; it is tried again in {max(self.due_at - now, 0):.0f} s"
 
 
 def attempts(instance: dg.DagsterInstance, job: str, partition_key: str | None = None) -> Attempts:
-    """The runs of `job`, of one partition if told."""
+    """The runs of `job`, or those of one partition."""
     tags = {} if partition_key is None else {PARTITION_TAG: partition_key}
-    return _told_by(instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags)))
+    return _summarize(instance.get_run_records(dg.RunsFilter(job_name=job, tags=tags)))
 
 
 def unended_run(instance: dg.DagsterInstance, job: str) -> dg.DagsterRun | None:
-    """The newest run of `job` that has not ended: one that is under way, or waits for its turn."""
+    """The newest run of `job` that has not ended: it is under way or queued."""
     newest = instance.get_runs(dg.RunsFilter(job_name=job, statuses=NOT_FINISHED_STATUSES), limit=1)
     return newest[0] if newest else None
 
 
 def failures_in_a_row(instance: dg.DagsterInstance, job: str) -> Attempts:
-    """The newest runs of `job`, for as far back as they failed: none where the last to end was cancelled, say."""
-    newest_first = instance.get_run_records(dg.RunsFilter(job_name=job), limit=_LOOKED_AT)
+    """The newest runs of `job`, back to the first that did not fail: none where the last one was cancelled."""
+    newest_first = instance.get_run_records(dg.RunsFilter(job_name=job), limit=_NEWEST)
     under_way = [record for record in newest_first if not record.dagster_run.is_finished]
     ended = (record for record in newest_first if record.dagster_run.is_finished)
     failed = takewhile(lambda record: record.dagster_run.status == dg.DagsterRunStatus.FAILURE, ended)
-    return _told_by([*under_way, *failed])
+    return _summarize([*under_way, *failed])
 
 
-def _told_by(records: Sequence[dg.RunRecord]) -> Attempts:
+def _summarize(records: Sequence[dg.RunRecord]) -> Attempts:
     ended = [record for record in records if record.dagster_run.is_finished]
     return Attempts(
         running=len(ended) < len(records),

@@ -1,33 +1,36 @@
-"""Asset checks: the ledger of ranges, dumps and Parquet against the catalog, LevelDBs against their input lists."""
+"""Checks that follow an asset: the ledger, dumps and Parquet against the catalog, LevelDBs against their input lists.
+
+Checks of freshness and failures, which run on a schedule, are in `health.py`.
+"""
 
 import dagster as dg
-from dagster import ResourceParam
 
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.live_files import count_live
-from pypi_assets.defs.assets.changes import changelog
-from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
-from pypi_assets.defs.assets.leveldbs import depgraph_leveldb, modules_leveldb
-from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_audit import audit_dump
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.full_dump import newest_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.parquet.export_manifest import newest_export
+from pypi_assets.storage.store import Storage
+from pypi_assets.upkeep.due import due_datasets
 
 AUDITED_RANGES = 50  # more than one run takes, and few enough for a check after every range
 
 
-@dg.asset_check(asset=changelog)
-def ranges_without_gap_or_overlap(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+@dg.asset_check(asset="changelog")
+def ranges_without_gap_or_overlap(catalog: CatalogResource) -> dg.AssetCheckResult:
     """The ledger's serial ranges follow each other from 0 without a gap or an overlap."""
-    with expected_errors_as_failures(), parts.catalog.read() as connection:
+    with expected_errors_as_failures(), catalog.get().read() as connection:
         faults = ledger_faults(connection)
     return dg.AssetCheckResult(
         passed=not faults,
@@ -36,27 +39,28 @@ def ranges_without_gap_or_overlap(parts: ResourceParam[Parts]) -> dg.AssetCheckR
     )
 
 
-@dg.asset_check(asset=full_dump)
-def full_dump_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
-    """The newest full dump has as many rows as the catalog has live distributions at its serial."""
+@dg.asset_check(asset="full_dump")
+def full_dump_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
+    """The newest full dump has one row for each distribution that the catalog has as live at its serial."""
     with expected_errors_as_failures():
-        newest = newest_dump(parts.catalog, DumpKind.FULL)
-        return _audit(parts, [newest] if newest else [])
+        newest = newest_dump(catalog.get(), DumpKind.FULL)
+        return _audit(catalog.get(), storage.get(), [newest] if newest else [])
 
 
-@dg.asset_check(asset=incremental_dump)
-def incremental_dump_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
-    """The last incremental dumps that readers use have as many rows as distributions changed in their ranges."""
+@dg.asset_check(asset="incremental_dump")
+def incremental_dump_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
+    """Each of the last incremental dumps in use has one row for each distribution that changed in its range."""
     with expected_errors_as_failures():
-        dumps = cover(parts.catalog).dumps[-AUDITED_RANGES:]
-        return _audit(parts, [dump for dump in dumps if dump.kind == DumpKind.INCREMENTAL])
+        dumps = cover(catalog.get()).dumps[-AUDITED_RANGES:]
+        incremental = [dump for dump in dumps if dump.kind == DumpKind.INCREMENTAL]
+        return _audit(catalog.get(), storage.get(), incremental)
 
 
-def _audit(parts: Parts, dumps: list[Dump]) -> dg.AssetCheckResult:
+def _audit(catalog: Catalog, storage: Storage, dumps: list[Dump]) -> dg.AssetCheckResult:
     faults, rows, expected = [], 0, 0
     for dump in dumps:
         try:
-            audit = audit_dump(parts.catalog, parts.storage, dump)
+            audit = audit_dump(catalog, storage, dump)
         except DumpDamagedError as error:
             faults.append(str(error))
             continue
@@ -70,20 +74,21 @@ def _audit(parts: Parts, dumps: list[Dump]) -> dg.AssetCheckResult:
     )
 
 
-def _matches_input_list(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
+def _matches_input_list(dataset: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
-        asset=asset,
+        asset=f"{dataset}_leveldb",
         name=f"{dataset}_matches_input_list",
-        description=f"The newest version of {dataset} is whole, and what its manifest and its input list say it is.",
+        description=f"The newest version of {dataset} is whole, and agrees with its manifest and its input list. Warns"
+        " where the dumps lack columns, so that there can be no version yet.",
         blocking=True,
     )
-    def check(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
+    def check(settings: SettingsResource, catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
         with expected_errors_as_failures():
-            versions = published_versions(parts.storage, dataset)
+            versions = published_versions(storage.get(), dataset)
             if not versions:
-                return dg.AssetCheckResult(passed=False, description=f"no version of {dataset} is published")
+                return _without_version(dataset, catalog.get(), storage.get())
             verified = verify(
-                dataset, versions[-1], storage=parts.storage, work_dir=parts.settings.leveldbs_dir, cached=True
+                dataset, versions[-1], storage=storage.get(), work_dir=settings.get().leveldbs_dir, cached=True
             )
         return dg.AssetCheckResult(
             passed=verified.ok,
@@ -94,27 +99,27 @@ def _matches_input_list(dataset: str, asset: dg.AssetsDefinition) -> dg.AssetChe
     return check
 
 
-@dg.asset_check(asset=parquet_export)
-def parquet_rows_match_catalog(parts: ResourceParam[Parts]) -> dg.AssetCheckResult:
-    """The newest Parquet export has as many rows as the catalog has live distributions at its serial."""
+def _without_version(dataset: str, catalog: Catalog, storage: Storage) -> dg.AssetCheckResult:
+    need = due_datasets(catalog, storage, cover(catalog), [DATASETS[dataset]])[dataset].need
+    if need.need != Need.LACKS_COLUMNS:
+        return dg.AssetCheckResult(passed=False, description=f"no version of {dataset} is published")
+    return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=need.reason)
+
+
+LEVELDB_CHECKS = [_matches_input_list(dataset) for dataset in DATASETS]
+
+
+@dg.asset_check(asset="parquet_export")
+def parquet_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
+    """The newest Parquet export has one row for each distribution that the catalog has as live at its serial."""
     with expected_errors_as_failures():
-        export = newest_export(parts.storage)
+        export = newest_export(storage.get())
         if export is None:
             return dg.AssetCheckResult(passed=False, description="there is no whole export")
-        with parts.catalog.read() as connection:
+        with catalog.get().read() as connection:
             expected = count_live(connection, export.serial)
     return dg.AssetCheckResult(
         passed=export.rows == expected,
         description=f"{export.directory} has {export.rows} rows, and the catalog counts {expected}",
         metadata={"serial": export.serial, "rows": export.rows, "expected_rows": expected},
     )
-
-
-CHECKS = [
-    ranges_without_gap_or_overlap,
-    full_dump_rows_match_catalog,
-    incremental_dump_rows_match_catalog,
-    _matches_input_list("modules", modules_leveldb),
-    _matches_input_list("depgraph", depgraph_leveldb),
-    parquet_rows_match_catalog,
-]

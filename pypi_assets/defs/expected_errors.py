@@ -1,4 +1,4 @@
-"""Turns what can be expected to go wrong into a failure that says what and what to do, instead of a traceback."""
+"""Turns errors that can be expected into failures that name what went wrong and what to do, without a traceback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import StorageError
 
 _DATABASE = (OperationalError, InterfaceError)
-_MAY_PASS = (TransientError, StorageError, LeaseTakenError, ReaderStartError)
+_TRANSIENT = (TransientError, StorageError, LeaseTakenError, ReaderStartError)
 _EXPECTED = (
     SettingsError,
     CatalogError,
@@ -34,20 +34,20 @@ _EXPECTED = (
 
 @contextmanager
 def expected_errors_as_failures() -> Iterator[None]:
-    """Raises dagster.Failure with the text of an expected error; only what may pass by itself is tried again."""
+    """Raises dagster.Failure with the text of an expected error. Only transient errors are tried again."""
     try:
         yield
     except (*_DATABASE, *_EXPECTED) as error:
-        raise dg.Failure(told(error), allow_retries=is_transient(error)) from error
+        raise dg.Failure(describe_error(error), allow_retries=is_transient(error)) from error
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether an error may pass by itself. Whatever else needs the index, the database or the storage meets it too."""
-    return isinstance(error, (*_MAY_PASS, *_DATABASE)) or isinstance(error.__cause__, (*_MAY_PASS, *_DATABASE))
+    """Whether an error can disappear by itself. Whatever else needs the same database or service meets it too."""
+    return isinstance(error, (*_TRANSIENT, *_DATABASE)) or isinstance(error.__cause__, (*_TRANSIENT, *_DATABASE))
 
 
-def told(error: BaseException) -> str:
-    """An error in a sentence for people."""
+def describe_error(error: BaseException) -> str:
+    """An error as a sentence for people."""
     if isinstance(error, _DATABASE):
         return f"the database failed: {error.orig}"
     return str(error) if isinstance(error, _EXPECTED) else f"{type(error).__name__}: {error}"

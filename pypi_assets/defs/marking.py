@@ -1,4 +1,7 @@
-"""Tells Dagster how a run goes: which of its partitions are done, with their numbers, and how far it is."""
+"""Reports to Dagster how a run goes: which of its partitions are done, with their numbers, and its progress.
+
+The work itself does not belong here.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -8,21 +11,21 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.defs.expected_errors import expected_errors_as_failures, is_transient, told
+from pypi_assets.defs.expected_errors import describe_error, expected_errors_as_failures, is_transient
 from pypi_assets.progress import Progress
 
 PROGRESS_EVERY_S = 30.0
-_TOLD_FAILURES = 10
+_SHOWN_FAILURES = 10
 
 Mark = Callable[[str, Mapping[str, Any]], None]
 
 
 @contextmanager
 def marking(context: dg.AssetExecutionContext) -> Iterator[Mark]:
-    """Hands out `mark(key, metadata)`, to be called for each partition that is done.
+    """Yields `mark(key, metadata)`, to be called for each partition that is done.
 
-    Where all goes well, Dagster itself then materializes every partition of the run, each with its metadata. Where it
-    does not, those that are done are materialized here, so that only the rest is missing.
+    A run that succeeds is materialized by Dagster itself: every partition, each with its metadata. Where it fails, the
+    partitions that are done are materialized here, so that only the rest is missing.
     """
     done: dict[str, Mapping[str, Any]] = {}
     try:
@@ -37,9 +40,9 @@ def marking(context: dg.AssetExecutionContext) -> Iterator[Mark]:
 
 
 def mark_each_range(context: dg.AssetExecutionContext, work: Callable[[SerialRange], Mapping[str, Any]]) -> None:
-    """Does `work` for each serial range of the run, and marks it with the numbers that come of it and its seconds.
+    """Does `work` for each serial range of the run, and marks it with the numbers that it returns and its seconds.
 
-    One that fails does not stop those after it: the run fails once they are done, and names it. What may pass by itself
+    A range that fails does not stop those after it: the run fails once they are done, and names it. A transient error
     concerns them all, and ends the run at once.
     """
     keys, failed = list(context.partition_keys), dict[str, Exception]()
@@ -59,39 +62,44 @@ def mark_each_range(context: dg.AssetExecutionContext, work: Callable[[SerialRan
 
 def _failure(failed: Mapping[str, Exception], count: int) -> dg.Failure:
     """What is raised for those of `count` partitions that failed."""
-    texts = [f"{key}: {told(error)}" for key, error in failed.items()]
-    more = [f"and {len(texts) - _TOLD_FAILURES} more"] if len(texts) > _TOLD_FAILURES else []
-    text = f"{len(failed)} of {count} partitions failed: {'; '.join(texts[:_TOLD_FAILURES] + more)}"
+    texts = [f"{key}: {describe_error(error)}" for key, error in failed.items()]
+    more = [f"and {len(texts) - _SHOWN_FAILURES} more"] if len(texts) > _SHOWN_FAILURES else []
+    text = f"{len(failed)} of {count} partitions failed: {'; '.join(texts[:_SHOWN_FAILURES] + more)}"
     return dg.Failure(text, allow_retries=False)  # which would do all of them again
 
 
 def progress_log(
     context: dg.AssetExecutionContext | dg.OpExecutionContext, clock: Callable[[], float] = time.monotonic
 ) -> Callable[[Progress], None]:
-    """Logs how far a crawl is, at most one line every 30 seconds."""
-    say = _now_and_then(context, clock)
+    """Logs the progress of a crawl, at most one line every 30 seconds."""
+    log = _now_and_then(context, clock)
 
     def report(progress: Progress) -> None:
-        say(f"{progress.stage}: {progress.done} of {progress.total}{progress.remarks}")
+        log(f"{progress.stage}: {progress.done} of {progress.total}{progress.remarks}")
 
     return report
 
 
 def count_log(context: dg.AssetExecutionContext | dg.OpExecutionContext, what: str) -> Callable[[int], None]:
     """Logs a number of rows, records or files, at most one line every 30 seconds."""
-    say = _now_and_then(context, time.monotonic)
-    return lambda count: say(f"{what}: {count}")
+    log = _now_and_then(context, time.monotonic)
+    return lambda count: log(f"{what}: {count}")
 
 
 def _now_and_then(
     context: dg.AssetExecutionContext | dg.OpExecutionContext, clock: Callable[[], float]
 ) -> Callable[[str], None]:
-    told_at = clock()
+    logged_at = clock()
 
-    def say(text: str) -> None:
-        nonlocal told_at
-        if clock() - told_at >= PROGRESS_EVERY_S:
-            told_at = clock()
+    def log(text: str) -> None:
+        nonlocal logged_at
+        if clock() - logged_at >= PROGRESS_EVERY_S:
+            logged_at = clock()
             context.log.info(text)
 
-    return say
+    return log
+
+
+def failure_counts(failures: Mapping[str, int]) -> dict[str, int]:
+    """The count of distributions that failed or were abandoned: in all, and of each kind of error."""
+    return {"failed": sum(failures.values())} | {f"failed: {kind}": failures[kind] for kind in sorted(failures)}

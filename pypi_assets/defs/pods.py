@@ -1,4 +1,4 @@
-"""How large a pod each job gets where runs are launched on Kubernetes; elsewhere these tags mean nothing.
+"""The size of the pod of each job where runs are launched on Kubernetes; elsewhere these tags have no effect.
 
 A run is one process with its children, so a job is as large as the largest of its assets.
 """

@@ -1,67 +1,85 @@
-"""Tells of runs and checks that failed, in words: which, and why. In the log, and to whom the settings name."""
+"""Reports runs and checks that failed, as sentences: in the log, and to the services that the settings name.
+
+What comes next after a failure follows from the jobs, sensors and schedules. Sending is in `notices.py`.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import dropwhile
 
 import dagster as dg
-from dagster import ResourceParam
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_START_TAG
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.policy import ON_FAILURE, REPORTED_TAG
+from pypi_assets.defs.resources import SettingsResource
 from pypi_assets.notices import send_notice
 
-REPORTED_TAG = "pypi-assets/told"
-"""Of a failed run of which a notice was sent."""
+Job = dg.JobDefinition | UnresolvedAssetJobDefinition
 ONE_NOTICE_IN = timedelta(hours=1)
-_GOES_ON = "launch it again: it goes on where it stopped"
-_RUN_AGAIN = "its process was lost: it is run again by itself, and goes on where it stopped"
-_ASKED_AGAIN = "it is asked for again by the sensor {}, after a minute first, and after an hour at last"
-_OF_NONE = "it needs a partition: the sensor asks for each that is due, and the UI for any other"
-_NEED_PARTITIONS = {"incremental_crawl", "update_leveldbs"}
-_NEXT = {
-    "full_crawl": _ASKED_AGAIN.format("failed_full_crawl"),
-    "full_dump": f"the schedule weekly_full_dump runs it again; or {_GOES_ON}",
-    "redump": _GOES_ON,
-    "reprocess_distributions": _GOES_ON,
-    "incremental_crawl": _ASKED_AGAIN.format("new_serial_range"),
-    "update_leveldbs": _ASKED_AGAIN.format("new_leveldb_version"),
-    "compact_dumps": "the schedule hourly_compaction runs it again",
-    "clean_up": "the schedule daily_clean_up runs it again",
-    "export_parquet": "the schedule daily_parquet runs it again, where it is on",
-    "retry_failures": "the schedule daily_retry runs it again",
-    "audit": "the schedule weekly_audit goes on with it",
-    "health": "the schedule quarter_hourly_health runs it again",
-    "verify_leveldbs": "build the version anew: `pypi-assets leveldb update --from-scratch`",
-}
+_RUN_AGAIN = "its process was lost: Dagster runs it again, and the new run continues where it stopped"
+_LAUNCH_AGAIN = "launch it again: it continues where it stopped"
+_BY_SENSOR = "the sensor {} requests it again, after a minute first, and after an hour at last"
+_BY_SCHEDULE = "the schedule {} runs it again"
+_NEEDS_PARTITION = "it needs a partition: the sensor requests each that is due, and the UI any other"
 _REASON_CHARACTERS = 1_000
-_TELLS_NOTHING = "marked as failed from outside"
-"""What Dagster says of a run that it was told has failed, without a reason."""
+_NO_REASON = "marked as failed from outside"
+"""Dagster's text for a run that was reported as failed without a reason."""
 
 
-def build_failed_run_sensor(*, on: bool) -> dg.SensorDefinition:
-    """The sensor that tells of failed runs; where nobody is named, in its log alone."""
+def next_steps(
+    jobs: Iterable[Job], sensors: Iterable[dg.SensorDefinition], schedules: Iterable[dg.ScheduleDefinition]
+) -> dict[str, str]:
+    """By job, what comes next after a run of it failed: what a person should do, where the job says so; else which
+    sensor or schedule runs it again; else that it can be launched again.
+    """
+    steps = {job.name: _LAUNCH_AGAIN for job in jobs}
+    for schedule in schedules:
+        is_on = schedule.default_status == dg.DefaultScheduleStatus.RUNNING
+        steps[schedule.job_name] = _BY_SCHEDULE.format(schedule.name) + ("" if is_on else ", where it is on")
+    for sensor in sensors:
+        steps |= {job.name: _BY_SENSOR.format(sensor.name) for job in sensor.jobs}
+    return steps | {job.name: step for job in jobs if (step := _step_of(job))}
+
+
+def _step_of(job: Job) -> str | None:
+    step = (job.metadata or {}).get(ON_FAILURE)
+    return str(step.value if isinstance(step, dg.MetadataValue) else step) if step else None
+
+
+def build_failed_run_sensor(
+    steps: Mapping[str, str], of_one_partition: Iterable[Job], *, on: bool
+) -> dg.SensorDefinition:
+    """The sensor that reports failed runs: in its log, and to the services that the settings name.
+
+    `steps` is what comes next, by job. A run of the jobs `of_one_partition` needs a partition.
+    """
+    of_partitions = {job.name for job in of_one_partition}
 
     @dg.run_failure_sensor(
         name="failed_run",
         default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
         minimum_interval_seconds=30,
-        description="Tells in its log, and to PYPI_ASSETS_NOTIFY_URLS, which run failed, why, and what comes next.",
+        description="Reports in its log, and to PYPI_ASSETS_NOTIFY_URLS, which run failed, why, and what comes next.",
     )
-    def failed_run(context: dg.RunFailureSensorContext, parts: ResourceParam[Parts]) -> None:
+    def failed_run(context: dg.RunFailureSensorContext, settings: SettingsResource) -> None:
         run = context.dagster_run
         what = describe_run(run)
-        text = f"{reason_of(context)}\n\nWhat comes next: {what_comes_next(run)}."
+        lacks_partition = run.job_name in of_partitions and not {PARTITION_TAG, RANGE_START_TAG} & run.tags.keys()
+        step = _NEEDS_PARTITION if lacks_partition else steps.get(run.job_name, "nothing happens by itself")
+        if run.tags.get(WILL_RETRY_TAG) == "true":
+            step = _RUN_AGAIN
+        text = f"{reason_of(context)}\n\nWhat comes next: {step}."
         context.log.error(f"{what} failed: {text}")
         with expected_errors_as_failures():
-            urls = parts.settings.notify_urls
+            urls = settings.get().notify_urls
         if not urls:
             return
-        if told_lately(context.instance, run.job_name):
+        if reported_recently(context.instance, run.job_name):
             context.log.info(f"a notice of {run.job_name} was sent within the last hour, so none is sent of this run")
             return
         problems = send_notice(urls, f"pypi-assets: {what} failed", f"{text}\n\nRun {run.run_id} in Dagster.")
@@ -74,26 +92,26 @@ def build_failed_run_sensor(*, on: bool) -> dg.SensorDefinition:
 
 
 def build_failed_check_sensor(checks: Sequence[dg.AssetChecksDefinition], *, on: bool) -> dg.SensorDefinition:
-    """The sensor that tells of checks that fail, each once until it does not any more. Its cursor names those."""
+    """The sensor that reports checks that fail, each once until it passes again. Its cursor names those."""
     keys = [key for check in checks for key in check.check_keys]
 
     @dg.sensor(
         name="failed_check",
         default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
         minimum_interval_seconds=60,
-        description="Tells in its log, and to PYPI_ASSETS_NOTIFY_URLS, which check fails, and why; not of warnings.",
+        description="Reports in its log, and to PYPI_ASSETS_NOTIFY_URLS, which check fails, and why; not warnings.",
     )
-    def failed_check(context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]) -> dg.SensorResult:
+    def failed_check(context: dg.SensorEvaluationContext, settings: SettingsResource) -> dg.SensorResult:
         with expected_errors_as_failures():
-            urls = parts.settings.notify_urls
+            urls = settings.get().notify_urls
         records = context.instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
         found = {key.name: evaluation for key, record in records.items() if (evaluation := _evaluated(record))}
-        told = set(json.loads(context.cursor or "[]"))
+        reported = set(json.loads(context.cursor or "[]"))
         failing = {
             name for name, one in found.items() if not one.passed and one.severity == dg.AssetCheckSeverity.ERROR
         }
-        still = {name for name in told if name in failing or name not in found}  # one that is being made may fail again
-        for name in sorted(failing - told):
+        still = {name for name in reported if name in failing or name not in found}  # a running check may fail again
+        for name in sorted(failing - reported):
             text = f"{found[name].asset_key.to_user_string()}: {found[name].description or 'no reason given'}"
             context.log.error(f"the check {name} fails: {text}")
             problems = send_notice(urls, f"pypi-assets: the check {name} fails", text)
@@ -109,7 +127,7 @@ def build_failed_check_sensor(checks: Sequence[dg.AssetChecksDefinition], *, on:
 
 
 def _evaluated(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation | None:
-    """What came of a check; None while it is being made."""
+    """The result of a check; None while it is running."""
     event = record.event.dagster_event if record.event else None
     is_made = event is not None and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION
     return event.asset_check_evaluation_data if event and is_made else None
@@ -121,17 +139,8 @@ def describe_run(run: dg.DagsterRun) -> str:
     return f"{run.job_name} of {key}" if key else run.job_name
 
 
-def what_comes_next(run: dg.DagsterRun) -> str:
-    """Who runs it again, or what a person is to do."""
-    if run.tags.get(WILL_RETRY_TAG) == "true":
-        return _RUN_AGAIN
-    if run.job_name in _NEED_PARTITIONS and not {PARTITION_TAG, RANGE_START_TAG} & run.tags.keys():
-        return _OF_NONE
-    return _NEXT.get(run.job_name, "nothing by itself")
-
-
 def reason_of(context: dg.RunFailureSensorContext) -> str:
-    """What the steps that failed say, without a traceback; where none has, what Dagster says of the run itself."""
+    """The messages of the steps that failed, without a traceback; where none did, Dagster's message of the run."""
     reasons = []
     for event in context.get_step_failure_events():
         data = event.step_failure_data
@@ -142,20 +151,22 @@ def reason_of(context: dg.RunFailureSensorContext) -> str:
             text = error.message if error else data.error_display_string
         reasons.append(f"{event.step_key}: {(text or 'no reason given').strip()}"[:_REASON_CHARACTERS])
     message = str(context.failure_event.message)
-    return "\n".join(reasons or [*(_last_told(context) if _TELLS_NOTHING in message else ()), message])
+    return "\n".join(reasons or [*(_last_message(context) if _NO_REASON in message else ()), message])
 
 
-def _last_told(context: dg.RunFailureSensorContext) -> list[str]:
-    """What Dagster itself has told last before the run failed: of a process that was killed, by which signal."""
-    told, failed = dg.DagsterEventType.ENGINE_EVENT, dg.DagsterEventType.RUN_FAILURE
-    records = context.instance.get_records_for_run(context.dagster_run.run_id, of_type={told, failed}, ascending=False)
+def _last_message(context: dg.RunFailureSensorContext) -> list[str]:
+    """Dagster's own last message before the run failed: of a process that was killed, it names the signal."""
+    engine, failed = dg.DagsterEventType.ENGINE_EVENT, dg.DagsterEventType.RUN_FAILURE
+    records = context.instance.get_records_for_run(
+        context.dagster_run.run_id, of_type={engine, failed}, ascending=False
+    )
     events = [record.event_log_entry.get_dagster_event() for record in records.records]
     before = dropwhile(lambda event: event.event_type != failed, events)
-    return [event.message or "" for event in before if event.event_type == told][:1]
+    return [event.message or "" for event in before if event.event_type == engine][:1]
 
 
-def told_lately(instance: dg.DagsterInstance, job: str) -> bool:
-    """Whether a notice of a run of `job` that ended within the last hour was sent."""
+def reported_recently(instance: dg.DagsterInstance, job: str) -> bool:
+    """Whether a notice was sent of a run of `job` that ended within the last hour."""
     since = datetime.now(UTC) - ONE_NOTICE_IN
-    told = dg.RunsFilter(job_name=job, tags={REPORTED_TAG: "true"}, updated_after=since)
-    return bool(instance.get_runs(told, limit=1))
+    reported = dg.RunsFilter(job_name=job, tags={REPORTED_TAG: "true"}, updated_after=since)
+    return bool(instance.get_runs(reported, limit=1))

@@ -1,23 +1,18 @@
-"""Periodic work. Nothing asks an index by itself until a person turns it on, or the settings do."""
+"""Periodic work. No schedule contacts an index until a person turns it on, or `PYPI_ASSETS_SENSORS_ON` does.
+
+Schedules go by time alone; what is due at once is requested by sensors.
+"""
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from pypi_assets.defs.attempts import unended_run
-from pypi_assets.defs.jobs import (
-    audit,
-    clean_up_job,
-    compact_dumps_job,
-    export_parquet_job,
-    full_dump_job,
-    health_job,
-    retry_failures,
-    verify_leveldbs,
-)
+from pypi_assets.defs.jobs import compact_dumps_job, export_parquet_job, full_dump_job, health_job
+from pypi_assets.defs.maintenance_jobs import audit, clean_up_job, retry_failures, verify_leveldbs
 
 _SCHEDULES = (
-    ("quarter_hourly_health", health_job, "*/15 * * * *", "Checks four times an hour how things stand."),
-    ("daily_retry", retry_failures, "17 4 * * *", "Tries again, once a day, what was given up."),
+    ("quarter_hourly_health", health_job, "*/15 * * * *", "Checks freshness, failures and drift four times an hour."),
+    ("daily_retry", retry_failures, "17 4 * * *", "Tries again, once a day, what was abandoned."),
     ("weekly_full_dump", full_dump_job, "41 5 * * 0", "A new full dump a week, so that chains of ranges stay short."),
     ("hourly_compaction", compact_dumps_job, "47 * * * *", "Joins small dumps once an hour, where it pays."),
     ("daily_clean_up", clean_up_job, "11 9 * * *", "Deletes once a day what has been superseded for long enough."),
@@ -35,14 +30,14 @@ _DAILY_PARQUET = (
 
 def build_schedules(*, on: bool) -> list[dg.ScheduleDefinition]:
     """All schedules, `on` from the start or once a person turns them on; Parquet, which needs an extra, only then."""
-    return [*(_schedule(*told, on=on) for told in _SCHEDULES), _schedule(*_DAILY_PARQUET, on=False)]
+    return [*(_schedule(*schedule, on=on) for schedule in _SCHEDULES), _schedule(*_DAILY_PARQUET, on=False)]
 
 
 def _schedule(
     name: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition, cron: str, description: str, *, on: bool
 ) -> dg.ScheduleDefinition:
     def run_or_skip(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        # Behind a run that is stuck, those of all ticks to come would wait for their turn.
+        # Runs of later ticks would queue after a run that is stuck.
         if run := unended_run(context.instance, job.name):
             return dg.SkipReason(f"the run {run.run_id} of the job {job.name} has not ended: it is {run.status.value}")
         return dg.RunRequest()

@@ -1,18 +1,18 @@
-"""Sensors: they follow the index in serial ranges, dump what a first full crawl found, ask for LevelDB versions, and go
-on with a full crawl whose run failed.
+"""Sensors: they request runs for the serial ranges of the index, a first full dump, LevelDB versions, and a full crawl
+whose run failed.
 
-The catalog's ledger and the storage tell what is to be done, so a tick that was lost, or a run that failed, is made
-good by a later tick. A tick asks the index for its last serial, and for a few pages of the
-changelog where that is new. It fails where no answer comes soon, before Dagster's 60 seconds are over.
+What is due is computed in `upkeep/due.py` from the ledger and the storage, so a later tick makes up for a tick that was
+lost or a run that failed. Here it becomes run requests, with pauses after failures. A tick queries the index for its
+last serial, and for a few pages of the changelog where that is new. It fails where no answer comes soon, before
+Dagster's 60 seconds are over.
 
-A sensor's cursor tells up to where what comes without end has its partitions, so that a tick looks at what came since.
-It is a hint: without it, all that is to be shown is looked at once.
+The cursor of a sensor is the serial, or the version, up to which Dagster has the partitions, so a tick looks only at
+what came since. It is a hint: without it, a tick looks at everything that is to be shown.
 """
 
 from collections.abc import Mapping, Sequence
 
 import dagster as dg
-from dagster import ResourceParam
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
@@ -23,18 +23,18 @@ from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
-from pypi_assets.defs.parts import Parts
-from pypi_assets.defs.pruning import shown_ranges, shown_versions
+from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.leveldbs.versions.build_need import BuildNeed
 from pypi_assets.leveldbs.versions.leveldb_paths import version_name
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_ranges
+from pypi_assets.upkeep.old_partitions import shown_ranges, shown_versions
 
 RUNS_A_TICK = 20
 CHANGELOG_PAGES_A_TICK = 5
-"""Events are stored before their ranges are asked for; a longer backlog is taken up by the ticks that follow."""
+"""Events are stored before their ranges are allocated; later ticks continue with a longer backlog."""
 LIST_PAUSE_S = 1_800.0
-"""How long a tick waits after the list of projects was asked for, in seconds: it is large, and cached about as long."""
+"""The pause between two requests of the list of projects, in seconds: it is large, and cached for about as long."""
 KEYS_A_TICK = 20_000  # Dagster takes 25,000
 
 
@@ -44,30 +44,29 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
         job=incremental_crawl_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Asks for the serial ranges up to the index's last serial, and again for those that failed.",
+        description="Requests runs of the serial ranges up to the index's last serial, and again of those that failed.",
     )
     def new_serial_range(
-        context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
+        context: dg.SensorEvaluationContext,
+        settings: SettingsResource,
+        catalog: CatalogResource,
+        crawler: CrawlerResource,
     ) -> dg.SensorResult | dg.SkipReason:
         with expected_errors_as_failures():
-            if reason := _not_followable(parts.catalog):
+            opened, limits = catalog.get(), settings.get()
+            if reason := _not_followable(opened):
                 return dg.SkipReason(reason)
-            crawler = parts.crawler_of_tick(context.log.warning)
-            least = parts.settings.range_min_age_s, parts.settings.range_min_events
-            allocate_next_ranges(crawler, CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
-            unfinished = due_ranges(parts.catalog).all
+            least = limits.range_min_age_s, limits.range_min_events
+            allocate_next_ranges(crawler.for_tick(context.log.warning), CHANGELOG_PAGES_A_TICK, LIST_PAUSE_S, *least)
+            unfinished = due_ranges(opened).all
             entered = _entered(context.cursor)
-            shown = shown_ranges(parts.catalog, parts.settings.partitions_kept_days, entered)
+            shown = shown_ranges(opened, limits.partitions_kept_days, entered)
             added, cursor = _entering(
                 context.instance, serial_ranges, {serials.key: serials.end for serials in shown}, entered
             )
-            requests, waiting = _requests(
-                context.instance,
-                incremental_crawl_job.name,
-                [serials.key for serials in unfinished],
-                parts.catalog.clock(),
-            )
-            nothing = _nothing_due(parts.catalog)
+            keys = [serials.key for serials in unfinished]
+            requests, waiting = _requests(context.instance, incremental_crawl_job.name, keys, opened.clock())
+            nothing = _nothing_due(opened)
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else "; ".join(waiting) or nothing,
@@ -84,22 +83,22 @@ def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) ->
         job=full_crawl_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Asks again for a full crawl whose last run failed. One that was cancelled is left alone.",
+        description="Requests a full crawl again whose last run failed; not one that was cancelled.",
     )
     def failed_full_crawl(
-        context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
+        context: dg.SensorEvaluationContext, catalog: CatalogResource
     ) -> dg.RunRequest | dg.SkipReason:
         with expected_errors_as_failures():
-            catalog = parts.catalog
+            opened = catalog.get()
             made = failures_in_a_row(context.instance, full_crawl_job.name)
             if not made.ended:
                 return dg.SkipReason("the last run of the job full_crawl has not failed, if there was one")
-            crawl = due_crawl(catalog)
+            crawl = due_crawl(opened)
             completed = crawl.completed
             if crawl.open is None and completed is not None and (completed.completed_at or 0) > made.ended_at:
                 return dg.SkipReason(f"the full crawl at serial {completed.serial} has been completed since")
-            if not made.due(catalog.clock()):
-                return dg.SkipReason(made.describe(catalog.clock()))
+            if not made.due(opened.clock()):
+                return dg.SkipReason(made.describe(opened.clock()))
         return dg.RunRequest(run_key=str(made.ended_at), tags=all_of(project_shards))
 
     return failed_full_crawl
@@ -111,23 +110,20 @@ def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> d
         job=full_dump_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Asks for a full dump once a full crawl is complete and there is none.",
+        description="Requests a full dump once a full crawl is complete and there is no full dump.",
     )
-    def first_full_dump(
-        context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
-    ) -> dg.RunRequest | dg.SkipReason:
+    def first_full_dump(context: dg.SensorEvaluationContext, catalog: CatalogResource) -> dg.RunRequest | dg.SkipReason:
         with expected_errors_as_failures():
-            catalog = parts.catalog
-            if reason := _not_followable(catalog):
+            opened = catalog.get()
+            if reason := _not_followable(opened):
                 return dg.SkipReason(reason)
-            full_dump = due_full_dump(catalog)
-            if full_dump.serial is None:
+            full_dump = due_full_dump(opened)
+            if not full_dump.is_due:
                 return dg.SkipReason(full_dump.reason)
-            serial = full_dump.serial
             made = attempts(context.instance, full_dump_job.name)
-            if not made.due(catalog.clock()):
-                return dg.SkipReason(f"full dump at serial {serial}: {made.describe(catalog.clock())}")
-        return dg.RunRequest(run_key=f"{serial}:{made.ended + 1}", tags=all_of(dump_shards))
+            if not made.due(opened.clock()):
+                return dg.SkipReason(f"full dump at serial {full_dump.serial}: {made.describe(opened.clock())}")
+        return dg.RunRequest(run_key=f"{full_dump.serial}:{made.ended + 1}", tags=all_of(dump_shards))
 
     return first_full_dump
 
@@ -138,30 +134,33 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
         job=update_leveldbs_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Asks for a LevelDB version once there are dumps that the newest one does not hold.",
+        description="Requests a LevelDB version once the newest of a dataset does not hold exactly the dumps in use.",
     )
     def new_leveldb_version(
-        context: dg.SensorEvaluationContext, parts: ResourceParam[Parts]
+        context: dg.SensorEvaluationContext,
+        settings: SettingsResource,
+        catalog: CatalogResource,
+        storage: StorageResource,
     ) -> dg.SensorResult | dg.SkipReason:
         with expected_errors_as_failures():
-            catalog = parts.catalog
-            reached = cover(catalog)
-            needs = [one.need for one in due_datasets(catalog, parts.storage, reached).values()]
+            opened = catalog.get()
+            reached = cover(opened)
+            needs = [one.need for one in due_datasets(opened, storage.get(), reached).values()]
             if reason := _no_version_due(needs, reached):
                 return dg.SkipReason(reason)
-            newest = last_allocated_version(catalog)
+            newest = last_allocated_version(opened)
             if newest and attempts(context.instance, update_leveldbs_job.name, version_name(newest.version)).running:
                 return dg.SkipReason(f"version {version_name(newest.version)} is being built")
             if not newest or newest.serial < reached.serial or _is_published(newest.version, needs):
-                allocate_version(catalog, reached.serial)
+                allocate_version(opened, reached.serial)
             entered = _entered(context.cursor)
             known = {
                 version_name(version): version
-                for version in shown_versions(catalog, parts.settings.partitions_kept_days, entered)
+                for version in shown_versions(opened, settings.get().partitions_kept_days, entered)
             }
             added, cursor = _entering(context.instance, leveldb_versions, known, entered)
             newest_name = list(known)[-1:]
-            requests, waiting = _requests(context.instance, update_leveldbs_job.name, newest_name, catalog.clock())
+            requests, waiting = _requests(context.instance, update_leveldbs_job.name, newest_name, opened.clock())
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else "; ".join(waiting),
@@ -185,7 +184,7 @@ def _not_followable(catalog: Catalog) -> str | None:
 
 
 def _nothing_due(catalog: Catalog) -> str:
-    """Why no range is asked for, where all that were are done."""
+    """Why no range is requested, where all that were allocated are done."""
     with catalog.read() as connection:
         reached, through = last_allocated_serial(connection), events_through(connection)
     if through > reached:
@@ -211,16 +210,16 @@ def _is_published(version: int, needs: Sequence[BuildNeed]) -> bool:
 
 
 def _entered(cursor: str | None) -> int:
-    """The serial, or the version, up to which a sensor has brought partitions into Dagster."""
+    """The serial, or the version, up to which a sensor has added partitions to Dagster."""
     return int(cursor) if cursor and cursor.isdecimal() else 0
 
 
 def _entering(
     instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, keys: Mapping[str, int], entered: int
 ) -> tuple[list[dg.AddDynamicPartitionsRequest], str]:
-    """What brings those of `keys` that the instance lacks into it, and the cursor after that.
+    """The requests that add those of `keys` that the instance lacks, and the cursor after that.
 
-    Each key, in order, comes with the serial or the version that the cursor names once it is there.
+    Each key, in order, comes with the serial or the version that the cursor names once the key is there.
     """
     known = instance.get_existing_dynamic_partitions(str(partitions.name), list(keys))
     missing = [key for key in keys if key not in known][:KEYS_A_TICK]
@@ -243,7 +242,9 @@ def _requests(
 
 
 def build_sensors(interval_s: int, *, on: bool) -> list[dg.SensorDefinition]:
-    """All sensors, each looking every `interval_s` seconds; `on` from the start, or once a person turns it on."""
+    """All sensors that request runs, each with a tick every `interval_s` seconds; `on` from the start, or once a person
+    turns it on.
+    """
     status = dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED
     return [
         failed_full_crawl_sensor(interval_s, status),

@@ -9,14 +9,16 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.definitions import build_defs
+from pypi_assets.definitions import ASSETS, CHECKS, build_defs
 from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.resources import Resources, build_resources
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.settings import Settings, load_settings
+from pypi_assets.storage.store import Storage
 from pypi_assets_tests.served_index import ServedIndex, served_index, shared_readers
 
 
@@ -28,17 +30,34 @@ class Pipeline:
     instance: dg.DagsterInstance
     ahead_s: float = 0.0  # of the true time, as the catalog's clock tells it
     cursors: dict[str, str | None] = field(default_factory=dict)
-    parts: Parts = field(init=False)
+    resources: Resources = field(init=False)
     defs: dg.Definitions = field(init=False)
 
     def __post_init__(self) -> None:
         catalog = open_catalog(self.settings.resolved_database_url, lambda: time.time() + self.ahead_s)
-        self.parts = Parts(self.settings, catalog=catalog, readers=shared_readers())
-        self.defs = build_defs(self.settings, catalog=catalog, storage=self.parts.storage, readers=shared_readers())
+        storage = storage_from(self.settings)
+        given: dict[str, Any] = {"catalog": catalog, "storage": storage, "readers": shared_readers()}
+        self.resources, self.defs = build_resources(self.settings, **given), build_defs(self.settings, **given)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.resources.catalog.get()
+
+    @property
+    def storage(self) -> Storage:
+        return self.resources.storage.get()
 
     @property
     def crawler(self) -> Crawler:
-        return self.parts.crawler()
+        return self.resources.crawler.get()
+
+    def change_settings(self, **changed: object) -> None:
+        """What ticks and checks see from now on; runs of jobs see the settings as they were."""
+        self.resources.settings.loaded.value = self.settings.model_copy(update=changed)
+
+    def close(self) -> None:
+        self.resources.close()
+        self.catalog.close()
 
     def run(self, job: str, key: str | None = None, **options: Any) -> dg.ExecuteInProcessResult:
         """Runs a job, of one partition or as it is launched without one."""
@@ -49,7 +68,7 @@ class Pipeline:
     ) -> dg.ExecuteInProcessResult:
         """Materializes one asset alone, of one partition or of all from `first` to `last`."""
         tags = {RANGE_START_TAG: first, RANGE_END_TAG: last} if first and last else {}
-        resources = {"parts": self.parts}
+        resources = self.resources.by_name()
         options = {"raise_on_error": False} | options
         return dg.materialize(
             [asset],
@@ -62,7 +81,7 @@ class Pipeline:
 
     def tick(self, sensor: str) -> dg.SensorResult | dg.RunRequest | dg.SkipReason:
         """What a sensor says. As the daemon does, its cursor is kept, and the partitions that it asks for are added."""
-        cursor, resources = self.cursors.get(sensor), {"parts": self.parts}
+        cursor, resources = self.cursors.get(sensor), self.resources.by_name()
         with dg.build_sensor_context(instance=self.instance, cursor=cursor, resources=resources) as context:
             result = self.defs.resolve_sensor_def(sensor)(context)
         if isinstance(result, dg.SensorResult):
@@ -70,6 +89,17 @@ class Pipeline:
             for request in result.dynamic_partitions_requests or []:
                 self.instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
         return result  # type: ignore[return-value]
+
+    def check(self, name: str) -> dg.AssetCheckResult:
+        """The result of the check of that name, which runs alone."""
+        [check] = [one for one in CHECKS if [key.name for key in one.check_keys] == [name]]
+        resources = self.resources.by_name()
+        result = check(**{key: resources[key] for key in check.required_resource_keys if key in resources})
+        assert isinstance(result, dg.AssetCheckResult)
+        return result
+
+    def asset(self, key: str) -> dg.AssetsDefinition:
+        return next(asset for asset in ASSETS if asset.keys == {dg.AssetKey(key)})
 
     def requested(self, sensor: str) -> list[str]:
         """The partition keys that a tick of `sensor` asks for."""
@@ -99,7 +129,7 @@ class Pipeline:
     def crawled(self, shards: int = 1) -> None:
         """Crawls and dumps everything, without Dagster."""
         crawl_full(self.crawler)
-        full_dump(self.parts.catalog, self.parts.storage, shards)
+        full_dump(self.catalog, self.storage, shards)
 
 
 @pytest.fixture
@@ -123,8 +153,7 @@ def pipeline(index: ServedIndex, tmp_path: Path) -> Iterator[Pipeline]:
     with dg.DagsterInstance.ephemeral() as instance:
         made = Pipeline(settings_for(index.url, tmp_path / "home"), instance)
         yield made
-        made.parts.close()
-        made.parts.catalog.close()
+        made.close()
 
 
 def failure_text(result: dg.ExecuteInProcessResult) -> str:

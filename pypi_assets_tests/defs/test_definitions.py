@@ -9,10 +9,10 @@ import dagster as dg
 import pytest
 
 from pypi_assets.definitions import defs
-from pypi_assets.defs.assets.crawl import project_listing
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.assets.full_crawl import project_listing
+from pypi_assets.defs.resources import build_resources
 from pypi_assets.defs.sensors import build_sensors
-from pypi_assets.settings import ENV_PREFIX, SettingsError, load_settings
+from pypi_assets.settings import ENV_PREFIX, Settings, SettingsError, load_settings
 from pypi_assets_tests.defs.conftest import failure_text
 
 _NOTHING_OPENED = """
@@ -82,17 +82,17 @@ def test_loading_opens_nothing_and_survives_wrong_settings(tmp_path: Path, name:
 
 def test_a_run_tells_of_a_missing_contact(tmp_path: Path) -> None:
     settings = load_settings(index_url="https://index.example.org/simple/", home=tmp_path)
-    result = _list_with(Parts(settings))
+    result = _list_with(settings)
     assert "PYPI_ASSETS_CONTACT is not set" in failure_text(result)
 
 
 def test_a_run_tells_of_wrong_settings_and_of_a_wrong_database(tmp_path: Path) -> None:
-    assert failure_text(_list_with(Parts(SettingsError("PYPI_ASSETS_HOME: wrong")))) == "PYPI_ASSETS_HOME: wrong"
+    assert failure_text(_list_with(SettingsError("PYPI_ASSETS_HOME: wrong"))) == "PYPI_ASSETS_HOME: wrong"
     settings = load_settings(
         index_url="http://127.0.0.1:9/simple/", database_url="postgresql://127.0.0.1:9/none", home=tmp_path
     )
     with (
-        dg.build_asset_context(resources={"parts": Parts(settings)}) as context,
+        dg.build_asset_context(resources=build_resources(settings).by_name()) as context,
         pytest.raises(dg.Failure, match="check PYPI_ASSETS_DATABASE_URL") as failed,
     ):
         project_listing(context)
@@ -100,18 +100,19 @@ def test_a_run_tells_of_wrong_settings_and_of_a_wrong_database(tmp_path: Path) -
 
 
 def test_a_tick_tells_of_wrong_settings() -> None:
-    wrong = Parts(SettingsError("PYPI_ASSETS_HOME: wrong"))
+    wrong = build_resources(SettingsError("PYPI_ASSETS_HOME: wrong")).by_name()
     for sensor in build_sensors(60, on=False):
         with (
             dg.DagsterInstance.ephemeral() as instance,
-            dg.build_sensor_context(instance=instance, resources={"parts": wrong}) as context,
+            dg.build_sensor_context(instance=instance, resources=wrong) as context,
             pytest.raises(dg.Failure, match="PYPI_ASSETS_HOME: wrong"),
         ):
             sensor(context)
 
 
-def _list_with(parts: Parts) -> dg.ExecuteInProcessResult:
+def _list_with(settings: Settings | SettingsError) -> dg.ExecuteInProcessResult:
+    resources = build_resources(settings).by_name()
     with dg.DagsterInstance.ephemeral() as instance:
-        result = dg.materialize([project_listing], instance=instance, resources={"parts": parts}, raise_on_error=False)
+        result = dg.materialize([project_listing], instance=instance, resources=resources, raise_on_error=False)
     assert not result.success
     return result

@@ -16,15 +16,9 @@ from pypi_assets.catalog.publications.leveldb_versions import allocated_versions
 from pypi_assets.catalog.tables import rates
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
-from pypi_assets.defs import parts, sensors
-from pypi_assets.defs.assets.changes import changed_distributions, changelog
-from pypi_assets.defs.assets.leveldbs import modules_leveldb
+from pypi_assets.defs import resources, sensors
+from pypi_assets.defs.assets.incremental_crawl import changed_distributions, changelog
 from pypi_assets.defs.attempts import FIRST_PAUSE_S
-from pypi_assets.defs.checks import (
-    CHECKS,
-    incremental_dump_rows_match_catalog,
-    ranges_without_gap_or_overlap,
-)
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.cover import cover
@@ -46,7 +40,7 @@ def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -
     assert result.success
     assert all(check.passed for check in result.get_asset_check_evaluations())
     assert len(result.get_asset_check_evaluations()) == 2
-    assert live(pipeline.parts.catalog) == index.shown()
+    assert live(pipeline.catalog) == index.shown()
     for asset in ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump"):
         assert pipeline.marked(asset) == [key]
     assert pipeline.metadata("changed_distributions", key)["projects"] == 2
@@ -69,7 +63,7 @@ def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -
     assert pipeline.marked("modules_leveldb") == pipeline.marked("depgraph_leveldb") == ["00001"]
     assert pipeline.metadata("modules_leveldb", "00001")["bytes"] > 0
     assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
-    with open_latest("modules", pipeline.parts.storage) as reader:
+    with open_latest("modules", pipeline.storage) as reader:
         assert [found["project"] for found in reader.module("newcomer_module").results] == ["newcomer"]
         assert reader.module("gamma_module").results == ()
 
@@ -124,7 +118,7 @@ def test_a_full_dump_is_asked_for_after_the_first_full_crawl(index: ServedIndex,
     assert isinstance(request, dg.RunRequest)
     assert request.run_key == f"{index.serial}:1"
     assert request.tags == {RANGE_START_TAG: "000", RANGE_END_TAG: "255"}
-    full_dump(pipeline.parts.catalog, pipeline.parts.storage, 1)
+    full_dump(pipeline.catalog, pipeline.storage, 1)
     assert pipeline.skipped("first_full_dump") == "there is a full dump"
 
 
@@ -133,7 +127,7 @@ def test_a_range_waits_for_its_age_or_for_as_many_events(index: ServedIndex, pip
     baseline = index.serial
     index.wheel("newcomer", "1.0")
     limits = {"range_min_age_s": 600.0, "range_min_events": index.serial - baseline + 1}
-    pipeline.parts._settings = pipeline.settings.model_copy(update=limits)
+    pipeline.change_settings(**limits)
     assert f"what is new beyond serial {baseline} waits" in pipeline.skipped("new_serial_range")
     pipeline.ahead_s = 601
     (first,) = pipeline.requested("new_serial_range")
@@ -153,12 +147,11 @@ def patient(
     """As patient as by default, with a new file to be found, and ticks that wait for half a second."""
     pipeline.crawled()
     index.wheel("newcomer", "3.0")
-    monkeypatch.setattr(parts, "_TICK_PATIENCE_S", 0.5)
+    monkeypatch.setattr(resources, "TICK_PATIENCE_S", 0.5)
     options = {"request_attempts": 4, "retry_pause_s": 60.0, "retry_deadline_s": 3_600.0}
     made = Pipeline(settings_for(index.url, tmp_path / "home", **options), pipeline.instance)
     yield made
-    made.parts.close()
-    made.parts.catalog.close()
+    made.close()
 
 
 def failing_tick(pipeline: Pipeline) -> str:
@@ -184,15 +177,15 @@ def test_a_tick_does_not_wait_where_the_index_asks_for_a_pause(index: ServedInde
     index.faults = FaultPlan("")
     assert failing_tick(patient).startswith("no request is allowed for another ")
     assert index.faults.seen == 0
-    patient.parts.close()
-    with patient.parts.catalog.write() as connection:
+    patient.resources.close()
+    with patient.catalog.write() as connection:
         connection.execute(update(rates).values(due_at=0))  # the pause is over
     assert len(patient.requested("new_serial_range")) == 1
 
 
 def test_a_changelog_that_hangs_for_many_ticks_is_off_in_the_end(index: ServedIndex, patient: Pipeline) -> None:
     index.faults = FaultPlan('[[fault]]\nkind = "hang"\non = ["changelog"]')
-    catalog, started = patient.parts.catalog, time.time()
+    catalog, started = patient.catalog, time.time()
     for patient.ahead_s in (0.0, 1_800.0, 3_500.0):
         assert failing_tick(patient).startswith("timed out")
         with catalog.read() as connection:
@@ -228,11 +221,11 @@ def test_a_failed_range_is_asked_for_again_after_a_growing_pause(index: ServedIn
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
     (key,) = pipeline.requested("new_serial_range")
-    lose_state(pipeline.parts.catalog)
+    lose_state(pipeline.catalog)
     failed = pipeline.run("incremental_crawl", key, raise_on_error=False)
     assert "the catalog is empty" in failure_text(failed)
     pipeline.run("incremental_crawl", key, raise_on_error=False)
-    restore_state(pipeline.parts.catalog)
+    restore_state(pipeline.catalog)
     assert f"{key}: 2 runs of it ended without success" in pipeline.skipped("new_serial_range")
     pipeline.ahead_s = FIRST_PAUSE_S + 5
     assert f"{key}: 2 runs of it ended without success" in pipeline.skipped("new_serial_range")
@@ -251,7 +244,7 @@ def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pip
     (result,) = crawl_incremental(pipeline.crawler)
     # crawled already, and its dump is missing
     assert pipeline.requested("new_serial_range") == [result.serials.key]
-    list(write_missing_ranges(pipeline.parts.catalog, pipeline.parts.storage))
+    list(write_missing_ranges(pipeline.catalog, pipeline.storage))
     assert "nothing is new" in pipeline.skipped("new_serial_range")
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [result.serials.key]
 
@@ -286,7 +279,7 @@ def test_partitions_are_brought_in_by_parts_where_they_are_many(
     for number in range(5):
         index.wheel(f"newcomer{number}", "1.0")
         keys += [result.serials.key for result in crawl_incremental(pipeline.crawler)]
-    list(write_missing_ranges(pipeline.parts.catalog, pipeline.parts.storage))
+    list(write_missing_ranges(pipeline.catalog, pipeline.storage))
     for entered in (2, 4, 5, 5):
         assert "nothing is new" in pipeline.skipped("new_serial_range")
         assert pipeline.instance.get_dynamic_partitions("serial_ranges") == keys[:entered]
@@ -303,13 +296,13 @@ def test_dumps_of_ranges_are_compacted(index: ServedIndex, pipeline: Pipeline) -
     assert pipeline.run("compact_dumps").success
     told = pipeline.metadata("compacted_dump")
     assert (told["compactions"], told["ranges_in_use"], told["dagster/row_count"]) == (1, 1, 4)
-    assert told["directories"] == cover(pipeline.parts.catalog).dumps[1].directory
+    assert told["directories"] == cover(pipeline.catalog).dumps[1].directory
     assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
     assert "nothing is new" in pipeline.skipped("new_serial_range")
-    before = committed_directories(pipeline.parts.storage)
+    before = committed_directories(pipeline.storage)
     pipeline.ahead_s = 25 * 3600.0
     assert pipeline.run("clean_up").success
-    assert committed_directories(pipeline.parts.storage) == before  # the newest version names them all
+    assert committed_directories(pipeline.storage) == before  # the newest version names them all
 
 
 def test_old_partitions_are_pruned_and_do_not_come_back(index: ServedIndex, pipeline: Pipeline) -> None:
@@ -360,6 +353,7 @@ def test_unknown_ranges_and_versions_are_refused(pipeline: Pipeline) -> None:
     pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
     assert "7-9 is not a range of the ledger" in failure_text(pipeline.materialize(changelog, "7-9"))
     assert "not the key of a serial range" in failure_text(pipeline.materialize(changelog, "nonsense"))
+    modules_leveldb = pipeline.asset("modules_leveldb")
     assert "version 00007 was never allocated" in failure_text(pipeline.materialize(modules_leveldb, "00007"))
     assert pipeline.marked("changelog") == pipeline.marked("modules_leveldb") == []
 
@@ -386,16 +380,16 @@ def test_no_second_version_is_asked_for_while_one_is_being_built(index: ServedIn
     job = pipeline.defs.resolve_job_def("update_leveldbs")
     pipeline.instance.create_run_for_job(job, tags={PARTITION_TAG: "00001"}, status=dg.DagsterRunStatus.STARTED)
     assert "version 00001 is being built" in pipeline.skipped("new_leveldb_version")
-    assert len(allocated_versions(pipeline.parts.catalog)) == 1
+    assert len(allocated_versions(pipeline.catalog)) == 1
 
 
 def test_the_check_of_the_ledger_fails_on_a_gap(pipeline: Pipeline) -> None:
     pipeline.crawled()
-    assert ranges_without_gap_or_overlap(parts=pipeline.parts).passed
-    with pipeline.parts.catalog.engine.connect() as connection:
+    assert pipeline.check("ranges_without_gap_or_overlap").passed
+    with pipeline.catalog.engine.connect() as connection:
         connection.exec_driver_sql("UPDATE serial_ranges SET start = 3")
         connection.commit()
-    check = ranges_without_gap_or_overlap(parts=pipeline.parts)
+    check = pipeline.check("ranges_without_gap_or_overlap")
     assert not check.passed
     assert "gap: no range holds the serials 1 to 3" in str(check.description)
 
@@ -406,13 +400,13 @@ def test_the_check_of_range_dumps_fails_where_the_catalog_counts_otherwise(
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
     crawl_incremental(pipeline.crawler)
-    list(write_missing_ranges(pipeline.parts.catalog, pipeline.parts.storage))
-    assert incremental_dump_rows_match_catalog(parts=pipeline.parts).passed
-    (dump,) = [one for one in committed_dumps(pipeline.parts.catalog) if one.kind == DumpKind.INCREMENTAL]
-    with pipeline.parts.catalog.engine.connect() as connection:
+    list(write_missing_ranges(pipeline.catalog, pipeline.storage))
+    assert pipeline.check("incremental_dump_rows_match_catalog").passed
+    (dump,) = [one for one in committed_dumps(pipeline.catalog) if one.kind == DumpKind.INCREMENTAL]
+    with pipeline.catalog.engine.connect() as connection:
         connection.exec_driver_sql(f"DELETE FROM changes WHERE logged_serial > {dump.serials.start}")
         connection.commit()
-    check = incremental_dump_rows_match_catalog(parts=pipeline.parts)
+    check = pipeline.check("incremental_dump_rows_match_catalog")
     assert not check.passed
     assert "has 1 rows, and the catalog counts 0" in str(check.description)
 
@@ -421,11 +415,10 @@ def test_the_check_of_a_leveldb_fails_where_its_input_list_names_other_files(pip
     pipeline.crawled()
     (name,) = pipeline.requested("new_leveldb_version")
     assert pipeline.run("update_leveldbs", name).success
-    storage = pipeline.parts.storage
-    check = next(one for one in CHECKS if "modules_matches_input_list" in str(one.check_keys))
-    assert check(parts=pipeline.parts).passed
+    storage = pipeline.storage
+    assert pipeline.check("modules_matches_input_list").passed
     path = input_list_path("modules", 1)
     storage.put(path, storage.get(path).replace(b"# serial: ", b"# serial: 9"))
-    broken = check(parts=pipeline.parts)
+    broken = pipeline.check("modules_matches_input_list")
     assert not broken.passed
     assert "serial differ" in str(broken.description)

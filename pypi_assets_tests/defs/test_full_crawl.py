@@ -8,9 +8,8 @@ from pypi_assets.catalog.observed.projects import project_shard
 from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
-from pypi_assets.defs.assets.crawl import crawled_distribution_data, crawled_projects
-from pypi_assets.defs.assets.dumps import full_dump
-from pypi_assets.defs.checks import full_dump_rows_match_catalog
+from pypi_assets.defs.assets.data_dumps import full_dump
+from pypi_assets.defs.assets.full_crawl import crawled_distribution_data, crawled_projects
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import file_path, shard_of
@@ -22,7 +21,7 @@ ALL_SHARDS = [f"{shard:03d}" for shard in range(1_000)]
 
 def test_one_run_takes_all_shards_and_marks_each_once(index: ServedIndex, pipeline: Pipeline) -> None:
     assert pipeline.run("full_crawl").success
-    assert live(pipeline.parts.catalog) == index.shown()
+    assert live(pipeline.catalog) == index.shown()
     for asset in ("crawled_projects", "crawled_distribution_data"):
         assert pipeline.marked(asset) == ALL_SHARDS
     alpha = f"{project_shard('alpha'):03d}"
@@ -42,7 +41,7 @@ def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipel
     (check,) = result.get_asset_check_evaluations()
     assert check.passed
     assert check.metadata["rows"].value == 4
-    assert len(committed_dumps(pipeline.parts.catalog)) == 2
+    assert len(committed_dumps(pipeline.catalog)) == 2
 
 
 def test_a_redump_supersedes_and_new_versions_are_asked_for(pipeline: Pipeline) -> None:
@@ -50,10 +49,10 @@ def test_a_redump_supersedes_and_new_versions_are_asked_for(pipeline: Pipeline) 
     (key,) = pipeline.requested("new_leveldb_version")
     assert pipeline.run("update_leveldbs", key).success
     assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
-    left = open_full_dump(pipeline.parts.catalog, 256)
-    (before,) = cover(pipeline.parts.catalog).dumps
+    left = open_full_dump(pipeline.catalog, 256)
+    (before,) = cover(pipeline.catalog).dumps
     assert pipeline.run("redump").success
-    (after,) = cover(pipeline.parts.catalog).dumps
+    (after,) = cover(pipeline.catalog).dumps
     assert after.serials == before.serials
     assert after.sequence > left.sequence > before.sequence
     (following,) = pipeline.requested("new_leveldb_version")
@@ -67,7 +66,7 @@ def test_shards_of_an_open_crawl_join_it_and_the_last_one_completes_it(pipeline:
     for done, name in enumerate(("alpha", "beta", "gamma"), 1):
         for asset in (crawled_projects, crawled_distribution_data):
             assert pipeline.materialize(asset, f"{project_shard(name):03d}").success
-        with pipeline.parts.catalog.read() as connection:
+        with pipeline.catalog.read() as connection:
             assert (find_open_crawl(connection) is None) == (done == 3)
 
 
@@ -86,21 +85,21 @@ def test_a_failure_in_the_middle_keeps_the_finished_shards_marked(
 
     def break_catalog(request: Request) -> None:
         if names[second] in request.url.path:
-            lose_state(pipeline.parts.catalog)
+            lose_state(pipeline.catalog)
 
     index.faults = break_catalog
     result = pipeline.materialize(crawled_projects, "500", "519")
     index.faults = None
     assert "the catalog is empty" in failure_text(result)
     assert pipeline.marked("crawled_projects") == ALL_SHARDS[500 : first + 1]
-    restore_state(pipeline.parts.catalog)
+    restore_state(pipeline.catalog)
     assert pipeline.materialize(crawled_projects, "500", "519").success
     assert sorted(set(pipeline.marked("crawled_projects"))) == ALL_SHARDS[500:520]
 
 
 def test_a_shard_run_while_no_crawl_is_open_visits_its_projects_again(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
-    with pipeline.parts.catalog.read() as connection:
+    with pipeline.catalog.read() as connection:
         before = last_completed_crawl(connection)
     asked: list[str] = []
 
@@ -113,9 +112,9 @@ def test_a_shard_run_while_no_crawl_is_open_visits_its_projects_again(index: Ser
     assert pipeline.materialize(crawled_distribution_data, key).success
     assert "/simple/alpha/" in asked
     assert not {"/simple/beta/", "/simple/gamma/"} & set(asked)
-    with pipeline.parts.catalog.read() as connection:
+    with pipeline.catalog.read() as connection:
         assert last_completed_crawl(connection) == before
-    assert live(pipeline.parts.catalog) == index.shown()
+    assert live(pipeline.catalog) == index.shown()
 
 
 def test_failures_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) -> None:
@@ -146,12 +145,12 @@ def test_some_dump_shards_alone_open_nothing(pipeline: Pipeline) -> None:
     crawl_full(pipeline.crawler)
     result = pipeline.materialize(full_dump, "003")
     assert "some shards alone open none" in failure_text(result)
-    assert committed_dumps(pipeline.parts.catalog) == []
+    assert committed_dumps(pipeline.catalog) == []
 
 
 def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> None:
     pipeline.crawled(shards=256)
-    catalog, storage = pipeline.parts.catalog, pipeline.parts.storage
+    catalog, storage = pipeline.catalog, pipeline.storage
     (dump,) = committed_dumps(catalog)
     shard = shard_of("alpha", 256)
     assert pipeline.materialize(full_dump, f"{shard:03d}").success
@@ -164,10 +163,10 @@ def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> No
 
 def test_the_check_of_a_full_dump_fails_where_the_catalog_counts_otherwise(pipeline: Pipeline) -> None:
     pipeline.crawled()
-    assert full_dump_rows_match_catalog(parts=pipeline.parts).passed
-    with pipeline.parts.catalog.engine.connect() as connection:
+    assert pipeline.check("full_dump_rows_match_catalog").passed
+    with pipeline.catalog.engine.connect() as connection:
         connection.exec_driver_sql("DELETE FROM live_intervals WHERE distribution_id = 1")
         connection.commit()
-    check = full_dump_rows_match_catalog(parts=pipeline.parts)
+    check = pipeline.check("full_dump_rows_match_catalog")
     assert not check.passed
     assert "has 4 rows, and the catalog counts 3" in str(check.description)

@@ -50,14 +50,14 @@ def test_what_was_given_up_is_tried_again_and_broken_archives_only_if_asked_to(
 
 def test_a_reprocess_asks_no_index_and_tells_what_changed(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
-    catalog = pipeline.parts.catalog
+    catalog = pipeline.catalog
     with catalog.write() as connection:
         lists = store_lists(connection, [("old", "a|b")])
         connection.execute(
             update(distribution_data).values(extractor_version=0, record_digest=None, modules_id=lists["old", "a|b"])
         )
     settings = pipeline.settings.model_copy(update={"index_url": "https://index.example.org/simple/", "contact": ""})
-    defs = build_defs(settings, catalog=catalog, storage=pipeline.parts.storage, readers=shared_readers())
+    defs = build_defs(settings, catalog=catalog, storage=pipeline.storage, readers=shared_readers())
 
     def told(**config: object) -> dict[str, Any]:
         result = defs.resolve_job_def("reprocess_distributions").execute_in_process(
@@ -147,7 +147,7 @@ def test_what_can_take_long_tells_how_far_it_is(
     index.wheel("newcomer", "3.0")
     (key,) = pipeline.requested("new_serial_range")
     assert f"rows of {key}: 1" in _logged(pipeline, "incremental_crawl", key)
-    full_dump(pipeline.parts.catalog, pipeline.parts.storage, 1)
+    full_dump(pipeline.catalog, pipeline.storage, 1)
     pipeline.ahead_s = 90 * 86_400.0
     assert "deletions: 1" in _logged(pipeline, "clean_up")
     (name,) = pipeline.requested("new_leveldb_version")
@@ -167,5 +167,5 @@ def _logged(pipeline: Pipeline, job: str, key: str | None = None) -> set[str]:
 
 
 def _outcomes(pipeline: Pipeline, *outcomes: Outcome) -> list[int]:
-    counts = catalog_status(pipeline.parts.catalog).outcomes
+    counts = catalog_status(pipeline.catalog).outcomes
     return [counts[outcome] for outcome in outcomes]

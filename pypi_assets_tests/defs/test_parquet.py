@@ -3,7 +3,6 @@
 import dagster as dg
 
 from pypi_assets.defs.assets.parquet import parquet_export
-from pypi_assets.defs.checks import parquet_rows_match_catalog
 from pypi_assets.parquet.export_manifest import newest_export
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 
@@ -17,7 +16,7 @@ def test_an_export_is_made_checked_and_not_made_again(pipeline: Pipeline) -> Non
     numbers = pipeline.metadata("parquet_export")
     assert (numbers["dagster/row_count"], numbers["files"], numbers["dumps"]) == (4, 16, 1)
     assert numbers["published"] is True
-    export = newest_export(pipeline.parts.storage)
+    export = newest_export(pipeline.storage)
     assert export is not None
     assert (numbers["serial"], numbers["bytes"]) == (export.serial, export.size)
     assert str(numbers["read_parquet"]).endswith(f"/{export.directory}/*.parquet")
@@ -27,7 +26,7 @@ def test_an_export_is_made_checked_and_not_made_again(pipeline: Pipeline) -> Non
 
 def test_without_dumps_it_is_said_what_to_do(pipeline: Pipeline) -> None:
     assert "run `pypi-assets dump full` first" in failure_text(pipeline.materialize(parquet_export))
-    check = parquet_rows_match_catalog(parts=pipeline.parts)
+    check = pipeline.check("parquet_rows_match_catalog")
     assert isinstance(check, dg.AssetCheckResult)
     assert not check.passed
 

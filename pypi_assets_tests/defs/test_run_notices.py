@@ -4,7 +4,7 @@ import dagster as dg
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.defs.run_notices import reason_of, told_lately
+from pypi_assets.defs.run_notices import reason_of, reported_recently
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.notice_receiver import receiving
 from pypi_assets_tests.served_index import ServedIndex
@@ -15,12 +15,12 @@ def notify(pipeline: Pipeline, run: dg.ExecuteInProcessResult) -> None:
     (failure,) = [event for event in run.all_events if event.is_run_failure]
     kept = pipeline.instance.get_run_by_id(run.run_id)
     assert kept is not None
-    context = dg.build_run_status_sensor_context(
-        "failed_run", failure, pipeline.instance, kept, resources={"parts": pipeline.parts}
-    ).for_run_failure()
     sensor = pipeline.defs.resolve_sensor_def("failed_run")
     assert isinstance(sensor, dg.RunStatusSensorDefinition)
-    sensor(context)
+    resources = pipeline.resources.by_name()
+    made = dg.build_run_status_sensor_context("failed_run", failure, pipeline.instance, kept, resources=resources)
+    with made.for_run_failure() as context:
+        sensor(context)
 
 
 def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pipeline: Pipeline) -> None:
@@ -32,17 +32,17 @@ def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pi
         return pipeline.run("incremental_crawl", key, raise_on_error=False)
 
     with receiving() as (url, received):
-        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        pipeline.change_settings(notify_urls=(url,))
         first = fail()
         notify(pipeline, first)
         (notice,) = received
         assert notice["title"] == f"pypi-assets: incremental_crawl of {key} failed"
         assert notice["message"].startswith(f"changelog: {key} is not a range of the ledger")
         assert "Traceback" not in notice["message"]
-        assert "asked for again by the sensor new_serial_range" in notice["message"]
+        assert "the sensor new_serial_range requests it again" in notice["message"]
         assert first.run_id in notice["message"]
-        assert told_lately(pipeline.instance, "incremental_crawl")
-        assert not told_lately(pipeline.instance, "update_leveldbs")
+        assert reported_recently(pipeline.instance, "incremental_crawl")
+        assert not reported_recently(pipeline.instance, "update_leveldbs")
         notify(pipeline, fail())
         assert len(received) == 1
 
@@ -50,7 +50,7 @@ def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pi
 def test_a_check_that_fails_is_told_once_until_it_passes_again(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     with receiving() as (url, received):
-        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        pipeline.change_settings(notify_urls=(url,))
         assert pipeline.skipped("failed_check") == "checks that fail: none"
         for times, version in ((1, "2.0"), (2, "3.0")):
             index.wheel("alpha", version)
@@ -63,7 +63,7 @@ def test_a_check_that_fails_is_told_once_until_it_passes_again(index: ServedInde
             assert pipeline.run("health").success
             assert pipeline.skipped("failed_check") == "checks that fail: none"
     assert received[0]["title"] == "pypi-assets: the check catalog_is_fresh fails"
-    assert received[0]["message"].startswith("changed_distribution_data: the catalog is behind the index by 2:01:")
+    assert received[0]["message"].startswith("changed_distribution_data: the catalog lags the index by 2:01:")
 
 
 def test_a_check_of_which_nobody_could_be_told_is_told_with_the_next_tick(
@@ -76,7 +76,7 @@ def test_a_check_of_which_nobody_could_be_told_is_told_with_the_next_tick(
     counts = []
     for status in (500, 200, 200):
         with receiving(status) as (url, received):
-            pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+            pipeline.change_settings(notify_urls=(url,))
             pipeline.skipped("failed_check")
         counts.append(len(received))
     assert counts == [1, 1, 0]
@@ -88,10 +88,10 @@ def test_a_run_that_is_run_again_by_itself_asks_nothing_of_a_person(pipeline: Pi
     run = pipeline.run("update_leveldbs", "00007", raise_on_error=False)
     pipeline.instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "true"})  # as Dagster does where its process was lost
     with receiving() as (url, received):
-        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        pipeline.change_settings(notify_urls=(url,))
         notify(pipeline, run)
     (notice,) = received
-    assert "it is run again by itself" in notice["message"]
+    assert "Dagster runs it again" in notice["message"]
     assert "new_leveldb_version" not in notice["message"]
 
 
@@ -99,7 +99,7 @@ def test_a_run_that_lacks_its_partition_is_told_without_a_traceback(pipeline: Pi
     pipeline.crawled()
     run = pipeline.run("update_leveldbs", raise_on_error=False)
     with receiving() as (url, received):
-        pipeline.parts._settings = pipeline.settings.model_copy(update={"notify_urls": (url,)})
+        pipeline.change_settings(notify_urls=(url,))
         notify(pipeline, run)
     (notice,) = received
     assert "Stack Trace" not in notice["message"]

@@ -47,10 +47,10 @@ from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
 from pypi_assets.leveldbs.versions.publish import LEASE_TTL_S, BuildResult, build_version
-from pypi_assets.leveldbs.versions.unused_versions import clean_up
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -265,7 +265,7 @@ class Published(RuleBasedStateMachine):
     def clean_up(self, hours: int) -> None:
         """After so many hours; what was written is as old as if it were written before them."""
         self.ahead_s += hours * HOUR
-        list(clean_up(self.catalog, self.storage, grace_s=0, versions_kept=2))
+        list(clean_versions_and_dumps(self.catalog, self.storage, grace_s=0, versions_kept=2))
 
     @rule()
     def update(self) -> None:

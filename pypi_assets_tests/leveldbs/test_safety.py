@@ -32,10 +32,10 @@ from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.leveldbs.versions.unused_versions import clean_up
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.leveldbs.upkeep_processes import (
     GRACE_S,
     LEASES,
@@ -214,7 +214,7 @@ def finish(catalog: Catalog, storage: Storage, site: Site) -> None:
     update(catalog, storage, site)
     later = replace(catalog, clock=lambda: time.time() + 2 * DAY_S)
     for _ in range(2):
-        list(clean_up(later, storage, grace_s=DAY_S, versions_kept=VERSIONS_KEPT))
+        list(clean_versions_and_dumps(later, storage, grace_s=DAY_S, versions_kept=VERSIONS_KEPT))
     assert_all_verify(storage, site)
     with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
         assert modules.serial == depgraph.serial == cover(catalog).serial

@@ -30,13 +30,13 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError
 from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.leveldbs.versions.unused_versions import clean_up
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.depgraph_reader import project_answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import module_answer
 from pypi_assets.lookup.reader import DepgraphReader, ModulesReader
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.small_catalog import continued
 
 GRACE_S = 3.0
@@ -177,7 +177,8 @@ def compact_dumps(process: Process) -> None:
 
 def clean(process: Process) -> None:
     process.pause(0.5)
-    for removal in clean_up(process.catalog, process.storage, grace_s=GRACE_S, versions_kept=VERSIONS_KEPT):
+    catalog, storage = process.catalog, process.storage
+    for removal in clean_versions_and_dumps(catalog, storage, grace_s=GRACE_S, versions_kept=VERSIONS_KEPT):
         process.tell("removed", 1, f"{removal.path}, {removal.reason}, {removal.files} files")
 
 

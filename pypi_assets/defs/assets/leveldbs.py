@@ -1,76 +1,92 @@
-"""The LevelDB versions that lookups read, built from the cover of the dumps."""
+"""The LevelDB versions that look-ups read, built from the dumps in use: one asset for each dataset of the registry."""
 
 import time
+from typing import Any
 
 import dagster as dg
-from dagster import ResourceParam
 
 from pypi_assets.catalog.publications.leveldb_versions import require_version
-from pypi_assets.defs.assets.crawl import OWNERS, RETRIES
-from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.marking import count_log, marking
 from pypi_assets.defs.partitions import leveldb_versions
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.policy import OWNERS, RETRIES, leveldb_pool
+from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
+from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.errors import NotBuiltYetError
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
-from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
+from pypi_assets.storage.store import Storage
 
-GROUP = "leveldbs"
+_DESCRIPTION = """{}
+
+A partition is a version number that the catalog allocated, like `00042`; other keys are refused. It is built on the
+version before where the cover has only grown, else from scratch. Where nothing is new, nothing is published.
+"""
 
 
-def _leveldb(dataset: str, description: str) -> dg.AssetsDefinition:
+def leveldb_key(dataset: str) -> str:
+    """The key of a dataset's asset, which is also the name of its pool."""
+    return f"{dataset}_leveldb"
+
+
+def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
     @dg.asset(
-        name=f"{dataset}_leveldb",
-        description=f"{description}\n\nA partition is a version number that the catalog handed out, like `00042`;"
-        " other keys are refused. It is built on the version before where the cover has only grown, else from scratch."
-        " Where nothing is new, nothing is published.",
-        group_name=GROUP,
+        name=leveldb_key(dataset.name),
+        description=_DESCRIPTION.format(dataset.description),
         deps=[
-            dg.AssetDep(full_dump, partition_mapping=dg.AllPartitionMapping()),
-            dg.AssetDep(incremental_dump, partition_mapping=dg.AllPartitionMapping()),
+            dg.AssetDep("full_dump", partition_mapping=dg.AllPartitionMapping()),
+            dg.AssetDep("incremental_dump", partition_mapping=dg.AllPartitionMapping()),
         ],
         partitions_def=leveldb_versions,
         backfill_policy=dg.BackfillPolicy.multi_run(1),
         kinds={"leveldb"},
         owners=OWNERS,
-        pool=f"{dataset}_leveldb",
+        pool=leveldb_pool(dataset.name),
         retry_policy=RETRIES,
-        code_version=str(DATASETS[dataset].format),
+        code_version=str(dataset.format),
     )
-    def leveldb(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+    def leveldb(
+        context: dg.AssetExecutionContext,
+        settings: SettingsResource,
+        catalog: CatalogResource,
+        storage: StorageResource,
+    ) -> dg.MaterializeResult[None]:
         with marking(context) as mark:
             for name in sorted(context.partition_keys):
                 started = time.monotonic()
-                result = build_version(
-                    dataset,
-                    storage=parts.storage,
-                    catalog=parts.catalog,
-                    version=require_version(parts.catalog, name).version,
-                    write_buffer_bytes=parts.settings.leveldb_write_buffer_bytes,
-                    memory_bytes=parts.settings.leveldb_memory_bytes,
-                    work_dir=parts.settings.leveldbs_dir,
-                    progress=count_log(context, f"rows applied to {dataset}"),
-                )
-                files = read_published(parts.storage, dataset, result.version).manifest.files
-                mark(
-                    name,
-                    {
-                        "published": result.published,
-                        "reason": result.reason,
-                        "version": result.version,
-                        "serial": result.serial,
-                        "records": sum(result.counts.values()),
-                        "rows_applied": result.rows,
-                        "records_written": result.written,
-                        "bytes": sum(file.size for file in files),
-                        "files": len(files),
-                        "seconds": round(time.monotonic() - started, 3),
-                    },
-                )
+                try:
+                    result = build_version(
+                        dataset.name,
+                        storage=storage.get(),
+                        catalog=catalog.get(),
+                        version=require_version(catalog.get(), name).version,
+                        write_buffer_bytes=settings.get().leveldb_write_buffer_bytes,
+                        memory_bytes=settings.get().leveldb_memory_bytes,
+                        work_dir=settings.get().leveldbs_dir,
+                        progress=count_log(context, f"rows applied to {dataset.name}"),
+                    )
+                except NotBuiltYetError as error:  # the other datasets of the run are built all the same
+                    mark(name, {"published": False, "reason": str(error)})
+                else:
+                    mark(name, _numbers(storage.get(), result) | {"seconds": round(time.monotonic() - started, 3)})
         return dg.MaterializeResult()
 
     return leveldb
 
 
-modules_leveldb = _leveldb("modules", "Which distributions provide a module: from module names to projects.")
-depgraph_leveldb = _leveldb("depgraph", "What a project and version requires: from distributions to requirements.")
+def _numbers(storage: Storage, result: BuildResult) -> dict[str, Any]:
+    files = read_published(storage, result.dataset, result.version).manifest.files
+    return {
+        "published": result.published,
+        "reason": result.reason,
+        "version": result.version,
+        "serial": result.serial,
+        "records": sum(result.counts.values()),
+        "rows_applied": result.rows,
+        "records_written": result.written,
+        "bytes": sum(file.size for file in files),
+        "files": len(files),
+    }
+
+
+LEVELDBS = [_leveldb(dataset) for dataset in DATASETS.values()]

@@ -3,14 +3,12 @@
 import time
 
 import dagster as dg
-from dagster import ResourceParam
 
 from pypi_assets.catalog.publications.dump_columns import COLUMNS_VERSION
-from pypi_assets.defs.assets.crawl import OWNERS, RETRIES
-from pypi_assets.defs.assets.dumps import full_dump, incremental_dump
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import count_log
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.policy import OWNERS, RETRIES
+from pypi_assets.defs.resources import CatalogResource, StorageResource
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import FORMAT
 from pypi_assets.parquet.export_paths import files_glob, manifest_path
@@ -32,22 +30,23 @@ _COLUMNS = {
 
 
 @dg.asset(
-    group_name="parquet",
-    deps=[full_dump, incremental_dump],
+    deps=["full_dump", "incremental_dump"],
     kinds={"parquet"},
     owners=OWNERS,
     retry_policy=RETRIES,
     metadata=_COLUMNS,
     code_version=f"{FORMAT}.{COLUMNS_VERSION}",
 )
-def parquet_export(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+def parquet_export(
+    context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
+) -> dg.MaterializeResult[None]:
     """Every distribution live at the end of the dumps, one row each, in files that DuckDB and pandas query directly.
 
     Each export has a folder of its own. Where nothing is new in the dumps, nothing is written.
     """
     started = time.monotonic()
     with expected_errors_as_failures():
-        result = export_parquet(parts.catalog, parts.storage, progress=count_log(context, "rows written"))
+        result = export_parquet(catalog.get(), storage.get(), progress=count_log(context, "rows written"))
     export = result.export
     return dg.MaterializeResult(
         metadata={
@@ -58,7 +57,7 @@ def parquet_export(context: dg.AssetExecutionContext, parts: ResourceParam[Parts
             "dumps": len(export.cover),
             "published": result.published,
             "seconds": round(time.monotonic() - started, 3),
-            "read_parquet": parts.storage.uri(files_glob(export.directory)),
-            "manifest": parts.storage.uri(manifest_path(export.directory)),
+            "read_parquet": storage.get().uri(files_glob(export.directory)),
+            "manifest": storage.get().uri(manifest_path(export.directory)),
         }
     )

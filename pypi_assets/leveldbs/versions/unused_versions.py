@@ -1,35 +1,28 @@
-"""Deletes what nobody needs any more of the storage: LevelDB versions, and the dumps that none of those kept names.
+"""Deletes LevelDB versions that later ones have superseded, and what stopped builds have left.
 
-What may be being read stays: what was in use within the grace time, or since a lease that is held was taken. A build
-stands on the newest version, which always stays, or on nothing: so what versions to come can name is what the newest
-one names, and what they put themselves.
+A build stands on the newest version, which always stays, or on nothing. So what later versions can name is what the
+newest one names, and what they put themselves. The order among versions, dumps and the rest does not belong here:
+`upkeep/deletion.py` performs the chain.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pypi_assets.catalog.coordination.leases import end_expired_leases, lease, oldest_lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.leveldb_versions import Attempt, attempts
 from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.unused_dumps import (
-    ABANDONED_AFTER_S,
     Reason,
     Removal,
     by_directory,
-    clean_dumps,
     is_older,
     remove,
 )
-from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.input_lists import InputList, read_input_list, stored_input_lists
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_listed
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path, leveldbs_path
 from pypi_assets.storage.store import Storage, StoredObject
-
-LEASE_NAME = "clean up"
-_LEASE_TTL_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,54 +34,46 @@ class _Version:
     inputs: InputList | None
 
 
-def clean_up(
-    catalog: Catalog, storage: Storage, *, grace_s: float, versions_kept: int, dry_run: bool = False
+def clean_versions(
+    catalog: Catalog,
+    storage: Storage,
+    dataset: str,
+    *,
+    count: int,
+    since: float,
+    old: float,
+    renew: Callable[[int], None],
+    named: set[str],
+    dry_run: bool = False,
 ) -> Iterator[Removal]:
-    """Deletes superseded versions and dumps and what stopped attempts have left, and yields it.
+    """Deletes superseded versions of `dataset` and what stopped attempts have left, and yields it.
 
-    Of each dataset the newest `versions_kept` versions stay, and those superseded less than `grace_s` seconds ago. In a
-    `dry_run` nothing is deleted.
-
-    Raises LeaseTakenError where another process cleans up, CatalogError where catalog and storage do not belong
-    together.
+    The newest `count` versions stay, and those that were superseded after `since`; of stopped attempts, what is younger
+    than `old` (both unix seconds). `named` gains the directories of the dumps that the remaining versions name. `renew`
+    is called now and then, for the lease that the caller holds. In a `dry_run` nothing is deleted.
     """
-    with lease(catalog, LEASE_NAME, _LEASE_TTL_S) as held:
-        at_work = renewing(held)
-        now = catalog.clock()
-        with catalog.write() as connection:
-            if not dry_run:  # whoever had one, and wakes up, publishes nothing of what is deleted here
-                end_expired_leases(connection, now)
-            since = min(now - grace_s, oldest_lease(connection, now))
-        old = min(since, now - ABANDONED_AFTER_S)
-        for stored in storage.delete_unfinished(old, dry_run=dry_run):
-            yield Removal(stored.path, Reason.ABANDONED, 1, stored.size)
-        named: set[str] = set()
-        for dataset in DATASETS:
-            known = attempts(catalog, dataset)  # first: the input list of one that is published by now will be listed
-            versions = _versions(storage, dataset)
-            superseded = _superseded(versions, versions_kept, since)
-            kept = [version for version in versions if version not in superseded]
-            inputs = [path for version in kept if version.inputs for path in version.inputs.inputs]
-            named.update(path.removeprefix(f"{DUMPS}/").partition("/")[0] for path in inputs)
-            if not dry_run:  # all of them before the first file, since they share files
-                for version in superseded:
-                    storage.delete(version.stored.path)
-            gone = {version.inputs.directory for version in superseded if version.inputs}
-            wanted = _wanted(storage, kept, at_work)
-            folders = by_directory(storage, leveldbs_path(dataset))
-            for directory in sorted({*folders, *gone}):
-                found = [stored for stored in folders.get(directory, []) if not wanted(directory, stored)]
-                if directory in gone or (found and _is_published(known, directory)):
-                    reason = Reason.SUPERSEDED
-                elif found and _is_old(known, directory, found, old):
-                    reason = Reason.ABANDONED
-                else:
-                    continue
-                yield remove(storage, leveldb_path(dataset, directory), found, reason, dry_run=dry_run)
-                at_work(0)
-        for removal in clean_dumps(catalog, storage, named, since, dry_run=dry_run):
-            yield removal
-            at_work(0)
+    known = attempts(catalog, dataset)  # first: the input list of one that is published by now will be listed
+    versions = _versions(storage, dataset)
+    superseded = _superseded(versions, count, since)
+    kept = [version for version in versions if version not in superseded]
+    inputs = [path for version in kept if version.inputs for path in version.inputs.inputs]
+    named.update(path.removeprefix(f"{DUMPS}/").partition("/")[0] for path in inputs)
+    if not dry_run:  # all of them before the first file, since they share files
+        for version in superseded:
+            storage.delete(version.stored.path)
+    gone = {version.inputs.directory for version in superseded if version.inputs}
+    wanted = _wanted(storage, kept, renew)
+    folders = by_directory(storage, leveldbs_path(dataset))
+    for directory in sorted({*folders, *gone}):
+        found = [stored for stored in folders.get(directory, []) if not wanted(directory, stored)]
+        if directory in gone or (found and _is_published(known, directory)):
+            reason = Reason.SUPERSEDED
+        elif found and _is_old(known, directory, found, old):
+            reason = Reason.ABANDONED
+        else:
+            continue
+        yield remove(storage, leveldb_path(dataset, directory), found, reason, dry_run=dry_run)
+        renew(0)
 
 
 def _versions(storage: Storage, dataset: str) -> list[_Version]:
@@ -117,7 +102,7 @@ def _superseded(versions: Sequence[_Version], count: int, since: float) -> list[
 
 
 def _wanted(
-    storage: Storage, kept: Sequence[_Version], at_work: Callable[[int], None]
+    storage: Storage, kept: Sequence[_Version], renew: Callable[[int], None]
 ) -> Callable[[str, StoredObject], bool]:
     """Tells of an object in a directory whether one of the versions that stay names it, or may name it: one that cannot
     be read may name all that was put before it and with it.
@@ -125,7 +110,7 @@ def _wanted(
     paths: set[str] = set()
     unreadable = 0
     for version in kept:
-        at_work(0)
+        renew(0)
         try:
             published = read_listed(storage, version.inputs) if version.inputs else None
         except (LeveldbDamagedError, UnknownFormatError):

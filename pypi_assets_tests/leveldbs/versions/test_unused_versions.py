@@ -40,9 +40,9 @@ from pypi_assets.leveldbs.versions.input_lists import InputList, published_versi
 from pypi_assets.leveldbs.versions.leveldb_manifest import check_sizes, read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path, leveldb_path
 from pypi_assets.leveldbs.versions.publish import BuildResult, Progress, build_version
-from pypi_assets.leveldbs.versions.unused_versions import clean_up
 from pypi_assets.lookup import open_latest
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 HOUR = 3600.0
@@ -113,7 +113,10 @@ class Upkeep:
 
     def clean(self, *, dry_run: bool = False) -> list[Removal]:
         self.wait(0)
-        return list(clean_up(self.catalog, self.storage, grace_s=24 * HOUR, versions_kept=KEPT, dry_run=dry_run))
+        removals = clean_versions_and_dumps(
+            self.catalog, self.storage, grace_s=24 * HOUR, versions_kept=KEPT, dry_run=dry_run
+        )
+        return list(removals)
 
     def paths(self) -> set[str]:
         return {stored.path for stored in self.storage.list()}
@@ -335,13 +338,13 @@ def test_what_a_build_stands_on_stays_however_old_it_is(upkeep: Upkeep) -> None:
 
     def cleaned(_rows: int) -> None:
         upkeep.wait(0.1)
-        assert list(clean_up(upkeep.catalog, upkeep.storage, grace_s=0, versions_kept=1)) == []
+        assert list(clean_versions_and_dumps(upkeep.catalog, upkeep.storage, grace_s=0, versions_kept=1)) == []
 
     upkeep.build(progress=cleaned)
     upkeep.assert_whole()
     assert len(read_published(upkeep.storage, "modules", 2).manifest.files) > 3
     upkeep.wait(1)
-    list(clean_up(upkeep.catalog, upkeep.storage, grace_s=0, versions_kept=1))
+    list(clean_versions_and_dumps(upkeep.catalog, upkeep.storage, grace_s=0, versions_kept=1))
     assert published_versions(upkeep.storage, "modules") == [2]
     upkeep.assert_whole()
 
@@ -436,11 +439,11 @@ def test_a_storage_of_another_catalog_is_left_alone(upkeep: Upkeep, tmp_path: Pa
     (tmp_path / "other").mkdir()
     other = small_catalog(tmp_path / "other")
     with pytest.raises(CatalogError, match="knows none of the 1 dumps there"):
-        list(clean_up(other.catalog, upkeep.storage, grace_s=0, versions_kept=1))
+        list(clean_versions_and_dumps(other.catalog, upkeep.storage, grace_s=0, versions_kept=1))
     other.catalog.close()
     elsewhere = open_storage((tmp_path / "elsewhere").as_uri())
     with pytest.raises(CatalogError, match="dump 0-3, which is in use, is not there"):
-        list(clean_up(upkeep.catalog, elsewhere, grace_s=0, versions_kept=1))
+        list(clean_versions_and_dumps(upkeep.catalog, elsewhere, grace_s=0, versions_kept=1))
 
 
 STEPS = [

@@ -1,38 +1,29 @@
 """The full crawl: every project of the index is listed, visited and read, in 1,000 shards."""
 
-from collections.abc import Mapping
-
 import dagster as dg
-from dagster import ResourceParam
 
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.crawl.shards import FinishedShard, read_each_shard, visit_each_shard
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.defs.marking import marking, progress_log
+from pypi_assets.defs.marking import failure_counts, marking, progress_log
 from pypi_assets.defs.partitions import parse_shards, project_shards
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.policy import INDEX_POOL, OWNERS, RETRIES, SHARDS_IN_ONE_RUN
+from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
-
-GROUP = "full_crawl"
-INDEX_POOL = "index"
-OWNERS = ["team:pypi-assets"]
-SHARDS_IN_ONE_RUN = 100  # of a backfill: as many runs as machines can share, and few enough to start
-RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL)
 
 
 @dg.asset(
-    group_name=GROUP,
     kinds={"python", "sqlalchemy"},
     owners=OWNERS,
     pool=INDEX_POOL,
     retry_policy=RETRIES,
     code_version="1",
 )
-def project_listing(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """All projects of the index, listed at a pinned serial. Joins the full crawl that is open, or opens one."""
     with expected_errors_as_failures():
-        crawl, listing = list_index(parts.crawler(progress_log(context), context.log.warning))
+        crawl, listing = list_index(crawler.get(progress_log(context), context.log.warning))
     return dg.MaterializeResult(
         metadata={
             "serial": crawl.serial,
@@ -44,8 +35,7 @@ def project_listing(context: dg.AssetExecutionContext, parts: ResourceParam[Part
 
 
 @dg.asset(
-    group_name=GROUP,
-    deps=[project_listing],
+    deps=["project_listing"],
     partitions_def=project_shards,
     backfill_policy=dg.BackfillPolicy.multi_run(SHARDS_IN_ONE_RUN),
     kinds={"python", "sqlalchemy"},
@@ -54,15 +44,15 @@ def project_listing(context: dg.AssetExecutionContext, parts: ResourceParam[Part
     retry_policy=RETRIES,
     code_version="1",
 )
-def crawled_projects(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The page of every project, visited and judged.
 
-    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. It joins the open full crawl;
-    where none is open, its projects are visited once more, and the complete serial stays as it is.
+    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. It joins the open full crawl.
+    Where none is open, its projects are visited once more, and the complete serial stays the same.
     """
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
-        for finished in visit_each_shard(parts.crawler(progress_log(context), context.log.warning), list(shards)):
+        for finished in visit_each_shard(crawler.get(progress_log(context), context.log.warning), list(shards)):
             visits = finished.visits
             mark(
                 shards[finished.shard],
@@ -77,8 +67,7 @@ def crawled_projects(context: dg.AssetExecutionContext, parts: ResourceParam[Par
 
 
 @dg.asset(
-    group_name=GROUP,
-    deps=[crawled_projects],
+    deps=["crawled_projects"],
     partitions_def=project_shards,
     backfill_policy=dg.BackfillPolicy.multi_run(SHARDS_IN_ONE_RUN),
     kinds={"python", "sqlalchemy"},
@@ -88,16 +77,16 @@ def crawled_projects(context: dg.AssetExecutionContext, parts: ResourceParam[Par
     code_version=str(EXTRACTOR_VERSION),
 )
 def crawled_distribution_data(
-    context: dg.AssetExecutionContext, parts: ResourceParam[Parts]
+    context: dg.AssetExecutionContext, crawler: CrawlerResource
 ) -> dg.MaterializeResult[None]:
-    """What each distribution says of itself: requirements and modules, or why that cannot be told.
+    """What each distribution declares and contains: requirements and modules, or why they are unknown.
 
-    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. The last one to be done
-    completes the open full crawl; where none is open, only what is pending is read.
+    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. The last shard completes the
+    open full crawl. Where none is open, only what is pending is read.
     """
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
-        for finished in read_each_shard(parts.crawler(progress_log(context), context.log.warning), list(shards)):
+        for finished in read_each_shard(crawler.get(progress_log(context), context.log.warning), list(shards)):
             mark(shards[finished.shard], _read_metadata(finished))
     return dg.MaterializeResult()
 
@@ -114,8 +103,3 @@ def _read_metadata(finished: FinishedShard) -> dict[str, float]:
         "requests": finished.reads.requests,
         "seconds_of_group": round(finished.seconds, 3),
     }
-
-
-def failure_counts(failures: Mapping[str, int]) -> dict[str, int]:
-    """How many distributions failed or were given up: in all, and of each kind that there is."""
-    return {"failed": sum(failures.values())} | {f"failed: {kind}": failures[kind] for kind in sorted(failures)}

@@ -3,24 +3,19 @@
 from typing import Any
 
 import dagster as dg
-from dagster import ResourceParam
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, visit_range
-from pypi_assets.defs.assets.crawl import INDEX_POOL, OWNERS, RETRIES, failure_counts
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.defs.marking import mark_each_range, progress_log
+from pypi_assets.defs.marking import failure_counts, mark_each_range, progress_log
 from pypi_assets.defs.partitions import serial_ranges
-from pypi_assets.defs.parts import Parts
+from pypi_assets.defs.policy import INDEX_POOL, OWNERS, RANGES_IN_ONE_RUN, RETRIES
+from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
-
-GROUP = "incremental_crawl"
-RANGES_IN_ONE_RUN = 20
 
 
 @dg.asset(
-    group_name=GROUP,
     partitions_def=serial_ranges,
     backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
     kinds={"python", "sqlalchemy"},
@@ -29,16 +24,16 @@ RANGES_IN_ONE_RUN = 20
     retry_policy=RETRIES,
     code_version="1",
 )
-def changelog(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The index's events, stored as they came.
 
     A partition is a serial range `A-B` of the catalog's ledger: the events with A < serial <= B. Other keys are
     refused.
     """
-    crawler = _crawler(context, parts)
+    opened = _open(context, crawler)
 
     def store(serials: SerialRange) -> dict[str, Any]:
-        events = store_changelog(crawler, serials)
+        events = store_changelog(opened, serials)
         return {
             "dagster/partition_row_count": events.events,
             "serials": serials.end - serials.start,
@@ -51,8 +46,7 @@ def changelog(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
 
 
 @dg.asset(
-    group_name=GROUP,
-    deps=[changelog],
+    deps=["changelog"],
     partitions_def=serial_ranges,
     backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
     kinds={"python", "sqlalchemy"},
@@ -61,16 +55,16 @@ def changelog(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) ->
     retry_policy=RETRIES,
     code_version="1",
 )
-def changed_distributions(context: dg.AssetExecutionContext, parts: ResourceParam[Parts]) -> dg.MaterializeResult[None]:
+def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The pages of the projects that changed, visited and judged.
 
-    A partition is a serial range `A-B` of the ledger: every project of which an event in it changes files. One that is
-    complete already is visited once more.
+    A partition is a serial range `A-B` of the ledger: every project of which an event in it changes files. A range that
+    is complete already is visited once more.
     """
-    crawler = _crawler(context, parts)
+    opened = _open(context, crawler)
 
     def visit(serials: SerialRange) -> dict[str, Any]:
-        visits = visit_range(crawler, serials)
+        visits = visit_range(opened, serials)
         return {
             "projects": visits.total,
             "visited": visits.done,
@@ -82,8 +76,7 @@ def changed_distributions(context: dg.AssetExecutionContext, parts: ResourcePara
 
 
 @dg.asset(
-    group_name=GROUP,
-    deps=[changed_distributions],
+    deps=["changed_distributions"],
     partitions_def=serial_ranges,
     backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
     kinds={"python", "sqlalchemy"},
@@ -93,17 +86,17 @@ def changed_distributions(context: dg.AssetExecutionContext, parts: ResourcePara
     code_version=str(EXTRACTOR_VERSION),
 )
 def changed_distribution_data(
-    context: dg.AssetExecutionContext, parts: ResourceParam[Parts]
+    context: dg.AssetExecutionContext, crawler: CrawlerResource
 ) -> dg.MaterializeResult[None]:
-    """What the new distributions of the projects that changed say of themselves.
+    """What the new distributions of the projects that changed declare and contain.
 
-    A partition is a serial range `A-B` of the ledger. It is complete once each of its projects was visited or given up
+    A partition is a serial range `A-B` of the ledger. It is complete once each of its projects was visited or abandoned
     and each of their distributions has an outcome.
     """
-    crawler = _crawler(context, parts)
+    opened = _open(context, crawler)
 
     def read(serials: SerialRange) -> dict[str, Any]:
-        reads = read_range(crawler, serials)
+        reads = read_range(opened, serials)
         return {
             "read": reads.data,
             **failure_counts(reads.failures),
@@ -117,6 +110,6 @@ def changed_distribution_data(
     return dg.MaterializeResult()
 
 
-def _crawler(context: dg.AssetExecutionContext, parts: Parts) -> Crawler:
+def _open(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> Crawler:
     with expected_errors_as_failures():
-        return parts.crawler(progress_log(context), context.log.warning)
+        return crawler.get(progress_log(context), context.log.warning)

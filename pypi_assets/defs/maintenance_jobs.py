@@ -1,0 +1,228 @@
+"""Jobs made of ops: verification, clean-up, retries, audits and reprocessing. What each does is decided elsewhere."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import dagster as dg
+from pydantic import Field
+
+from pypi_assets.catalog.reports.failures import VISIT
+from pypi_assets.crawl.index_audit import audit_index
+from pypi_assets.crawl.retry import retry
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.jobs import MANY_RUNS
+from pypi_assets.defs.markdown import markdown_table
+from pypi_assets.defs.marking import count_log, progress_log
+from pypi_assets.defs.pods import BUILDING, CRAWLING
+from pypi_assets.defs.policy import ENDS_IN_TIME, INDEX_POOL, ON_FAILURE, ONE_AT_A_TIME_TAG
+from pypi_assets.defs.pruning import prune
+from pypi_assets.defs.resources import (
+    CatalogResource,
+    CrawlerResource,
+    ReadersResource,
+    SettingsResource,
+    StorageResource,
+)
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.extracts.reprocess import PROCESSES, reprocess
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets.upkeep.deletion import clean_all, kept_from
+
+
+@dg.op
+def verify_newest_versions(
+    context: dg.OpExecutionContext, settings: SettingsResource, storage: StorageResource
+) -> None:
+    """Builds the newest version of each dataset from its input list, and compares the two record by record."""
+    problems: list[str] = []
+    with expected_errors_as_failures():
+        for dataset in DATASETS:
+            for version in published_versions(storage.get(), dataset)[-1:]:
+                verified = verify(
+                    dataset,
+                    version,
+                    storage=storage.get(),
+                    deep=True,
+                    work_dir=settings.get().leveldbs_dir,
+                    progress=partial(count_log, context),
+                )
+                problems += verified.problems
+                context.log.info(f"version {version} of {dataset}: {verified.records} records were compared")
+    if problems:
+        raise dg.Failure("; ".join(problems[:10]), allow_retries=False)
+
+
+@dg.job(
+    tags=ENDS_IN_TIME | BUILDING | {ONE_AT_A_TIME_TAG: "verify_leveldbs"},
+    description="Compares the newest LevelDB version of each dataset with a rebuild. Fails where they differ.",
+    metadata={ON_FAILURE: "build the version from scratch: `pypi-assets leveldb update --from-scratch`"},
+)
+def verify_leveldbs() -> None:
+    verify_newest_versions()
+
+
+@dg.op
+def clean_up_storage(
+    context: dg.OpExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+) -> None:
+    """Deletes what was superseded and what stopped attempts have left, once no reader can have it open; removes old
+    partitions and runs from Dagster.
+    """
+    jobs = [*(job.name for job in MANY_RUNS), *(job.name for job in MAINTENANCE_JOBS)]
+    with expected_errors_as_failures():
+        cleaned = clean_all(
+            catalog.get(),
+            storage.get(),
+            kept_from(settings.get()),
+            partial(prune, context.instance, jobs),
+            count_log(context, "deletions"),
+        )
+    context.add_output_metadata(cleaned.counts)
+
+
+@dg.job(
+    name="clean_up",
+    tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "clean_up"},
+    description="Deletes superseded LevelDB versions, dumps, Parquet exports and packs, and what stopped attempts have"
+    " left; removes old partitions and runs from Dagster.",
+)
+def clean_up_job() -> None:
+    clean_up_storage()
+
+
+class Retries(dg.Config):
+    """What to try again."""
+
+    kinds: list[str] = Field(
+        default=[VISIT, "transient", "gone"],
+        description="error kinds; by default those of what was abandoned; an empty list means every failure",
+    )
+
+
+@dg.op(name="retry_given_up", pool=INDEX_POOL)
+def retry_exhausted(context: dg.OpExecutionContext, config: Retries, crawler: CrawlerResource) -> None:
+    """Visits and reads again what failed, and reads whatever is pending."""
+    with expected_errors_as_failures():
+        opened = crawler.get(progress_log(context), context.log.warning)
+        for kind in config.kinds or (None,):
+            result = retry(opened, kind)
+            reads = result.reads
+            context.log.info(
+                f"{kind or 'all kinds'}: {result.retried_visits} visits and {result.retried_reads} reads tried again;"
+                f" {result.exhausted_visits} visits and {reads.exhausted} reads were abandoned, {reads.errors} failed"
+            )
+
+
+@dg.job(
+    tags=CRAWLING,
+    description="Tries again what was abandoned: pages that could not be visited, files that could not be fetched.",
+)
+def retry_failures() -> None:
+    retry_exhausted()
+
+
+class Auditing(dg.Config):
+    """The share of the index to visit."""
+
+    share_percent: float | None = Field(
+        default=None,
+        description="percent of all projects that are visited in any case; by default PYPI_ASSETS_AUDIT_SHARE_PERCENT",
+    )
+
+
+@dg.op(pool=INDEX_POOL)
+def audit_catalog(
+    context: dg.OpExecutionContext, config: Auditing, settings: SettingsResource, crawler: CrawlerResource
+) -> None:
+    """Compares every project's serial with the index's list, and visits those that differ and some others."""
+    with expected_errors_as_failures():
+        share = settings.get().audit_share_percent if config.share_percent is None else config.share_percent
+        result = audit_index(crawler.get(progress_log(context), context.log.warning), share)
+    findings = result.audit.findings
+    context.add_output_metadata(
+        {
+            "serial": result.audit.serial,
+            "visited": result.visits.done,
+            "gave_up": result.visits.exhausted,
+            "drift": sum(findings.counts.values()),
+            **findings.counts,
+            "examples": dg.MetadataValue.md(_example_table(findings.examples)),
+        }
+    )
+
+
+@dg.job(
+    tags=CRAWLING | {ONE_AT_A_TIME_TAG: "audit"},
+    description="Compares the catalog with the index's list of projects, visits what differs, reports drift by cause.",
+)
+def audit() -> None:
+    audit_catalog()
+
+
+class Reprocessing(dg.Config):
+    """Which records to make again."""
+
+    older_than_version: int = Field(
+        default=EXTRACTOR_VERSION,
+        ge=1,
+        description="those that an extractor older than this version made; by default, older than the current one",
+    )
+    project: str = Field(default="", description="only those of this project")
+    processes: int = Field(default=PROCESSES, ge=1, description="the count of reader processes, of some 100 MB each")
+
+
+@dg.op
+def reprocess_extracts(
+    context: dg.OpExecutionContext,
+    config: Reprocessing,
+    catalog: CatalogResource,
+    storage: StorageResource,
+    readers: ReadersResource,
+) -> None:
+    """Makes records again from the stored extracts of distributions, without a request to the index."""
+    with expected_errors_as_failures():
+        result = reprocess(
+            catalog.get(),
+            storage.get(),
+            readers.get(),
+            older_than=config.older_than_version,
+            project=config.project or None,
+            processes=config.processes,
+            report=progress_log(context),
+        )
+    context.add_output_metadata(
+        {
+            "looked_at": result.looked_at,
+            "changed": result.changed,
+            "gained_modules": result.gained_modules,
+            "lost_modules": result.lost_modules,
+            "changed_requirements": result.changed_requirements,
+            "changed_errors": result.changed_errors,
+            "overtaken": result.overtaken,
+            "unread": result.unread,
+            "not_supplied": result.not_supplied,
+            "broken_packs": len(result.broken_packs),
+            "seconds": round(result.seconds, 3),
+            "examples": dg.MetadataValue.md(_example_table(result.examples)),
+        }
+    )
+    for problem in result.problems:
+        context.log.warning(problem)
+
+
+def _example_table(found: Mapping[str, Sequence[str]]) -> str:
+    rows = [(sort, example) for sort, examples in found.items() for example in examples]
+    return markdown_table(("what", "example"), rows)
+
+
+@dg.job(
+    tags=ENDS_IN_TIME | CRAWLING | {ONE_AT_A_TIME_TAG: "reprocess_distributions"},
+    description="Makes records again from stored extracts, after the rules of reading have changed. Needs no index.",
+)
+def reprocess_distributions() -> None:
+    reprocess_extracts()
+
+
+MAINTENANCE_JOBS = [clean_up_job, verify_leveldbs, retry_failures, audit, reprocess_distributions]

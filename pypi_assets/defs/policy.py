@@ -1,0 +1,33 @@
+"""How work runs in Dagster, whatever it does: owners, retries, pools, tags, and how much one run takes.
+
+Every asset, check and job may import this. It imports none of them, and nothing of the pipeline.
+"""
+
+import dagster as dg
+
+OWNERS = ["team:pypi-assets"]
+RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL)
+
+INDEX_POOL = "index"
+"""Of steps that talk to the index."""
+DATABASE_POOL = "database"
+"""Of steps that read much of the catalog."""
+
+RANGES_IN_ONE_RUN = 20
+SHARDS_IN_ONE_RUN = 100  # of a backfill: enough runs for several machines, and few enough to start quickly
+
+ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
+"""`dagster.yaml` limits the runs of equal value to one."""
+ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # after that, a run whose machine died counts as failed
+FROM_SCRATCH_TAG = "pypi-assets/anew"
+"""Of a run that must not join an older full dump. A job's config does not reach runs of all shards."""
+REPORTED_TAG = "pypi-assets/told"
+"""Of a failed run for which a notice was sent."""
+
+ON_FAILURE = "pypi-assets/on-failure"
+"""The metadata of a job whose failure needs a person: what to do."""
+
+
+def leveldb_pool(dataset: str) -> str:
+    """The pool of the builds of one dataset: one publishes at a time."""
+    return f"{dataset}_leveldb"
