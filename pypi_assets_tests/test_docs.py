@@ -99,13 +99,28 @@ def test_links_lead_to_headings_that_are_there(page: Path):
         assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
 
-def test_the_page_of_the_command_line_has_every_command():
+def options(name: tuple[str, ...]) -> set[str]:
+    """The options of a command but --json and --help."""
+    command: click.Command | None = cli
+    for part in name:
+        assert isinstance(command, click.Group)
+        with click.Context(command) as context:
+            command = command.get_command(context, part)
+    assert command is not None
+    return {opt for one in command.params for opt in one.opts if opt.startswith("--")} - {"--json"}
+
+
+def test_the_page_of_the_command_line_has_every_command_with_its_options():
     [section] = re.findall(r"\n## Commands\n(.*?)\n## ", (ROOT / "docs" / "cli.md").read_text(), re.DOTALL)
-    rows = names(r"(?m)^\| `([a-z -]+[a-z])\b", section)
-    described = {tuple(row.split()) for row in rows}
+    described: dict[tuple[str, ...], set[str]] = {}
+    for row in names(r"(?m)^\| `([^`]*)`", section):
+        name = tuple(re.split(r" (?![a-z])", row)[0].split())
+        described.setdefault(name, set()).update(names(r"--[a-z-]+", row))
     groups = {name[:-1] for name in commands(cli)}
-    missing = {name for name in commands(cli) - groups if name[0] != "devindex"} - described
-    assert missing == set()
+    there = {name for name in commands(cli) - groups if name[0] != "devindex"}
+    assert there - set(described) == set()
+    for name in there:
+        assert described[name] == options(name), name
 
 
 def test_the_readme_leads_to_every_page():
