@@ -5,7 +5,6 @@ All of them follow from visits, their statuses and the queue, except the times a
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, select
 
@@ -131,7 +130,7 @@ def prospects(connection: Connection, min_serials: Mapping[int, int], through: i
     return {
         row.id: Prospect(
             is_known=row.last_successful_at is not None,
-            lag=_lag(row, min_serials[row.id], through),
+            lag=_lag(row.first_unseen, row.page_serial, min_serials[row.id], through),
             failures=row.failures,
             next_due_at=row.next_due_at,
         )
@@ -140,9 +139,9 @@ def prospects(connection: Connection, min_serials: Mapping[int, int], through: i
     }
 
 
-def _lag(row: Any, min_serial: int, through: int) -> int | None:
-    changed_at = row.first_unseen
-    if changed_at is None and min_serial > (row.page_serial or 0):
+def _lag(first_unseen: int | None, page_serial: int | None, min_serial: int, through: int) -> int | None:
+    changed_at = first_unseen
+    if changed_at is None and min_serial > (page_serial or 0):
         changed_at = min_serial
     return None if changed_at is None else max(through - changed_at, 0)
 

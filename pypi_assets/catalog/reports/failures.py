@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.reads.read_outcomes import FAILED, Outcome
@@ -111,11 +111,11 @@ def _failed_visits(normalized: str | None) -> Select[Any]:
     return query if normalized is None else query.where(projects.c.normalized == normalized)
 
 
-def _stream(connection: Connection, query: Select[Any]) -> Any:
+def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:
     return connection.execute(query, execution_options={"yield_per": 1_000})
 
 
-def _failure(row: Any, kind: str, filename: str, is_waiting: bool, max_attempts: int) -> Failure:
+def _failure(row: Row[Any], kind: str, filename: str, is_waiting: bool, max_attempts: int) -> Failure:
     return Failure(
         project=row.name,
         filename=filename,

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, at_a_time
 from pypi_assets.catalog.tables import audits, projects, visit_statuses, visits
@@ -104,15 +104,22 @@ def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift
     """
     for ids in at_a_time(projects_to_visit(connection, scope)):
         rows = connection.execute(
-            select(visits.c.project_id, visits.c.scope, projects.c.name, *_SHOWN)
+            select(
+                visits.c.project_id,
+                visits.c.scope,
+                projects.c.name,
+                visit_statuses.c.page_serial,
+                visit_statuses.c.snapshot_id,
+                visit_statuses.c.page_status,
+            )
             .join(visits, visits.c.id == visit_statuses.c.visit_id)
             .join(projects, projects.c.id == visits.c.project_id)
             .where(visits.c.project_id.in_(ids), visit_statuses.c.page_serial.is_not(None))
             .order_by(visit_statuses.c.id)
         )
-        pages: dict[int, dict[bool, Any]] = {}
-        for row in rows:
-            pages.setdefault(row.project_id, {})[row.scope == scope] = row
+        pages: dict[int, dict[bool, _ShownPage]] = {}
+        for project_id, visited_scope, *shown in rows:
+            pages.setdefault(project_id, {})[visited_scope == scope] = _ShownPage(*shown)
         for seen in pages.values():
             before, now = seen.get(False), seen.get(True)
             if before is None or now is None or before.page_serial != now.page_serial:
@@ -123,10 +130,16 @@ def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift
                 yield Drift.STATUS_CHANGED, now.name
 
 
-_SHOWN = (visit_statuses.c.page_serial, visit_statuses.c.snapshot_id, visit_statuses.c.page_status)
+class _ShownPage(NamedTuple):
+    """What a visit saw of a project."""
+
+    name: str
+    page_serial: int
+    snapshot_id: int | None
+    page_status: str | None
 
 
-def _audit(row: Any) -> Audit:
+def _audit(row: Row[Any]) -> Audit:
     findings = Findings(**json.loads(row.findings)) if row.findings else Findings()
     return Audit(row.id, row.share_percent, row.serial, findings, row.completed_at)
 
