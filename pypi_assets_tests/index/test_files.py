@@ -9,8 +9,8 @@ import requests
 
 from pypi_assets.index.errors import ContentError, TooLargeError, TransientError
 from pypi_assets.index.transport import Retries
+from pypi_assets_tests.index.clients import DATA, SHA256, client_of
 from pypi_assets_tests.index.loopback import Answer, answering
-from pypi_assets_tests.index.test_client import DATA, SHA256, client_of
 
 WHOLE = Answer(200, DATA)
 CUT = Answer(200, DATA[:500], {"Content-Length": str(len(DATA))}, is_last=True)
