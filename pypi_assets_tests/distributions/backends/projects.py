@@ -10,6 +10,12 @@ from pypi_assets.distributions.sdist_modules import as_built
 from pypi_assets.distributions.setup_script import read_setup_script
 from pypi_assets.distributions.source_tree import Installed, SourceTree
 
+FLAT = ("demo/__init__.py", "demo/core.py", "demo/data/x.py", "demo/tests/test_x.py", "tests/test_core.py", "other.py")
+SRC = tuple(f"src/{path}" for path in FLAT[:4])
+WHOLE = ["demo", "demo.core", "demo.data", "demo.data.x", "demo.tests", "demo.tests.test_x"]
+NAME = '[project]\nname = "demo"\n'
+"""A package with files next to it, the same in a source folder, its modules, and a [project] table of its name."""
+
 
 def files(*paths: str, **contents: str) -> dict[str, str]:
     """Empty files at `paths`, and files with content: `pyproject`, `setup_py` and `setup_cfg` stand for their names."""

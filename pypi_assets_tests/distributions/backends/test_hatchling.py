@@ -1,0 +1,96 @@
+"""What hatchling installs."""
+
+import pytest
+
+from pypi_assets.distributions.backends import hatchling
+from pypi_assets_tests.distributions.backends.projects import FLAT, NAME, SRC, WHOLE, files, modules_by
+
+WHEEL = "[tool.hatch.build.targets.wheel]\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected", "by"),
+    [
+        pytest.param(files(*FLAT, pyproject=NAME), WHOLE, "hatch name", id="by name"),
+        pytest.param(files(*SRC, pyproject=NAME), WHOLE, "hatch name", id="by name in src"),
+        pytest.param(files("demo.py", "x.py", pyproject=NAME), ["demo"], "hatch name", id="single module"),
+        pytest.param(
+            files("ns/demo/__init__.py", "ns/more.py", "x.py", pyproject=NAME),
+            ["ns", "ns.demo", "ns.more"],
+            "hatch name",
+            id="namespace",
+        ),
+        pytest.param(
+            files(
+                *SRC,
+                "src/b.py",
+                pyproject=WHEEL + 'packages = ["src/demo", "src/b.py"]\nexclude = ["tests/", "/src/demo/data"]\n',
+            ),
+            ["b", "demo", "demo.core"],
+            "hatch settings",
+            id="packages and exclude",
+        ),
+        pytest.param(
+            files(*FLAT, pyproject=WHEEL + 'packages = ["demo", "other.py"]\nonly-packages = true\n'),
+            ["demo", "demo.core", "other"],
+            "hatch settings",
+            id="only-packages",
+        ),
+        pytest.param(
+            files(*FLAT, "__init__.py", pyproject=WHEEL + 'include = ["*.py"]\nonly-packages = true\n'),
+            ["demo", "demo.core", "other"],
+            "hatch settings",
+            id="only-packages where the top is one",
+        ),
+        pytest.param(
+            files(*FLAT, pyproject=WHEEL + 'include = ["/demo/*.py", "other.py", "!core.py"]\n'),
+            ["demo", "other"],
+            "hatch settings",
+            id="include",
+        ),
+        pytest.param(
+            files(
+                *FLAT,
+                pyproject='[tool.hatch.build]\ninclude = ["demo"]\n'
+                + WHEEL
+                + 'only-include = ["demo/core.py", "tests"]\n',
+            ),
+            ["demo", "demo.core", "tests", "tests.test_core"],
+            "hatch settings",
+            id="only-include, next to which include counts for nothing",
+        ),
+        pytest.param(
+            files(
+                *SRC,
+                pyproject=WHEEL + 'only-include = ["src"]\n[tool.hatch.build.targets.wheel.sources]\n'
+                '"src/demo" = "new/place"\n',
+            ),
+            [
+                "new",
+                "new.place",
+                "new.place.core",
+                "new.place.data",
+                "new.place.data.x",
+                "new.place.tests",
+                "new.place.tests.test_x",
+            ],
+            "hatch settings",
+            id="sources",
+        ),
+        pytest.param(
+            files(
+                *FLAT,
+                "lib/x.py",
+                pyproject=NAME + WHEEL + 'exclude = ["demo/*/"]\n'
+                '[tool.hatch.build.targets.wheel.force-include]\n"lib" = "demo/lib"\n'
+                '"other.py" = "demo/o.py"\n',
+            ),
+            ["demo", "demo.core", "demo.lib", "demo.lib.x", "demo.o"],
+            "hatch name",
+            id="force-include",
+        ),
+        pytest.param(files("y.py", pyproject=NAME), [], None, id="nothing of that name"),
+    ],
+)
+def test_hatchling(contents, expected, by):
+    assert modules_by(hatchling.installed, contents) == (by, expected)

@@ -1,0 +1,66 @@
+"""What maturin installs."""
+
+import pytest
+
+from pypi_assets.distributions.backends import maturin
+from pypi_assets_tests.distributions.backends.projects import files, modules_by
+
+TABLE = "[tool.maturin]\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        pytest.param(
+            files("src/lib.rs", pyproject=TABLE) | {"Cargo.toml": '[package]\nname = "a-b"\n'},
+            ["a_b", "a_b.a_b"],
+            id="a crate alone gets a package around it",
+        ),
+        pytest.param(
+            files("src/lib.rs", pyproject=TABLE) | {"Cargo.toml": '[package]\nname = "a-b"\n[lib]\nname = "_demo"\n'},
+            ["_demo", "_demo._demo"],
+            id="the library's name",
+        ),
+        pytest.param(
+            files("src/lib.rs", "demo/__init__.py", "demo/x.py", "tests/t.py", pyproject=TABLE)
+            | {"Cargo.toml": '[lib]\nname = "demo"\n'},
+            ["demo", "demo.demo", "demo.x"],
+            id="a package of the library's name",
+        ),
+        pytest.param(
+            files(
+                "py/demo/__init__.py",
+                "py/demo/a/b.py",
+                pyproject=TABLE + 'python-source = "py"\nmodule-name = "demo._rust"\n',
+            ),
+            ["demo", "demo._rust", "demo.a", "demo.a.b"],
+            id="python-source and module-name",
+        ),
+        pytest.param(
+            files(
+                "py/a/__init__.py",
+                "py/b/__init__.py",
+                "py/c/__init__.py",
+                pyproject=TABLE + 'python-source = "py"\npython-packages = ["a", "b"]\n'
+                'module-name = "a.x"\n'
+                'exclude = ["py/b", {path = "py/a", format = "sdist"}]\n',
+            ),
+            ["a", "a.x"],
+            id="python-packages and exclude",
+        ),
+        pytest.param(
+            files("demo/__init__.py", pyproject=TABLE + 'bindings = "bin"\n'), ["demo"], id="a program brings no module"
+        ),
+        pytest.param(
+            files(pyproject=TABLE + 'manifest-path = "rust/Cargo.toml"\n')
+            | {"rust/Cargo.toml": '[lib]\nname = "fast"\n'},
+            ["fast", "fast.fast"],
+            id="manifest-path",
+        ),
+        pytest.param(
+            files(pyproject=TABLE) | {"Cargo.toml": "[lib\n"}, ["demo", "demo.demo"], id="a broken Cargo.toml"
+        ),
+    ],
+)
+def test_maturin(contents, expected):
+    assert modules_by(maturin.installed, contents) == ("maturin", expected)

@@ -1,0 +1,60 @@
+"""What scikit-build-core installs."""
+
+import pytest
+
+from pypi_assets.distributions.backends import scikit_build_core
+from pypi_assets_tests.distributions.backends.projects import files, modules_by
+
+CMAKE = "project(${SKBUILD_PROJECT_NAME})\nset(NAME _core)\npybind11_add_module(${NAME} a.cpp)\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected", "by"),
+    [
+        pytest.param(
+            files("src/demo/__init__.py", "src/demo/x.py", "tests/t.py", pyproject='[project]\nname = "demo"\n'),
+            ["demo", "demo.x"],
+            "scikit-build name",
+            id="by name",
+        ),
+        pytest.param(
+            files(
+                "a/__init__.py",
+                "lib/b/__init__.py",
+                "lib/b/t.py",
+                pyproject='[tool.scikit-build.wheel]\npackages = ["a", "lib/b"]\nexclude = ["t.py"]\n',
+            ),
+            ["a", "b"],
+            "scikit-build packages",
+            id="packages and exclude",
+        ),
+        pytest.param(
+            files("lib/x.py", pyproject='[tool.scikit-build.wheel.packages]\n"ns/demo" = "lib"\n'),
+            ["ns", "ns.demo", "ns.demo.x"],
+            "scikit-build packages",
+            id="packages as a table",
+        ),
+        pytest.param(
+            files("demo/__init__.py")
+            | {"CMakeLists.txt": CMAKE + "install(TARGETS ${NAME} LIBRARY DESTINATION demo/sub)\n"},
+            ["demo", "demo.sub", "demo.sub._core"],
+            "scikit-build name",
+            id="a module that CMake installs",
+        ),
+        pytest.param(
+            files("demo/__init__.py", pyproject='[[tool.scikit-build.generate]]\npath = "demo/_version.py"\n'),
+            ["demo", "demo._version"],
+            "scikit-build name",
+            id="a generated module",
+        ),
+        pytest.param(files("x.py"), [], None, id="nothing of that name"),
+    ],
+)
+def test_scikit_build_core(contents, expected, by):
+    assert modules_by(scikit_build_core.installed, contents) == (by, expected)
+
+
+@pytest.mark.parametrize("part", ["install(TARGETS x ", "set(a b", "${", "pybind11_add_module( ", "\t"])
+def test_long_cmake_files_take_no_time_without_end(part):
+    contents = files("demo/__init__.py") | {"CMakeLists.txt": "pybind11_add_module(x)\n" + part * 20_000}
+    assert "demo" in modules_by(scikit_build_core.installed, contents)[1]
