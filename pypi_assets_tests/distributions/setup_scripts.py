@@ -1,0 +1,15 @@
+"""What tests of setup.py's readers share: a script's start, and what is found in it."""
+
+from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
+
+IMPORTS = "import os, sys\nfrom setuptools import Extension, find_packages, setup\n"
+
+
+def arguments_of(script: str) -> SetupArguments:
+    arguments = read_setup_script(IMPORTS + script)
+    assert arguments.problem is None
+    return arguments
+
+
+def requires(script: str) -> tuple[str, ...] | None:
+    return arguments_of(script).install_requires

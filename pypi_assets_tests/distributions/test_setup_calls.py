@@ -1,0 +1,86 @@
+"""Statements of a setup.py, followed to its calls of setup()."""
+
+import pytest
+
+from pypi_assets.distributions.setup_script import (
+    read_setup_script,
+)
+from pypi_assets_tests.distributions.setup_scripts import arguments_of, requires
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("r = ['a']\nr = ['b']\nsetup(install_requires=r)", ("b",)),
+        ("r = ['a']\nr.append('b')\nr += ['c']\nr.extend(('d',))\nsetup(install_requires=r)", tuple("abcd")),
+        ("r = s = ['a']\ns.append('b')\nsetup(install_requires=r)", ("a", "b")),
+        ("r = []\nr.remove('x')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nif sys.argv: r = ['b']\nsetup(install_requires=r)", None),
+        ("if sys.argv: r = ['a']\nelse: r = ['a']\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nif os.name == 'nt': r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nif False: r.append('b')\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nif sys.version_info < (3,): sys.exit('no')\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nif sys.argv:\n  r = ['b']\n  raise SystemExit\nsetup(install_requires=r)", ("a",)),
+        ("try: import json\nexcept ImportError: r = ['a']\nelse: r = []\nsetup(install_requires=r)", None),
+        ("try: r = ['a']\nexcept ImportError: pass\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nfor x in y: r.append(x)\nsetup(install_requires=r)", None),
+        ("r = ['a']\nfor r in y: pass\nsetup(install_requires=r)", None),
+        ("r = ['a']\nwith open('x') as f: r = f.read()\nsetup(install_requires=r)", None),
+        ("r = ['a']\nmatch x:\n  case 1: r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nasync def f(): r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nclass C: r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nwith suppress(E):\n  import y\n  r.append('b')\nsetup(install_requires=r)", None),
+        ("r = ['a']\nwith io.open('x') as f: r.append('b')\nsetup(install_requires=r)", ("a", "b")),
+        ("r = ['a']\ntry: r.append('b')\nfinally: pass\nsetup(install_requires=r)", None),
+        ("r = ['a']\n[r.append(x) for x in y]\nsetup(install_requires=r)", None),
+        ("r = ['a']\n[x for x in y if x not in r]\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nf = lambda: r.append('b')\nf()\nsetup(install_requires=r)", None),
+        ("r = ['a']\ndef f(x): r.append(x)\nwalk(f)\nsetup(install_requires=r)", None),
+        ("r = ['a']\n@cache\ndef f(): r.append('b')\nf()\nsetup(install_requires=r)", None),
+        ("r = ['a']\nassert 'a' in r\nsetup(install_requires=r)", ("a",)),
+        ("r = ['a']\nchange(r)\nsetup(install_requires=r)", None),
+        ("r = ['a']\nprint(r)\nsetup(install_requires=r)", ("a",)),
+        ("r: list = ['a']\nr, s = ['b'], 1\nsetup(install_requires=r)", ("b",)),
+        ("r = 'a'\nexec(open('version.py').read())\nsetup(install_requires=r)", None),
+        ("k = {'install_requires': ['a']}\nsetup(**k)", ("a",)),
+        ("k = dict(name='x')\nk['install_requires'] = ['a']\nsetup(**k)", ("a",)),
+        ("k = dict(name='x')\nk.update(install_requires=['a'])\nsetup(**k)", ("a",)),
+        ("k = {}\nif sys.argv: k['install_requires'] = ['a']\nsetup(**k)", None),
+        ("k = {'install_requires': ['a']}\nif sys.argv: k.update(x)\nsetup(**k)", None),
+        ("k = {'install_requires': ['a']}\nbuild(k)\nsetup(**k)", None),
+        ("k = {'extras': []}\nk['extras'] += ['a']\nsetup(install_requires=k['extras'])", ("a",)),
+        ("if __name__ == '__main__': setup(install_requires=['a'])", ("a",)),
+        ("def main():\n  r = ['a']\n  setup(install_requires=r)\nmain()", ("a",)),
+        ("def needed(): return ['a']\nsetup(install_requires=needed())", ("a",)),
+        ("def needed(x):\n  if x: return ['a']\n  return []\nsetup(install_requires=needed(y))", None),
+        ("def needed(x='a'): return [x]\nsetup(install_requires=needed('b'))", ("b",)),
+        ("r = []\ndef more():\n  global r\n  r = ['a']\nmore()\nsetup(install_requires=r)", ("a",)),
+        ("try: setup(install_requires=['a'])\nexcept E: setup(install_requires=['b'])", None),
+        ("try: setup(install_requires=['a'], ext_modules=e)\nexcept E: setup(install_requires=['a'])", ("a",)),
+        ("def setup2(**k): setup(**k)\nsetup2(install_requires=['a'])", ("a",)),
+    ],
+)
+def test_statements_are_followed(script, expected):
+    assert requires(script) == expected
+
+
+def test_what_is_not_given_and_what_is_not_known_differ():
+    assert arguments_of("setup(name='x')").is_complete
+    assert not arguments_of("setup(name='x', **unknown)").is_complete
+    assert not arguments_of("k = {}\nk.update(y)\nsetup(**k)").is_complete
+    unknown = arguments_of("setup(install_requires=r)")
+    assert unknown.is_complete
+    assert unknown.given == {"install_requires"}
+    assert unknown.install_requires is None
+
+
+@pytest.mark.parametrize(
+    "call", ["setuptools.setup(name='a')", "distutils.core.setup(name='a')", "s(name='a')", "setup (name='a')"]
+)
+def test_ways_to_call_setup(call):
+    imports = "import setuptools, distutils.core\nfrom setuptools import setup as s\n"
+    assert arguments_of(imports + call).name == "a"
+
+
+def test_a_return_outside_of_a_function_keeps_the_calls_before_it():
+    assert read_setup_script("setup(name='a')\nreturn\n").name == "a"

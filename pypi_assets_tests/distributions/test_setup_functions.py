@@ -1,0 +1,86 @@
+"""Functions that a setup.py calls: find_packages(), Extension() and the like."""
+
+import pytest
+
+from pypi_assets.distributions.setup_script import (
+    FindPackages,
+)
+from pypi_assets_tests.distributions.setup_scripts import arguments_of, requires
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("list(more)", ("m",)),
+        ("sorted(set(more + more))", ("m",)),
+        ("sum([more, ['b']], [])", ("m", "b")),
+    ],
+)
+def test_values_of_functions(expression, expected):
+    script = f"version = '1.5'\nmore = ['m']\ntable = {{'k': ['t']}}\nsetup(install_requires={expression})"
+    assert requires(script) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("find_packages()", FindPackages()),
+        ("find_packages('src', ['tests'])", FindPackages("src", exclude=("tests",))),
+        ("find_packages(where='./src/', include=['a*'])", FindPackages("src", include=("a*",))),
+        ("find_packages(exclude='ab')", FindPackages(exclude=("a", "b"))),
+        ("find_packages(os.path.join(here, 'src'))", FindPackages("src")),
+        ("setuptools.find_namespace_packages(include=['a.*'])", FindPackages(include=("a.*",), namespaces=True)),
+        ("find_packages(unknown)", None),
+        ("[p for p in find_packages() if p != 'x']", None),
+        ("['a.' + p for p in find_packages('a')]", None),
+    ],
+)
+def test_find_packages(expression, expected):
+    here = "import setuptools\nhere = os.path.abspath(os.path.dirname(__file__))\n"
+    assert arguments_of(f"{here}setup(packages={expression})").packages == (expected and (expected,))
+
+
+def test_found_and_listed_packages_are_joined():
+    assert arguments_of("setup(packages=find_packages() + ['b'])").packages == (FindPackages(), "b")
+
+
+def test_a_find_packages_of_the_scripts_own_is_unknown():
+    fallback = "try: from setuptools import find_packages\nexcept ImportError:\n  def find_packages(): return ['a']\n"
+    assert arguments_of(f"{fallback}setup(packages=find_packages())").packages is None
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from build_utils import find_packages",
+        "from build_utils import *",
+        "from .setuptools import find_packages",
+        "import build_utils\nfind_packages = build_utils.find_packages",
+        "find_packages = setuptools.PEP420PackageFinder.find",
+    ],
+)
+def test_a_find_packages_of_another_module_is_unknown(imports):
+    assert arguments_of(f"{imports}\nsetup(packages=find_packages())").packages is None
+    assert arguments_of("import build_utils\nsetup(packages=build_utils.find_packages())").packages is None
+
+
+def test_what_is_among_found_packages_is_unknown():
+    script = "names = find_packages()\nif 'demo' not in names:\n  names.append('demo')\nsetup(packages=names)"
+    assert arguments_of(script).packages is None
+
+
+@pytest.mark.parametrize(
+    ("script", "modules", "sources"),
+    [
+        ("ext_modules=cythonize('a/*.pyx')", (), ("a/*.pyx",)),
+        ("ext_modules=cythonize([Extension('a.b', ['b.pyx']), 'c.pyx'])", ("a.b",), ("c.pyx",)),
+        ("ext_modules=[Extension('*', ['a/*.pyx'])]", (), ("a/*.pyx",)),
+        ("rust_extensions=[RustExtension('a._rust')]", ("a._rust",), ()),
+        ("ext_modules=[Extension(unknown, [])]", None, ()),
+        ("ext_modules=extensions()", None, ()),
+        ("", None, ()),
+    ],
+)
+def test_extension_modules(script, modules, sources):
+    arguments = arguments_of(f"from Cython.Build import cythonize\nsetup({script})")
+    assert (arguments.ext_modules, arguments.cython_sources) == (modules, sources)
