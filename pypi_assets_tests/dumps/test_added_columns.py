@@ -1,4 +1,4 @@
-"""Columns that dumps have gained: each has what a real file says, and dumps without them stay in use until the redo."""
+"""Columns that dumps have gained: each has the facts of a real file. Dumps without them stay in use."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,7 +98,7 @@ def add_demo(index: ServedIndex, version: str) -> str:
     )
 
 
-def test_each_column_has_what_a_wheel_says(index: ServedIndex, catalog: Catalog) -> None:
+def test_each_column_has_the_facts_of_a_wheel(index: ServedIndex, catalog: Catalog) -> None:
     demo = add_demo(index, "1.0")
     plain = index.wheel("plain", "1.0")
     crawl_full(index.crawler(catalog))

@@ -106,7 +106,7 @@ def test_a_range_that_a_compaction_holds_is_not_written_again(small: SmallCatalo
     assert write_range(small.catalog, storage, SerialRange(100, 110)) == manifest
 
 
-def test_a_file_that_is_told_under_another_release_later_is_one_file(small: SmallCatalog, storage: Storage) -> None:
+def test_a_file_that_is_under_another_release_later_is_one_file(small: SmallCatalog, storage: Storage) -> None:
     add_range(small, storage, 100, serials=10)
     small.yank(112, "new-100.tar.gz")
     with small.catalog.write() as connection:
@@ -219,10 +219,10 @@ def test_a_compaction_that_was_stopped_right_before_a_full_dump_is_dropped(
     assert cover(small.catalog).directories == ("0-120",)
 
 
-def test_a_compaction_that_two_processes_commit_at_once_stands(
+def test_a_compaction_that_two_processes_commit_at_once_is_committed(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of them notes the manifest just when the other one asks whether the compaction may be committed."""
+    """One of them notes the manifest just when the other one checks whether the compaction may be committed."""
     small, storage = small_catalog(tmp_path, database_url), open_storage((tmp_path / "storage").as_uri())
     small.complete(100)
     full_dump(small.catalog, storage, 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pypi_assets.dumps.concurrency import ShardsFailedError, finish_each, spread
 from pypi_assets.storage.store import StorageError
 
-Tell = Callable[[int], None]
+Report = Callable[[int], None]
 
 
 def test_seeds_are_spread_evenly_and_each_goes_on_to_the_next() -> None:
@@ -37,12 +37,12 @@ def test_each_shard_comes_once_however_it_is_taken(wanted: list[int], concurrenc
     assert sorted(starts + taken + rest) == sorted(wanted)
 
 
-def test_so_many_are_under_way_at_once_and_no_more() -> None:
+def test_at_most_that_number_is_under_way_at_once() -> None:
     together = threading.Barrier(3, timeout=120)
     under_way: set[int] = set()
     most = 0
 
-    def finish(shard: int, _tell: Tell) -> int:
+    def finish(shard: int, _report: Report) -> int:
         nonlocal most
         under_way.add(shard)
         most = max(most, len(under_way))
@@ -55,27 +55,27 @@ def test_so_many_are_under_way_at_once_and_no_more() -> None:
 
 
 def test_what_fails_stops_no_other_one_and_is_named() -> None:
-    def finish(shard: int, tell: Tell) -> int:
-        tell(shard)
+    def finish(shard: int, report: Report) -> int:
+        report(shard)
         if shard in {2, 5}:
             raise StorageError("disk full")
         return shard
 
     finished: list[int] = []
-    told: list[int] = []
+    counts: list[int] = []
     with pytest.raises(
         ShardsFailedError, match=r"shard 2 of dump 0-9 is not written: disk full; 1 others .*\[5\]"
     ) as caught:
-        finished.extend(finish_each("0-9", spread(range(8), 1), finish, told.append))
+        finished.extend(finish_each("0-9", spread(range(8), 1), finish, counts.append))
     assert isinstance(caught.value.__cause__, StorageError)
     assert finished == [0, 1, 3, 4, 6, 7]
-    assert told[-1] == sum(range(8))
+    assert counts[-1] == sum(range(8))
 
 
 def test_no_more_is_begun_where_all_fails() -> None:
     tried: list[int] = []
 
-    def finish(shard: int, _tell: Tell) -> int:
+    def finish(shard: int, _report: Report) -> int:
         tried.append(shard)
         raise StorageError("no network")
 
@@ -84,19 +84,19 @@ def test_no_more_is_begun_where_all_fails() -> None:
     assert tried == list(range(8))
 
 
-def test_an_error_that_nobody_expects_is_raised_as_it_is() -> None:
-    def finish(shard: int, _tell: Tell) -> int:
+def test_an_unexpected_error_is_raised_as_it_is() -> None:
+    def finish(shard: int, _report: Report) -> int:
         raise TypeError(f"wrong in {shard}")
 
     with pytest.raises(TypeError, match="wrong in 0"):
         list(finish_each("0-9", spread(range(256), 1), finish))
 
 
-def test_what_is_under_way_ends_soon_where_nobody_waits_for_it() -> None:
+def test_what_is_under_way_ends_soon_where_the_caller_stops() -> None:
     begun, ended = threading.Event(), threading.Event()
     tried: list[int] = []
 
-    def finish(shard: int, tell: Tell) -> int:
+    def finish(shard: int, report: Report) -> int:
         tried.append(shard)
         if shard == 0:
             begun.wait(120)
@@ -104,7 +104,7 @@ def test_what_is_under_way_ends_soon_where_nobody_waits_for_it() -> None:
         begun.set()
         try:
             while True:  # as a shard of very many rows would
-                tell(1)
+                report(1)
         except CancelledError:
             ended.set()
             raise

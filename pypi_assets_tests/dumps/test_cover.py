@@ -1,4 +1,4 @@
-"""The cover is what its definition says, found here the slow way, by trying every chain."""
+"""The cover is what its definition requires, found here the slow way, by trying every chain."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""The dump file's format: valid JSON, one row a line, the same bytes each time, and damage is told."""
+"""The dump file's format: valid JSON, one row a line, the same bytes each time, and damage is reported."""
 
 import gzip
 import io
@@ -36,9 +36,9 @@ def read(content: bytes) -> list[Row]:
 
 def test_a_file_is_one_json_array_with_a_row_per_line(tmp_path: Path) -> None:
     rows = [row(modules=["demo", "démo"], filename="a"), tombstone("b")]
-    told: list[int] = []
-    assert write(tmp_path / "x", rows, told.append) == 2
-    assert told == [2]
+    counts: list[int] = []
+    assert write(tmp_path / "x", rows, counts.append) == 2
+    assert counts == [2]
     text = gzip.decompress((tmp_path / "x").read_bytes()).decode()
     assert json.loads(text) == rows
     lines = text.splitlines()
@@ -61,7 +61,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
 
 
-def test_what_json_cannot_say_is_replaced(tmp_path: Path) -> None:
+def test_what_utf_8_cannot_encode_is_replaced(tmp_path: Path) -> None:
     write(tmp_path / "x", [row(modules=["fine", "half\ud800"], requires_dist=[])])
     (read_back,) = read((tmp_path / "x").read_bytes())
     assert read_back["modules"] == ["fine", "half?"]
@@ -83,7 +83,7 @@ def test_wrong_columns_and_order_are_refused(tmp_path: Path, wrong: list[Row]) -
         write(tmp_path / "x", wrong)
 
 
-def test_what_is_no_dump_file_is_told(tmp_path: Path) -> None:
+def test_what_is_no_dump_file_is_refused(tmp_path: Path) -> None:
     for text in ("", "{}\n", "[]", "[\n", "[\n{}\n", "[\n1\n]\n", '[\n{"a": \n]\n', "[\n]\n]\n"):
         with pytest.raises(DumpDamagedError, match=r"some/file\.json\.gz"):
             read(gzip.compress(text.encode()))
@@ -93,7 +93,7 @@ def test_what_is_no_dump_file_is_told(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(at=st.integers(0, 10_000), flip=st.integers(1, 255), cut=st.booleans())
-def test_any_damage_is_told(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int, cut: bool) -> None:
+def test_any_damage_is_reported(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int, cut: bool) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged"
     rows = [row(filename=f"{number:05}", sha256=f"{number * 7919:064x}") for number in range(50)]
     write(path, rows)

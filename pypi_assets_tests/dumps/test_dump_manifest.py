@@ -10,7 +10,9 @@ from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 FIRST_FORM = b"""{
   "format": 1,
@@ -99,9 +101,10 @@ def test_what_only_a_later_version_reads_is_refused(storage: Storage, field: str
         read_manifest(storage, "1200-1350.2")
 
 
-def test_the_first_columns_are_those_of_the_first_version() -> None:
-    assert " ".join(FIRST_COLUMNS) == (
-        "project normalized version filename tombstone kind url sha256 size uploaded_at requires_python yanked"
-        " yanked_reason core_metadata_sha256 live_since outcome error_kind extractor_version metadata_version"
-        " requires_dist provides_extra modules modules_by requires_by stubs left_out"
-    )
+def test_the_manifest_describes_the_dump(small: SmallCatalog, storage: Storage) -> None:
+    manifest = full_dump(small.catalog, storage, shards=1)
+    fields = json.loads(storage.get(manifest_path("0-100")))
+    assert (fields["format"], fields["columns_version"], list(fields["columns"])) == (1, 1, list(COLUMNS))
+    assert (fields["kind"], fields["range"], fields["rows"]) == ("full", "0-100", 15)
+    assert fields["files"][0]["name"] == "python_distribution_data0000.json.gz"
+    assert read_manifest(storage, "0-100") == manifest

@@ -3,12 +3,10 @@
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
@@ -19,41 +17,18 @@ from pypi_assets.catalog.publications.dump_registry import (
     committing_dumps,
     open_dumps,
     open_full_dump,
-    open_range_dump,
 )
 from pypi_assets.dumps.concurrency import ShardsFailedError
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
+from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.dump_paths import file_path, manifest_path, shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows, read_rows_frame
 from pypi_assets.dumps.dump_writer import commit, missing_shards, settle, write_range, write_shard
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.dumps.restore import restore_index
-from pypi_assets.storage.store import Storage, StorageError, StoredObject, open_storage
+from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets_tests.dumps.conftest import fill
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
-
-
-def fill(small: SmallCatalog) -> None:
-    small.add(1, "Demo.Pkg", "1.0", "demo_pkg-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("other>=1",))
-    small.add(2, "Demo.Pkg", "1.0", "demo_pkg-1.0-py3-none-any.whl")
-    small.add(3, "other", "2", "other-2.tar.gz", modules=None, requires_dist=None, requires_python=">=3.8")
-    for number in range(12):
-        small.add(10 + number, f"many{number}", "1", f"many{number}-1.tar.gz")
-    small.complete(100)
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    small = small_catalog(tmp_path)
-    fill(small)
-    yield small
-    small.catalog.close()
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())
 
 
 def test_a_full_dump_holds_what_is_live_sharded_and_sorted(small: SmallCatalog, storage: Storage) -> None:
@@ -94,15 +69,6 @@ def test_both_databases_give_the_same_bytes(
     assert len(paths) == 19
     assert {path: storage.get(path) for path in paths} == {path: elsewhere.get(path) for path in paths}
     other.catalog.close()
-
-
-def test_the_manifest_says_what_a_dump_is(small: SmallCatalog, storage: Storage) -> None:
-    manifest = full_dump(small.catalog, storage, shards=1)
-    fields = json.loads(storage.get(manifest_path("0-100")))
-    assert (fields["format"], fields["columns_version"], list(fields["columns"])) == (1, 1, list(COLUMNS))
-    assert (fields["kind"], fields["range"], fields["rows"]) == ("full", "0-100", 15)
-    assert fields["files"][0]["name"] == "python_distribution_data0000.json.gz"
-    assert read_manifest(storage, "0-100") == manifest
 
 
 JSON_TYPES = {"string": str, "integer": int, "boolean": bool, "array of strings": list, "null": type(None)}
@@ -258,65 +224,3 @@ def test_a_store_that_fails_leaves_no_manifest(small: SmallCatalog, tmp_path: Pa
     assert committed_dumps(small.catalog) == []
     (tmp_path / "storage" / "data_dumps").unlink()
     assert full_dump(small.catalog, storage, 1).rows == 15
-
-
-def test_a_file_that_goes_after_it_was_asked_for_its_size_is_missing(
-    small: SmallCatalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    storage = open_storage("memory:///")
-    manifest = full_dump(small.catalog, storage, 1)
-    head = Storage.head
-
-    def gone_then(self: Storage, path: str) -> StoredObject:
-        stored = head(self, path)
-        self.delete(path)
-        return stored
-
-    monkeypatch.setattr(Storage, "head", gone_then)
-    with pytest.raises(DumpDamagedError, match="is missing, though"):
-        list(iter_dump(storage, manifest.directory))
-
-
-def test_what_changed_after_the_manifest_is_noticed(small: SmallCatalog, storage: Storage) -> None:
-    manifest = full_dump(small.catalog, storage, 1)
-    path = file_path(manifest.directory, manifest.files[0].name)
-    text = gzip.decompress(storage.get(path)).replace(b"demo.a", b"demo.b")
-    storage.put(path, gzip.compress(text))
-    with pytest.raises(DumpDamagedError, match="not the file that its manifest names"):
-        list(iter_dump(storage, manifest.directory))
-    storage.delete(path)
-    with pytest.raises(DumpDamagedError, match="is missing, though"):
-        list(iter_dump(storage, manifest.directory))
-    storage.put(manifest_path(manifest.directory), b'{"format": 99}')
-    with pytest.raises(DumpDamagedError, match="not a manifest that this version reads"):
-        read_manifest(storage, manifest.directory)
-    storage.delete(manifest_path(manifest.directory))
-    with pytest.raises(DumpDamagedError, match="no committed dump in 0-100"):
-        read_manifest(storage, manifest.directory)
-
-
-def test_the_index_is_rebuilt_from_the_storage(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
-    full_dump(small.catalog, storage, 16)
-    small.remove(110, "other-2.tar.gz")
-    write_range(small.catalog, storage, small.complete(150))
-    open_range_dump(small.catalog, SerialRange(100, 150))
-    storage.put(manifest_path("150-160"), b"{}")
-    (tmp_path / "new").mkdir()
-    fresh = small_catalog(tmp_path / "new")
-    for _ in range(2):
-        index = restore_index(fresh.catalog, storage)
-        assert index.restored == ("0-100", "100-150")
-        assert len(index.damaged) == 1
-        assert "150-160" in index.damaged[0]
-        assert cover(fresh.catalog).directories == cover(small.catalog).directories
-    restored, known = committed_dumps(fresh.catalog), committed_dumps(small.catalog)
-    assert [(one.kind, one.serials, one.sequence, one.shards) for one in restored] == [
-        (one.kind, one.serials, one.sequence, one.shards) for one in known
-    ]
-    fresh.catalog.close()
-
-
-@pytest.mark.parametrize(("shards", "shard"), [(256, 0x2A), (16, 0x2), (1, 0)])
-def test_shards_go_by_the_first_hex_digits(shards: int, shard: int) -> None:
-    assert hashlib.sha256(b"demo").hexdigest().startswith("2a")
-    assert shard_of("demo", shards) == shard

@@ -1,4 +1,4 @@
-"""docs/formats.md says what the code does."""
+"""docs/formats.md describes what the code does."""
 
 import re
 from pathlib import Path

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
     DumpError,
     DumpState,
@@ -16,17 +15,16 @@ from pypi_assets.catalog.publications.dump_registry import (
     find_open_full_dump,
     open_full_dump,
 )
-from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, allocate_version, require_version
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_audit import audit_dump
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_writer import commit, write_missing_ranges, write_shard
-from pypi_assets.dumps.full_dump import dump_each_shard, full_dump, newest_dump
+from pypi_assets.dumps.dump_writer import commit, write_shard
+from pypi_assets.dumps.full_dump import dump_each_shard, full_dump
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 
 @pytest.fixture
@@ -114,25 +112,7 @@ def test_a_dump_that_lacked_its_manifest_alone_is_committed(catalog: Catalog, st
     assert (finished.directory, committed.state) == (dump.directory, DumpState.COMMITTED)
 
 
-def test_the_audit_of_a_range_counts_what_changed(index: ServedIndex, catalog: Catalog, storage: Storage) -> None:
-    list(dump_each_shard(catalog, storage, [0], 1))
-    assert newest_dump(catalog, DumpKind.INCREMENTAL) is None
-    index.wheel("delta", "1.0")
-    index.history.remove_project("alpha")
-    crawl_incremental(index.crawler(catalog))
-    list(write_missing_ranges(catalog, storage))
-    dump = newest_dump(catalog, DumpKind.INCREMENTAL)
-    assert dump is not None
-    audit = audit_dump(catalog, storage, dump)
-    assert (audit.rows, audit.expected) == (2, 2)
-    with catalog.engine.connect() as connection:
-        connection.exec_driver_sql(f"DELETE FROM changes WHERE logged_serial = {dump.serials.end}")
-        connection.commit()
-    assert not audit_dump(catalog, storage, dump).ok
-
-
-def test_versions_are_known_by_the_name_that_they_were_handed_out_under(catalog: Catalog) -> None:
-    assert require_version(catalog, f"{allocate_version(catalog, 5):05d}").serial == 5
-    for name in ("1", "00002", "nonsense", ""):
-        with pytest.raises(UnknownVersionError, match="was never allocated"):
-            require_version(catalog, name)
+def test_shards_are_counted_as_they_are_written(small: SmallCatalog, storage: Storage) -> None:
+    counts: list[int] = []
+    full_dump(small.catalog, storage, 16, counts.append)
+    assert counts == list(range(1, 17))

@@ -48,10 +48,3 @@ def test_each_complete_range_beyond_the_full_dump_gets_its_dump(small: SmallCata
     assert written == [ranges[0], ranges[2]]
     assert cover(small.catalog).directories == ("0-20", "20-30", "30-40", "40-50")
     assert list(write_missing_ranges(small.catalog, storage)) == []
-
-
-def test_shards_are_told_as_they_are_written(small: SmallCatalog, storage: Storage) -> None:
-    small.complete(10)
-    told: list[int] = []
-    full_dump(small.catalog, storage, 16, told.append)
-    assert told == list(range(1, 17))

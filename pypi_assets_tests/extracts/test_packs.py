@@ -68,7 +68,7 @@ def places(catalog: Catalog) -> dict[str, tuple[str, int, int]]:
         return {filename: (pack, offset, length) for filename, pack, offset, length in rows}
 
 
-def test_a_pack_tells_what_is_in_it(storage: Storage):
+def test_a_pack_has_an_index_of_what_is_in_it(storage: Storage):
     name = put(storage)
     pack = read_pack(storage, name)
     assert [(entry.project, entry.filename, entry.sha256) for entry in pack.entries] == [
@@ -127,7 +127,7 @@ def test_a_crawl_keeps_what_it_read(index: ServedIndex, catalog: Catalog):
     assert "one_module/__init__.py" in extract.paths
 
 
-def test_a_pack_that_cannot_be_stored_stops_the_crawl_before_the_catalog_hears_of_it(
+def test_a_pack_that_cannot_be_stored_stops_the_crawl_before_the_catalog_refers_to_it(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):
     index.wheel("one", "1.0")
@@ -163,7 +163,7 @@ def test_reads_are_committed_every_few_seconds(index: ServedIndex, catalog: Cata
     assert len({pack for pack, _, _ in places(catalog).values()}) > 1
 
 
-def test_what_is_read_anew_points_to_its_new_extract_or_to_none(index: ServedIndex, catalog: Catalog):
+def test_what_is_read_again_points_to_its_new_extract_or_to_none(index: ServedIndex, catalog: Catalog):
     filename = index.raw("one-1.0.tar.gz", b"no archive")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -192,10 +192,10 @@ def test_packs_without_use_are_deleted_after_a_day(index: ServedIndex, catalog: 
     assert clean_packs(catalog, index.storage).deleted == ()
     waste = {first, pack_path(left_by_a_kill)}
 
-    told = clean_packs(later(catalog), index.storage, dry_run=True)
-    assert (told.packs, {pack_path(name) for name in told.deleted}) == (3, waste)
+    listed = clean_packs(later(catalog), index.storage, dry_run=True)
+    assert (listed.packs, {pack_path(name) for name in listed.deleted}) == (3, waste)
     assert stored(index.storage) == everything
-    assert clean_packs(later(catalog), index.storage) == told
+    assert clean_packs(later(catalog), index.storage) == listed
     assert stored(index.storage) == everything - waste
     with catalog.read() as connection:
         assert connection.scalars(select(extract_packs.c.name)).all() == [used]

@@ -1,4 +1,4 @@
-"""What was read once is judged again from its extracts alone: no request, nothing lost, and what changed is told."""
+"""What was read once is judged again from its extracts alone: no request, nothing lost, and changes are reported."""
 
 import json
 import sys
@@ -75,7 +75,7 @@ def change(catalog: Catalog, filename: str | None = None, **values: object) -> N
 WHEEL, NEW_WHEEL, SDIST = "one-1.0-py3-none-any.whl", "one-2.0-py3-none-any.whl", "one-2.0.tar.gz"
 
 
-def test_records_of_older_rules_are_made_anew_without_a_request(crawled: ServedIndex, catalog: Catalog):
+def test_records_of_older_rules_are_made_again_without_a_request(crawled: ServedIndex, catalog: Catalog):
     before = content(catalog)
     change(catalog, modules_id=("wrong", "one_module"))
     change(catalog, WHEEL, requires_dist_id=None)
@@ -103,7 +103,7 @@ def test_records_of_older_rules_are_made_anew_without_a_request(crawled: ServedI
         assert connection.execute(select(changes)).all() == logged
 
 
-def test_the_next_full_dump_tells_it(crawled: ServedIndex, catalog: Catalog):
+def test_the_next_full_dump_publishes_it(crawled: ServedIndex, catalog: Catalog):
     change(catalog, WHEEL, modules_id=("wrong",), details="{}")
     run(crawled, catalog)
     rows = {row["filename"]: row for row in map(as_dumped, full_dump_rows(catalog, open_full_dump(catalog, 1), 0))}
@@ -122,18 +122,18 @@ def test_records_that_stay_only_get_the_new_version(crawled: ServedIndex, catalo
     assert run(crawled, catalog).looked_at == 0
 
 
-def test_what_no_list_shows_is_told_too(crawled: ServedIndex, catalog: Catalog):
+def test_what_no_list_shows_is_reported_too(crawled: ServedIndex, catalog: Catalog):
     with catalog.read() as connection:
         details = connection.scalar(select(DATA.details).join(distributions).where(distributions.c.filename == WHEEL))
     change(catalog, WHEEL, details=json.dumps(json.loads(str(details)) | {"summary": "old"}), requires_python=">=2")
     result = run(crawled, catalog)
     assert (result.changed, result.changed_requirements) == (1, 0)
-    [told] = result.examples["other"]
-    assert told.startswith(f"{WHEEL}: ")
-    assert set(told.removeprefix(f"{WHEEL}: ").split(", ")) == {"requires_python", "summary"}
+    [example] = result.examples["other"]
+    assert example.startswith(f"{WHEEL}: ")
+    assert set(example.removeprefix(f"{WHEEL}: ").split(", ")) == {"requires_python", "summary"}
 
 
-def test_which_records_are_made_anew_can_be_told(crawled: ServedIndex, catalog: Catalog):
+def test_which_records_are_made_again_can_be_chosen(crawled: ServedIndex, catalog: Catalog):
     change(catalog, WHEEL, modules_id=("wrong",))
     change(catalog, SDIST, modules_id=("wrong",), extractor_version=EXTRACTOR_VERSION)
     assert run(crawled, catalog, project="Two").looked_at == 0
@@ -153,15 +153,15 @@ def test_a_stopped_reprocess_goes_on_where_it_was(
     change(catalog, WHEEL, modules_id=("wrong",))
     change(catalog, SDIST, modules_id=("wrong",))
     change(catalog, "two-1.0-py3-none-any.whl")
-    told = []
+    reported = []
 
     def stop(progress: object) -> None:
-        told.append(progress)
+        reported.append(progress)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run(crawled, catalog, report=stop)
-    assert (told[0].done, told[0].total) == (2, 3)
+    assert (reported[0].done, reported[0].total) == (2, 3)
     assert run(crawled, catalog).looked_at == 1
     assert content(catalog) == before
 

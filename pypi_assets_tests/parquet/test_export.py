@@ -1,31 +1,23 @@
 """Exports hold what the cover's dumps lead to, are committed by their manifest, and can be done again at any moment."""
 
-import hashlib
-import io
-import json
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import FIRST_COLUMNS
 from pypi_assets.catalog.tables import leases
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.dumps import dump_paths
-from pypi_assets.dumps.dump_format import DumpDamagedError, Row
+from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import shard_of
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
-from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import (
     Export,
@@ -38,50 +30,13 @@ from pypi_assets.parquet.export_paths import file_path, manifest_path
 from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.compaction import compact
-from pypi_assets_tests.demo_catalog import add_range, demo_catalog
-from pypi_assets_tests.dump_rows import dump_row, histories, in_order, write_dump
+from pypi_assets_tests.demo_catalog import add_range
+from pypi_assets_tests.dump_rows import in_order
 from pypi_assets_tests.first_columns import cut_dumps
 from pypi_assets_tests.killed_puts import run_and_kill
+from pypi_assets_tests.parquet.exports import rows_of
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    small = demo_catalog(tmp_path)
-    yield small
-    small.catalog.close()
-
-
-@pytest.fixture
-def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
-    """A folder with a full dump up to serial 100."""
-    storage = open_storage((tmp_path / "storage").as_uri())
-    full_dump(small.catalog, storage, 16)
-    return storage
-
-
-def rows_of(storage: Storage, export: Export) -> list[Row]:
-    """All rows, file by file as they stand; each file is what the manifest promises."""
-    rows: list[Row] = []
-    for file in export.files:
-        content = storage.get(file_path(export.directory, file.name))
-        assert (len(content), hashlib.sha256(content).hexdigest()) == (file.size, file.sha256)
-        table = pyarrow.parquet.read_table(io.BytesIO(content))
-        assert table.schema.equals(parquet_writer.SCHEMA, check_metadata=True)
-        found = table.to_pylist()
-        assert len(found) == file.rows
-        assert found == in_order(found)
-        assert {shard_of(row["normalized"], len(export.files)) for row in found} <= {file.shard}
-        rows += found
-    assert len(rows) == export.rows
-    return rows
-
-
-def exported(row: Row) -> Row:
-    """The row of a dump as Parquet has it."""
-    uploaded_at = datetime.fromisoformat(str(row["uploaded_at"])) if row["uploaded_at"] else None
-    return {name: row[name] for name in PARQUET_COLUMNS} | {"uploaded_at": uploaded_at}
 
 
 def filenames(storage: Storage, export: Export) -> list[object]:
@@ -98,7 +53,7 @@ def test_an_export_holds_what_is_live_at_the_end_of_the_cover(small: SmallCatalo
     assert (result.published, export.serial, export.directory) == (True, 200, "0-200")
     assert export.cover == ("0-100", "100-150", "150-200")
     assert export == read_export(storage, "0-200") == newest_export(storage)
-    full_dump(small.catalog, storage, 1)  # of the same serial: what it says is said by the export
+    full_dump(small.catalog, storage, 1)  # of the same serial, with the same content as the export
     again = export_parquet(small.catalog, storage)
     assert (again.published, again.export.directory, again.export.cover) == (True, "0-200.2", ("0-200",))
     assert in_order(rows_of(storage, export)) == rows_of(storage, again.export)
@@ -134,86 +89,12 @@ def test_pandas_reads_the_folder(small: SmallCatalog, storage: Storage) -> None:
     assert one.to_dict("list") == {"filename": ["other-2.tar.gz"], "modules": [None]}
 
 
-def test_the_manifest_says_what_an_export_is(small: SmallCatalog, storage: Storage) -> None:
-    export = export_parquet(small.catalog, storage).export
-    fields = json.loads(storage.get(manifest_path("0-100")))
-    assert (fields["format"], fields["columns_version"], fields["serial"], fields["rows"]) == (1, 1, 100, 3)
-    assert (fields["cover"], len(fields["files"])) == (["0-100"], 16)
-    assert list(fields["columns"]) == [name for name in COLUMNS if name != "tombstone"]
-    assert fields["columns"]["modules"] == {
-        "type": "list<string>",
-        "nullable": True,
-        "meaning": COLUMNS["modules"].meaning,
-    }
-    assert {name: str(field.type).replace("element: string not null", "string") for name, field in _fields()} == {
-        name: column["type"] for name, column in fields["columns"].items()
-    }
-    assert export.encode() == storage.get(manifest_path("0-100"))
-
-
-def _fields() -> Iterator[tuple[str, pyarrow.Field]]:
-    for field in parquet_writer.SCHEMA:
-        yield field.name, field
-
-
-_FILES = [
-    (project, version, f"{project}-{number}.zip") for project in "ab" for version in ("1", "1.0") for number in (1, 2)
-]
-
-
-@st.composite
-def drawn_rows(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
-    return dump_row(
-        *file,
-        modules=draw(st.none() | st.lists(st.sampled_from(["m", "m.n", "é\0"]), max_size=2)),
-        uploaded_at=draw(st.sampled_from([None, "2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05+02:00"])),
-        size=draw(st.none() | st.integers(0, 2**40)),
-        yanked_reason=draw(st.none() | st.text(st.characters(exclude_categories=["Cs"]))),
-        live_since=serial,
-    )
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(history=histories(_FILES, drawn_rows, most=4), shards=st.sampled_from([1, 16]), group=st.integers(1, 3))
-def test_the_rows_are_those_of_the_dumps_after_their_tombstones(
-    tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]], shards: int, group: int
-) -> None:
-    dumps, live = history
-    folder = tmp_path_factory.mktemp("history")
-    storage = open_storage((folder / "storage").as_uri())
-    for number, rows in enumerate(dumps):
-        write_dump(storage, SerialRange(number * 10, number * 10 + 10), rows, shards=1 if number else shards)
-    small = small_catalog(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_writer, "ROW_GROUP_ROWS", group)
-        patch.setattr(parquet_writer, "_BATCH_ROWS", group)
-        restore_index(small.catalog, storage)
-        export = export_parquet(small.catalog, storage).export
-    found = rows_of(storage, export)
-    assert in_order(found) == [exported(row) for row in in_order(live)]
-    small.catalog.close()
-
-
-def test_row_groups_are_bounded_by_rows_and_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_writer, "ROW_GROUP_ROWS", 5_000)
-    monkeypatch.setattr(parquet_writer, "ROW_GROUP_BYTES", 2_000_000)
-    many = (dump_row("a", "1", f"a-{number:05}.zip") for number in range(12_000))
-    great = (dump_row("b", "1", f"b-{number:05}.zip", modules=["m" * 50_000] * 10) for number in range(12))
-    told: list[int] = []
-    for rows, groups in ((many, [4_000, 4_000, 4_000]), (great, [12])):
-        buffer = io.BytesIO()
-        parquet_writer.write_rows(buffer, rows, told.append)
-        metadata = pyarrow.parquet.read_metadata(buffer)
-        assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == groups
-    assert told[-1] == 12
-
-
 def test_without_a_full_dump_there_is_nothing_to_export(small: SmallCatalog, tmp_path: Path) -> None:
     with pytest.raises(ParquetError, match="run `pypi-assets dump full` first"):
         export_parquet(small.catalog, open_storage((tmp_path / "empty").as_uri()))
 
 
-def test_without_pyarrow_it_is_said_what_to_install(
+def test_without_pyarrow_the_error_names_what_to_install(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "pypi_assets.parquet.parquet_writer")
@@ -239,7 +120,7 @@ def test_what_is_damaged_publishes_nothing(small: SmallCatalog, storage: Storage
     assert committed_exports(storage) == []
 
 
-def test_a_damaged_export_is_made_anew_elsewhere(small: SmallCatalog, storage: Storage) -> None:
+def test_a_damaged_export_is_made_again_elsewhere(small: SmallCatalog, storage: Storage) -> None:
     export = export_parquet(small.catalog, storage).export
     storage.delete(file_path(export.directory, export.files[3].name))
     assert newest_export(storage) is None
@@ -263,16 +144,6 @@ def test_a_catalog_that_was_lost_gives_no_name_again(small: SmallCatalog, storag
     assert export_parquet(fresh.catalog, storage).published is False
     assert export_parquet(fresh.catalog, storage, force=True).export.directory == "0-100.2"
     fresh.catalog.close()
-
-
-def test_exports_are_told_by_age(small: SmallCatalog, storage: Storage) -> None:
-    for _ in range(10):
-        export_parquet(small.catalog, storage, force=True)
-    add_range(small, storage, 100)
-    add_range(small, storage, 150)
-    export_parquet(small.catalog, storage)
-    storage.put(manifest_path("a copy of mine"), storage.get(manifest_path("0-100")))
-    assert committed_exports(storage) == ["0-100", *(f"0-100.{attempt}" for attempt in range(2, 11)), "0-200"]
 
 
 def test_a_compaction_leads_to_the_same_rows(small: SmallCatalog, storage: Storage) -> None:

@@ -41,7 +41,7 @@ def storage(catalog: Catalog, tmp_path: Path) -> Storage:
 
 
 def in_hours(catalog: Catalog, hours: float) -> Catalog:
-    """The catalog when so many hours have gone by."""
+    """The catalog when that number of hours has gone by."""
     return replace(catalog, clock=lambda: time.time() + hours * HOUR_S)
 
 

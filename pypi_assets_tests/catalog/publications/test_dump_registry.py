@@ -98,7 +98,7 @@ def test_a_range_dump_holds_what_changed_and_tombstones(index: ServedIndex, cata
     assert kept not in rows
 
 
-def test_a_late_read_is_told_by_the_next_dump(index: ServedIndex, catalog: Catalog):
+def test_a_read_after_the_seal_is_published_by_the_next_dump(index: ServedIndex, catalog: Catalog):
     late = index.wheel("late", "1.0")
     index.faults = lambda request: PlainTextResponse("", 503) if late in request.url.path else None
     crawler = index.crawler(catalog)
@@ -114,7 +114,7 @@ def test_a_late_read_is_told_by_the_next_dump(index: ServedIndex, catalog: Catal
     assert (rows[late]["outcome"], rows[late]["modules"]) == ("data", ["late_module"])
 
 
-def test_what_a_page_corrects_after_the_seal_is_told_by_the_next_dump(index: ServedIndex, catalog: Catalog):
+def test_what_a_page_corrects_after_the_seal_is_published_by_the_next_dump(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -162,7 +162,7 @@ def _once(index: ServedIndex, request) -> bool:
     return True
 
 
-def test_names_are_handed_out_once_and_the_last_file_of_a_shard_counts(index: ServedIndex, catalog: Catalog):
+def test_names_are_allocated_once_and_the_last_file_of_a_shard_counts(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     dump = open_full_dump(catalog, 1)
@@ -183,7 +183,7 @@ def test_names_are_handed_out_once_and_the_last_file_of_a_shard_counts(index: Se
     assert (again.directory, again.sequence) == (f"0-{index.serial}.2", dump.sequence + 1)
 
 
-def test_the_index_of_dumps_is_restored_from_what_manifests_say(index: ServedIndex, catalog: Catalog):
+def test_the_index_of_dumps_is_restored_from_manifests(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     serials = SerialRange(0, index.serial)

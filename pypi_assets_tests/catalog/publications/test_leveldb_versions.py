@@ -1,0 +1,17 @@
+"""Numbers of LevelDB versions, each allocated once."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, allocate_version, require_version
+from pypi_assets_tests.small_catalog import small_catalog
+
+
+def test_versions_are_known_by_the_name_under_which_they_were_allocated(tmp_path: Path) -> None:
+    catalog = small_catalog(tmp_path).catalog
+    assert require_version(catalog, f"{allocate_version(catalog, 5):05d}").serial == 5
+    for name in ("1", "00002", "nonsense", ""):
+        with pytest.raises(UnknownVersionError, match="was never allocated"):
+            require_version(catalog, name)
+    catalog.close()

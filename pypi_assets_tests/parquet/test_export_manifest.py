@@ -1,0 +1,49 @@
+"""The manifest of an export, and the order of exports."""
+
+import json
+from collections.abc import Iterator
+
+import pyarrow.parquet
+
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
+from pypi_assets.parquet import parquet_writer
+from pypi_assets.parquet.export import export_parquet
+from pypi_assets.parquet.export_manifest import (
+    committed_exports,
+)
+from pypi_assets.parquet.export_paths import manifest_path
+from pypi_assets.storage.store import Storage
+from pypi_assets_tests.demo_catalog import add_range
+from pypi_assets_tests.small_catalog import SmallCatalog
+
+
+def test_the_manifest_describes_the_export(small: SmallCatalog, storage: Storage) -> None:
+    export = export_parquet(small.catalog, storage).export
+    fields = json.loads(storage.get(manifest_path("0-100")))
+    assert (fields["format"], fields["columns_version"], fields["serial"], fields["rows"]) == (1, 1, 100, 3)
+    assert (fields["cover"], len(fields["files"])) == (["0-100"], 16)
+    assert list(fields["columns"]) == [name for name in COLUMNS if name != "tombstone"]
+    assert fields["columns"]["modules"] == {
+        "type": "list<string>",
+        "nullable": True,
+        "meaning": COLUMNS["modules"].meaning,
+    }
+    assert {name: str(field.type).replace("element: string not null", "string") for name, field in _fields()} == {
+        name: column["type"] for name, column in fields["columns"].items()
+    }
+    assert export.encode() == storage.get(manifest_path("0-100"))
+
+
+def _fields() -> Iterator[tuple[str, pyarrow.Field]]:
+    for field in parquet_writer.SCHEMA:
+        yield field.name, field
+
+
+def test_exports_are_ordered_by_age(small: SmallCatalog, storage: Storage) -> None:
+    for _ in range(10):
+        export_parquet(small.catalog, storage, force=True)
+    add_range(small, storage, 100)
+    add_range(small, storage, 150)
+    export_parquet(small.catalog, storage)
+    storage.put(manifest_path("a copy of mine"), storage.get(manifest_path("0-100")))
+    assert committed_exports(storage) == ["0-100", *(f"0-100.{attempt}" for attempt in range(2, 11)), "0-200"]
