@@ -1,14 +1,10 @@
 """The fault plan: every trouble seen over a real connection, the requests that meet it, and plans that are refused."""
 
-import gzip
 import hashlib
-import json
 import random
 import re
 import tomllib
 import xmlrpc.client
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -21,90 +17,36 @@ import requests
 from pypi_assets.devindex.faults import Fault, FaultPlan, FaultPlanError, Plan, RequestKind
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.negotiation import V1_JSON
-from pypi_assets.devindex.server import running
-from pypi_assets_tests.builders import make_sdist, make_wheel
-
-WHEEL, SDIST = "demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> History:
-    """Serials: 1 to 4 the wheel, 5 the sdist, 6 the yank, 7 to 10 another project."""
-    history = History(tmp_path / "index")
-    history.add(make_wheel(tmp_path, "demo", "1.0", summary="A " * 2_000))
-    history.add(make_sdist(tmp_path, "demo", "1.0"))
-    history.yank("demo", "1.0")
-    history.add(make_wheel(tmp_path, "other", "1.0"))
-    return history
-
-
-class Client:
-    """Queries a served index without following redirects or trying again."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.session = requests.Session()
-
-    def get(self, path: str, timeout: float = 10, **headers: str) -> requests.Response:
-        return self.session.get(
-            f"{self.url.removesuffix('/simple/')}{path}",
-            headers={"Accept": V1_JSON, **headers},
-            allow_redirects=False,
-            timeout=timeout,
-        )
-
-    def call(self, method: str, *arguments: object) -> object:
-        with xmlrpc.client.ServerProxy(self.url.replace("/simple/", "/pypi"), allow_none=True) as proxy:
-            return getattr(proxy, method)(*arguments)
-
-
-@contextmanager
-def served(history: History, plan: str) -> Iterator[Client]:
-    with running(history.folder, faults=FaultPlan(plan)) as url:
-        client = Client(url)
-        with client.session:
-            yield client
-
-
-def fault(kind: str, **keys: object) -> str:
-    lines = [f"{key} = {json.dumps(value)}" for key, value in {"kind": kind, **keys}.items()]
-    return "\n".join(["[[fault]]", *lines, ""])
-
-
-def path_of(history: History, filename: str) -> str:
-    return next(f"/packages/{path}" for path in history.state().files if path.endswith(f"/{filename}"))
-
-
-def content_of(history: History, filename: str) -> bytes:
-    return (history.folder / "files" / path_of(history, filename).removeprefix("/packages/")).read_bytes()
+from pypi_assets_tests.builders import make_wheel
+from pypi_assets_tests.devindex.faulty import SDIST, WHEEL, content_of, fault, path_of, served
 
 
 @pytest.mark.parametrize("status", [500, 503, 429, 404])
-def test_status(history: History, status: int) -> None:
-    with served(history, fault("status", status=status)) as client:
+def test_status(two_projects: History, status: int) -> None:
+    with served(two_projects, fault("status", status=status)) as client:
         answer = client.get("/simple/demo/")
     assert (answer.status_code, "Retry-After" in answer.headers) == (status, False)
 
 
-def test_status_is_503_by_default(history: History) -> None:
-    with served(history, fault("status")) as client:
+def test_status_is_503_by_default(two_projects: History) -> None:
+    with served(two_projects, fault("status")) as client:
         assert client.get("/simple/").status_code == 503
 
 
-def test_retry_after_as_seconds_and_as_date(history: History) -> None:
+def test_retry_after_as_seconds_and_as_date(two_projects: History) -> None:
     plan = fault("status", status=429, retry_after=7, requests=[1])
     plan += fault("status", status=503, retry_after=100, retry_after_as="date", requests=[2])
-    with served(history, plan) as client:
+    with served(two_projects, plan) as client:
         seconds, date = client.get("/simple/"), client.get("/simple/")
     assert (seconds.status_code, seconds.headers["Retry-After"]) == (429, "7")
     due = parsedate_to_datetime(date.headers["Retry-After"])
     assert timedelta(seconds=80) < due - datetime.now(UTC) < timedelta(seconds=101)
 
 
-def test_xmlrpc_faults_come_with_status_200(history: History) -> None:
+def test_xmlrpc_faults_come_with_status_200(two_projects: History) -> None:
     plan = fault("xmlrpc-fault", reset=42, requests=[1, 2]) + fault("xmlrpc-fault", code=-32403, requests=[3])
     plan += fault("xmlrpc-fault", code=-32500, text="busy", requests=[4])
-    with served(history, plan) as client:
+    with served(two_projects, plan) as client:
         with pytest.raises(xmlrpc.client.Fault, match=r"HTTPTooManyRequests: .* Limit may reset in 42 seconds") as busy:
             client.call("changelog_last_serial")
         call = xmlrpc.client.dumps((), "changelog_last_serial")
@@ -118,20 +60,20 @@ def test_xmlrpc_faults_come_with_status_200(history: History) -> None:
     assert (raw.status_code, raw.headers["Content-Type"].partition(";")[0]) == (200, "text/xml")
 
 
-def test_a_stale_page_has_its_old_content_and_serials(history: History) -> None:
-    with served(history, fault("stale", serials=5, on=["page"])) as client:  # as of serial 5: before the yank
+def test_a_stale_page_has_its_old_content_and_serials(two_projects: History) -> None:
+    with served(two_projects, fault("stale", serials=5, on=["page"])) as client:  # as of serial 5: before the yank
         page = client.get("/simple/demo/")
         assert page.headers["X-PyPI-Last-Serial"] == "5"
         assert page.json()["meta"]["_last-serial"] == 5
         assert [file["yanked"] for file in page.json()["files"]] == [False, False]
         assert client.get("/simple/other/").status_code == 404  # it had not been there: a stale 404
         assert client.call("changelog_last_serial") == 10
-        history.unyank("demo", "1.0")  # the past moves on with the present
+        two_projects.unyank("demo", "1.0")  # the past moves on with the present
         assert client.get("/simple/demo/").json()["meta"]["_last-serial"] == 6
 
 
-def test_a_stale_simple_index(history: History) -> None:
-    with served(history, fault("stale", serials=4, on=["index"])) as client:
+def test_a_stale_simple_index(two_projects: History) -> None:
+    with served(two_projects, fault("stale", serials=4, on=["index"])) as client:
         listing = client.get("/simple/").json()
         assert client.get("/simple/other/").status_code == 200
     assert listing["meta"]["_last-serial"] == 6
@@ -139,129 +81,70 @@ def test_a_stale_simple_index(history: History) -> None:
 
 
 def test_a_page_stays_stale_for_a_time(tmp_path: Path) -> None:
-    history = History(tmp_path / "index")
-    history.add(make_wheel(tmp_path, "demo", "1.0"), at=datetime.now(UTC) - timedelta(days=1))
-    history.yank("demo", "1.0", at=datetime.now(UTC) - timedelta(minutes=30))
+    two_projects = History(tmp_path / "index")
+    two_projects.add(make_wheel(tmp_path, "demo", "1.0"), at=datetime.now(UTC) - timedelta(days=1))
+    two_projects.yank("demo", "1.0", at=datetime.now(UTC) - timedelta(minutes=30))
     for seconds, serial in ((3600, 4), (60, 5)):
-        with served(history, fault("stale", seconds=seconds)) as client:
+        with served(two_projects, fault("stale", seconds=seconds)) as client:
             assert client.get("/simple/demo/").json()["meta"]["_last-serial"] == serial
-    with served(history, fault("stale", seconds=3 * 86400)) as client:
+    with served(two_projects, fault("stale", seconds=3 * 86400)) as client:
         assert client.get("/simple/demo/").status_code == 404
 
 
-def test_an_index_that_goes_backwards_does_so_everywhere(history: History) -> None:
-    with served(history, fault("backwards", serials=6)) as client:  # before the sdist came
+def test_an_index_that_goes_backwards_does_so_everywhere(two_projects: History) -> None:
+    with served(two_projects, fault("backwards", serials=6)) as client:  # before the sdist came
         assert client.call("changelog_last_serial") == 4
         assert client.call("changelog_since_serial", 4) == []
         assert client.get("/simple/").json()["meta"]["_last-serial"] == 4
         assert [file["filename"] for file in client.get("/simple/demo/").json()["files"]] == [WHEEL]
         assert client.get("/pypi/demo/json").json()["last_serial"] == 4
-        assert client.get(path_of(history, WHEEL)).status_code == 200
-        assert client.get(path_of(history, SDIST)).status_code == 404
+        assert client.get(path_of(two_projects, WHEEL)).status_code == 200
+        assert client.get(path_of(two_projects, SDIST)).status_code == 404
 
 
-def test_a_connection_that_is_reset(history: History) -> None:
-    path, content = path_of(history, WHEEL), content_of(history, WHEEL)
-    with served(history, fault("reset", requests=[1]) + fault("reset", sent=0.5, requests=[2])) as client:
-        with pytest.raises(requests.ConnectionError, match="reset by peer"):
-            client.get(path)
-        answer = client.session.get(f"{client.url.removesuffix('/simple/')}{path}", stream=True, timeout=10)
-        assert (answer.status_code, answer.headers["Content-Length"]) == (200, str(len(content)))
-        with pytest.raises(requests.exceptions.RequestException, match="reset by peer"):
-            assert len(answer.content)
-        assert client.get(path).content == content
-
-
-def test_a_body_that_is_cut_short(history: History) -> None:
-    with served(history, fault("truncated", sent=0.25, requests=[1]) + fault("truncated", requests=[2])) as client:
-        for _ in range(2):
-            with pytest.raises(requests.exceptions.RequestException, match=r"IncompleteRead|broken") as caught:
-                client.get("/simple/demo/")
-        length = len(client.get("/simple/demo/").content)
-    assert f"{length // 2} bytes read" in str(caught.value)
-
-
-def test_a_slow_body_drips_and_is_whole(history: History) -> None:
-    path, content = path_of(history, WHEEL), content_of(history, WHEEL)
-    with served(history, fault("slow", bytes_per_second=len(content) * 2, on=["file"])) as client:
-        url = f"{client.url.removesuffix('/simple/')}{path}"
-        with client.session.get(url, stream=True, timeout=10) as answer:
-            first = answer.raw.read1(len(content))
-            assert 0 < len(first) < len(content)
-            assert first + answer.raw.read() == content
-
-
-def test_a_slow_body_ends_when_its_client_is_gone(history: History) -> None:
-    with served(history, fault("slow", bytes_per_second=1, requests=[1])) as client:
-        with client.session.get(f"{client.url}demo/", stream=True, timeout=10) as answer:
-            assert len(answer.raw.read1(100)) == 1
-        assert client.get("/simple/demo/").status_code == 200
-
-
-def test_a_hanging_connection(history: History) -> None:
-    with served(history, fault("hang", requests=[1]) + fault("hang", seconds=0.01, requests=[2])) as client:
-        with pytest.raises(requests.ReadTimeout):
-            client.get("/simple/demo/", timeout=0.1)
-        with pytest.raises(requests.ConnectionError, match="without response"):
-            client.get("/simple/demo/")
-        assert client.get("/simple/demo/").status_code == 200
-
-
-def test_a_redirect_to_the_same_host_leads_to_the_answer(history: History) -> None:
-    with served(history, fault("redirect", status=301)) as client:
+def test_a_redirect_to_the_same_host_leads_to_the_answer(two_projects: History) -> None:
+    with served(two_projects, fault("redirect", status=301)) as client:
         answer = client.session.get(f"{client.url}demo/", headers={"Accept": V1_JSON}, timeout=10)
     assert [one.status_code for one in answer.history] == [301]
     assert answer.json()["name"] == "demo"
 
 
-def test_a_redirect_loop(history: History) -> None:
+def test_a_redirect_loop(two_projects: History) -> None:
     with (
-        served(history, fault("redirect", to="loop", requests=[1])) as client,
+        served(two_projects, fault("redirect", to="loop", requests=[1])) as client,
         pytest.raises(requests.TooManyRedirects),
     ):
         client.session.get(f"{client.url}demo/", timeout=10)
 
 
 @pytest.mark.parametrize("to", ["https://files.example.org", "http://files.example.org/mirror/", "http://10.0.0.1:81"])
-def test_a_redirect_elsewhere(history: History, to: str) -> None:
-    with served(history, fault("redirect", to=to)) as client:
+def test_a_redirect_elsewhere(two_projects: History, to: str) -> None:
+    with served(two_projects, fault("redirect", to=to)) as client:
         answer = client.get("/simple/demo/")
     assert (answer.status_code, answer.headers["Location"]) == (302, f"{to.rstrip('/')}/simple/demo/")
 
 
-def test_html_instead_of_json(history: History) -> None:
-    with served(history, fault("html")) as client:
+def test_html_instead_of_json(two_projects: History) -> None:
+    with served(two_projects, fault("html")) as client:
         answer = client.get("/simple/demo/")
     assert (answer.status_code, answer.headers["Content-Type"].partition(";")[0]) == (200, "text/html")
     assert "X-PyPI-Last-Serial" not in answer.headers
 
 
-def test_gzip_bodies(history: History) -> None:
-    with served(history, fault("gzip", requests=[1]) + fault("gzip", broken=True, requests=[2])) as client:
-        good = client.get("/simple/demo/")
-        assert good.headers["Content-Encoding"] == "gzip"
-        with pytest.raises(requests.exceptions.ContentDecodingError):
-            client.get("/simple/demo/")
-        plain = client.get("/simple/demo/")
-    assert "Content-Encoding" not in plain.headers
-    assert good.content == plain.content
-    assert int(good.headers["Content-Length"]) == len(gzip.compress(plain.content))
-
-
-def test_ranges_ignored(history: History) -> None:
-    path = path_of(history, WHEEL)
-    with served(history, fault("no-ranges", every=2)) as client:
+def test_ranges_ignored(two_projects: History) -> None:
+    path = path_of(two_projects, WHEEL)
+    with served(two_projects, fault("no-ranges", every=2)) as client:
         partial, whole = (client.get(path, Range="bytes=0-9") for _ in range(2))
     assert (partial.status_code, len(partial.content)) == (206, 10)
-    assert (whole.status_code, whole.content) == (200, content_of(history, WHEEL))
+    assert (whole.status_code, whole.content) == (200, content_of(two_projects, WHEEL))
 
 
-def test_a_sidecar_that_is_missing_or_wrong(history: History) -> None:
-    path, page = path_of(history, WHEEL), "/simple/demo/"
+def test_a_sidecar_that_is_missing_or_wrong(two_projects: History) -> None:
+    path, page = path_of(two_projects, WHEEL), "/simple/demo/"
     plan = fault("status", status=404, on=["sidecar"], requests=[1]) + fault(
         "wrong-bytes", on=["sidecar"], requests=[2]
     )
-    with served(history, plan) as client:
+    with served(two_projects, plan) as client:
         files = {file["filename"]: file for file in client.get(page).json()["files"]}
         missing, wrong, right = (client.get(f"{path}.metadata") for _ in range(3))
     promised = files[WHEEL]["core-metadata"]["sha256"]
@@ -269,23 +152,11 @@ def test_a_sidecar_that_is_missing_or_wrong(history: History) -> None:
     assert hashlib.sha256(wrong.content).hexdigest() != promised == hashlib.sha256(right.content).hexdigest()
 
 
-def test_wrong_bytes_and_wrong_sizes_of_files(history: History) -> None:
-    path, content = path_of(history, WHEEL), content_of(history, WHEEL)
-    plan = fault("wrong-bytes", requests=[1]) + fault("wrong-size", more=3, requests=[2])
-    plan += fault("wrong-size", more=-3, requests=[3])
-    with served(history, plan) as client:
-        bytes_, longer, shorter = (client.get(path).content for _ in range(3))
-        part = client.get(path, Range="bytes=0-9")
-    assert (len(bytes_), bytes_ == content) == (len(content), False)
-    assert (longer, shorter) == (content + bytes(3), content[:-3])
-    assert part.content == content[:10]
-
-
-def test_which_requests_meet_a_fault(history: History) -> None:
+def test_which_requests_meet_a_fault(two_projects: History) -> None:
     plan = fault("status", status=500, on=["page"], requests=[2, 3])
     plan += fault("status", status=501, on=["index", "changelog"], every=2)
     plan += fault("status", status=502, url="/simple/o*")
-    with served(history, plan) as client:
+    with served(two_projects, plan) as client:
         assert [client.get("/simple/demo/").status_code for _ in range(4)] == [200, 500, 500, 200]
         assert [client.get("/simple/").status_code for _ in range(4)] == [200, 501, 200, 501]
         assert client.get("/simple/other/").status_code == 502

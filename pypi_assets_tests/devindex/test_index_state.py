@@ -1,0 +1,110 @@
+"""What operations do to an index: its events, releases, files and statuses."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.history import History
+from pypi_assets_tests.builders import make_sdist, make_wheel
+from pypi_assets_tests.devindex.shown import WHEEL, actions, shown
+
+
+def test_an_empty_index(history: History) -> None:
+    state = history.state()
+    assert (state.last_serial, state.changelog, state.projects) == (None, [], {})
+
+
+def test_an_upload_registers_project_and_release_once(demo: History, tmp_path: Path) -> None:
+    serial = demo.add(make_wheel(tmp_path, "demo", "1.1"))
+    assert serial == demo.state().last_serial == 7
+    assert actions(demo) == [
+        ("Demo", None, "create"),
+        ("Demo", None, "add Owner devindex"),
+        ("Demo", "1.0", "new release"),
+        ("Demo", "1.0", f"add py3 file {WHEEL}"),
+        ("Demo", "1.0", "add source file demo-1.0.tar.gz"),
+        ("Demo", "1.1", "new release"),
+        ("Demo", "1.1", "add py3 file demo-1.1-py3-none-any.whl"),
+    ]
+
+
+def test_versions_that_are_equal_are_one_release(demo: History, tmp_path: Path) -> None:
+    demo.add(make_wheel(tmp_path, "demo", "1.0.0"))
+    assert actions(demo, 5) == [("Demo", "1.0", "add py3 file demo-1.0.0-py3-none-any.whl")]
+
+
+def test_a_release_without_files_stays_a_release(demo: History, tmp_path: Path) -> None:
+    demo.remove_file(WHEEL)
+    demo.remove_file("demo-1.0.tar.gz")
+    demo.add(make_sdist(tmp_path, "demo", "1.0", format="zip"))
+    assert actions(demo, 7) == [("Demo", "1.0", "add source file demo-1.0.zip")]
+
+
+def test_removing_a_release_is_one_event(demo: History, tmp_path: Path) -> None:
+    demo.remove_release("DEMO", "1")
+    assert actions(demo, 5) == [("Demo", "1.0", "remove release")]
+    assert shown(demo) == []
+    with pytest.raises(OperationRefusedError, match=f"no file {WHEEL}"):
+        demo.remove_file(WHEEL)
+    demo.add(make_sdist(tmp_path, "demo", "1.0", format="zip"))
+    assert actions(demo, 6)[0] == ("Demo", "1.0", "new release")
+
+
+def test_removing_a_project_is_one_event_and_frees_its_name(demo: History, tmp_path: Path) -> None:
+    demo.remove_project("demo")
+    assert actions(demo, 5) == [("Demo", None, "remove project")]
+    assert demo.state().project("demo") is None
+    with pytest.raises(OperationRefusedError, match="before"):
+        demo.add(tmp_path / WHEEL)
+    demo.add(make_wheel(tmp_path, "dEMO", "2.0"))
+    assert [action for _, _, action in actions(demo, 6)][:2] == ["create", "add Owner devindex"]
+    assert shown(demo) == [("demo-2.0-py3-none-any.whl", False)]
+
+
+def test_a_yank_is_on_the_release(demo: History, tmp_path: Path) -> None:
+    demo.yank("demo", "1.0", "it is broken")
+    demo.add(make_sdist(tmp_path, "demo", "1.0", format="zip"))
+    assert {yanked for _, yanked in shown(demo)} == {"it is broken"}
+    assert len(shown(demo)) == 3
+    demo.unyank("demo", "1.0")
+    assert {yanked for _, yanked in shown(demo)} == {False}
+    demo.yank("demo", "1.0")
+    assert {yanked for _, yanked in shown(demo)} == {True}
+    assert [action for _, _, action in actions(demo, 7)] == ["unyank release", "yank release"]
+
+
+def test_quarantines_hide_files_until_cleared(demo: History, tmp_path: Path) -> None:
+    demo.add(make_wheel(tmp_path, "demo", "2.0"))
+    demo.quarantine_release("demo", "1.0")
+    assert shown(demo) == [("demo-2.0-py3-none-any.whl", False)]
+    demo.quarantine("demo")
+    assert shown(demo) == []
+    demo.unquarantine_release("demo", "1.0")
+    assert shown(demo) == []
+    demo.unquarantine("demo")
+    assert len(shown(demo)) == 3
+    assert [action for _, _, action in actions(demo, 7)] == [
+        "release quarantined",
+        "project quarantined",
+        "release quarantine cleared",
+        "project quarantine cleared",
+    ]
+
+
+def test_archiving_moves_no_serial(demo: History) -> None:
+    assert demo.archive("demo") == 5
+    project = demo.state().project("demo")
+    assert project is not None
+    assert (project.status, project.last_serial) == ("archived", 5)
+    assert demo.unarchive("demo") == 5
+    assert project.status == "active"
+
+
+def test_which_serial_there_was_at_a_time(history: History, tmp_path: Path) -> None:
+    start = datetime(2026, 1, 2, tzinfo=UTC)
+    history.add(make_wheel(tmp_path, "demo", "1.0"), at=start)
+    history.yank("demo", "1.0", at=start + timedelta(seconds=10))
+    moments = (-1, 0, 9.9, 10, 1000)
+    assert [history.state().serial_at(start.timestamp() + moment) for moment in moments] == [0, 4, 4, 5, 5]

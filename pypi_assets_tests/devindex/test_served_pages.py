@@ -1,0 +1,66 @@
+"""The pages of the Simple API and of the older JSON API."""
+
+from pathlib import Path
+
+import pytest
+import requests
+
+from pypi_assets.devindex.history import History
+from pypi_assets.devindex.negotiation import V1_HTML
+from pypi_assets_tests.builders import make_wheel
+from pypi_assets_tests.devindex.requested import JSON, file_urls
+
+
+@pytest.mark.parametrize("filename", ["demo-1.0+cpu #1.zip", "demo-2.0%2f?x=y&.zip", "demo-ä3.zip"])
+def test_any_filename_has_a_url_that_works(
+    served_history: History, tmp_path: Path, url: str, session: requests.Session, filename: str
+) -> None:
+    (tmp_path / filename).write_bytes(b"odd")
+    served_history.add(tmp_path / filename, version="9")
+    assert session.get(file_urls(session, url)[filename]).content == b"odd"
+
+
+def test_file_urls_are_on_the_host_the_request_came_to(url: str, session: requests.Session) -> None:
+    page = session.get(f"{url}demo/", headers={**JSON, "Host": "index.example.org:8080"}).json()
+    assert page["files"][0]["url"].startswith("http://index.example.org:8080/packages/")
+
+
+def test_html_pages(served_history: History, url: str, session: requests.Session) -> None:
+    served_history.yank("demo", "1.0", 'it is "broken"')
+    index = session.get(url, headers={"Accept": V1_HTML})
+    assert index.headers["Content-Type"] == V1_HTML
+    assert '<a href="/simple/demo/">Demo</a>' in index.text
+    page = session.get(f"{url}demo/", headers={"Accept": V1_HTML}).text
+    assert page.count('data-yanked="it is &quot;broken&quot;"') == 2
+    assert 'data-requires-python="&gt;=3.8,&lt;4"' in page
+
+
+def test_versions_are_sorted_as_versions(
+    served_history: History, tmp_path: Path, url: str, session: requests.Session
+) -> None:
+    for version in ("1.10", "1.9", "2.0rc1"):
+        served_history.add(make_wheel(tmp_path, "demo", version))
+    (tmp_path / "demo-odd!.zip").write_bytes(b"")
+    served_history.add(tmp_path / "demo-odd!.zip", version="odd!")
+    page = session.get(f"{url}demo/", headers=JSON).json()
+    assert page["versions"] == ["odd!", "1.0", "1.9", "1.10", "2.0rc1"]
+    assert [file["filename"].split("-")[1] for file in page["files"][1:]] == [
+        "1.0",
+        "1.0.tar.gz",
+        "1.9",
+        "1.10",
+        "2.0rc1",
+    ]
+    legacy = url.replace("simple/", "pypi/demo/json")
+    assert session.get(legacy).json()["info"]["version"] == "1.10"
+    served_history.yank("demo", "1.10")
+    assert session.get(legacy).json()["info"]["version"] == "1.9"
+
+
+def test_the_older_json_api_has_the_metadata(served_history: History, url: str, session: requests.Session) -> None:
+    served_history.yank("demo", "1.0", "why not")
+    page = session.get(url.replace("simple/", "pypi/Demo/json")).json()
+    wanted = ("name", "summary", "requires_dist", "requires_python", "yanked", "yanked_reason")
+    assert [page["info"][key] for key in wanted] == ["Demo", "A", ["other>1"], ">=3.8,<4", True, "why not"]
+    served_history.remove_release("demo", "1.0")
+    assert session.get(url.replace("simple/", "pypi/demo/json")).status_code == 404
