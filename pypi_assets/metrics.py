@@ -1,4 +1,7 @@
-"""How things stand as metrics, in the text format of Prometheus."""
+"""The state of every stage as metrics, in the text format of Prometheus.
+
+The numbers come from `status.py` and `upkeep/due.py`; nothing is judged here.
+"""
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -20,7 +23,7 @@ from pypi_assets.status import Status, status_of
 
 
 class StatusMetrics(Collector):
-    """The metrics as they were taken last, however often they are asked for: a large catalog takes seconds to count."""
+    """The metrics as they were taken last, however often they are scraped: a large catalog takes seconds to count."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -29,7 +32,7 @@ class StatusMetrics(Collector):
         self.registry.register(self)
 
     def take(self) -> None:
-        """Asks each stage once. What does not answer is told as `pypi_assets_reachable` 0, and raises nothing."""
+        """Reads each stage once. A stage that does not answer has `pypi_assets_reachable` 0, and raises nothing."""
         self._taken = list(_metrics(self._settings))
 
     def collect(self) -> list[Metric]:
@@ -39,7 +42,7 @@ class StatusMetrics(Collector):
         return generate_latest(self.registry).decode()
 
     def write(self, path: Path) -> None:
-        """Writes them whole to a file, as the textfile collector of Prometheus' node exporter wants it."""
+        """Writes them whole to a file, for the textfile collector of Prometheus' node exporter."""
         write_to_textfile(str(path), self.registry)
 
     def listen(self, host: str, port: int) -> str:
@@ -53,7 +56,7 @@ class StatusMetrics(Collector):
 
 def _metrics(settings: Settings) -> Iterator[Metric]:
     versions = {"version": version("pypi-assets"), "extractor_version": str(EXTRACTOR_VERSION)}
-    yield InfoMetricFamily("pypi_assets", "What runs here.", value=versions)
+    yield InfoMetricFamily("pypi_assets", "Versions of the code.", value=versions)
     try:
         catalog = catalog_from(settings)
         try:
@@ -64,12 +67,12 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
         finally:
             catalog.close()
     except (CatalogError, SQLAlchemyError):
-        yield _gauge("reachable", "Whether it answered.", "part", {"catalog": 0})
+        yield _gauge("reachable", "Whether the part answered.", "part", {"catalog": 0})
         return
     reachable = {"catalog": True, "index": not status.lag.index_error, "storage": not status.storage_error}
-    yield _gauge("reachable", "Whether it answered.", "part", reachable)
+    yield _gauge("reachable", "Whether the part answered.", "part", reachable)
     yield from _of_status(status)
-    yield _gauge("failures", "Reads and visits that failed or were given up, by kind.", "kind", failures)
+    yield _gauge("failures", "Reads and visits that failed or were abandoned, by kind.", "kind", failures)
     yield CounterMetricFamily("pypi_assets_visits", "Visits of project pages.", value=visits)
     yield CounterMetricFamily("pypi_assets_read_attempts", "Attempts to read a distribution.", value=reads)
 
@@ -81,7 +84,7 @@ def _of_status(status: Status) -> Iterator[Metric]:
     versions = {dataset: one.version for dataset, one in newest.items()}
     ranges = {"open": catalog.open_ranges, "running": catalog.running_ranges}
     yield _gauge("serial", "How far each stage has come.", "stage", serials)
-    yield _gauge("lag_serials", "Serials that the catalog is behind the index.", value=lag.serials)
+    yield _gauge("lag_serials", "Serials by which the catalog lags the index.", value=lag.serials)
     yield _gauge("lag_seconds", "Age of the first event that the catalog lacks, 0 without one.", value=lag.seconds)
     yield _gauge("ranges", "Serial ranges that are not complete.", "state", ranges)
     yield _gauge("distributions", "Live distributions by outcome.", "outcome", catalog.outcomes)
@@ -89,8 +92,9 @@ def _of_status(status: Status) -> Iterator[Metric]:
     yield _gauge("never_visited_projects", "Projects without a visit.", value=catalog.visited.never_visited)
     yield _gauge("dumps", "Committed dumps by kind.", "kind", status.dump_counts)
     yield _gauge("leveldb_version", "The newest published version.", "dataset", versions)
+    yield _gauge("due", "Units of work that a run would do now, by kind.", "work", status.due.counts)
     yield _gauge(
-        "to_do", "Lines of `pypi-assets status` that ask for something; 0: all is well.", value=len(status.to_do())
+        "to_do", "Lines of `pypi-assets status` with something to do; 0: all is well.", value=len(status.to_do())
     )
 
 

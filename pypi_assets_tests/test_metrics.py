@@ -62,6 +62,7 @@ def test_metrics_tell_how_each_stage_stands(index: ServedIndex, monkeypatch: pyt
     assert level["failures", "visit"] == 0
     assert (level["visits_total",], level["read_attempts_total",]) == (2, 2)
     assert level["leveldb_version", "depgraph"] == 1
+    assert (level["due", "modules"], level["due", "ranges"], nothing["due", "full_crawl"]) == (0, 0, 1)
 
     index.wheel("demo", "2.0")
     behind = samples(run("metrics"))
@@ -69,7 +70,7 @@ def test_metrics_tell_how_each_stage_stands(index: ServedIndex, monkeypatch: pyt
     run("crawl", "incremental")
     after = samples(run("metrics"))
     assert (after["serial", "catalog"], after["serial", "dumps"]) == (index.serial, first)
-    assert after["to_do",] == 0
+    assert (after["to_do",], after["due", "range_dumps"]) == (0, 1)
     monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.001")
     assert samples(run("metrics"))["to_do",] == 1
     assert after["visits_total",] > level["visits_total",]

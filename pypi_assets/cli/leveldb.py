@@ -11,7 +11,7 @@ from pypi_assets.assembly import storage_from
 from pypi_assets.cli.opening import opened_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
@@ -42,18 +42,24 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
         storage = storage_from(settings)
         version = None  # one number for what is built together
         for name in [dataset] if dataset else DATASETS:
-            result = build_version(
-                name,
-                storage=storage,
-                catalog=catalog,
-                version=version,
-                force=force,
-                from_scratch=from_scratch,
-                write_buffer_bytes=settings.leveldb_write_buffer_bytes,
-                memory_bytes=settings.leveldb_memory_bytes,
-                work_dir=private_folder(settings),
-                progress=partial(_report_rows, report, name),
-            )
+            try:
+                result = build_version(
+                    name,
+                    storage=storage,
+                    catalog=catalog,
+                    version=version,
+                    force=force,
+                    from_scratch=from_scratch,
+                    write_buffer_bytes=settings.leveldb_write_buffer_bytes,
+                    memory_bytes=settings.leveldb_memory_bytes,
+                    work_dir=private_folder(settings),
+                    progress=partial(_report_rows, report, name),
+                )
+            except NotBuiltYetError as error:
+                if dataset:
+                    raise
+                print_message(str(error))  # the other datasets are built all the same
+                continue
             version = result.version if result.published else version
             results.append(result)
     if as_json:

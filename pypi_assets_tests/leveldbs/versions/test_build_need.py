@@ -1,0 +1,125 @@
+"""The one rule of what a dataset needs: by the dumps that its newest version holds, its format, and their columns."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.dumps.cover import Cover, cover
+from pypi_assets.dumps.dump_writer import write_range
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.errors import NotBuiltYetError
+from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, build_need, newest_version
+from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path, leveldb_path
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.compaction import compact
+from pypi_assets_tests.demo_catalog import add_range, demo_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog
+
+MODULES = DATASETS["modules"]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallCatalog]:
+    small = demo_catalog(tmp_path)
+    yield small
+    small.catalog.close()
+
+
+@pytest.fixture
+def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
+    """A folder with a full dump up to serial 100."""
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    return storage
+
+
+def need(small: SmallCatalog, storage: Storage) -> BuildNeed:
+    newest = newest_version(storage, "modules")
+    return build_need(MODULES, newest.manifest, cover(small.catalog), newest.problems)
+
+
+def build(small: SmallCatalog, storage: Storage) -> None:
+    assert build_version("modules", storage=storage, catalog=small.catalog).published
+
+
+def test_without_dumps_nothing_can_be_built() -> None:
+    answer = build_need(MODULES, None, Cover())
+    assert (answer.need, answer.is_due, answer.is_buildable) == (Need.NO_DUMPS, False, False)
+
+
+def test_a_version_is_due_until_it_holds_the_cover(small: SmallCatalog, storage: Storage) -> None:
+    first = need(small, storage)
+    assert (first.need, first.is_due, first.version) == (Need.NO_VERSION, True, None)
+    assert [dump.directory for dump in first.dumps] == ["0-100"]
+    build(small, storage)
+    held = need(small, storage)
+    assert (held.need, held.is_due, held.version, held.serial) == (Need.HELD, False, 1, 100)
+    assert held.reason == "nothing is new since version 1"
+    ranges = [add_range(small, storage, start) for start in (100, 150)]
+    grown = need(small, storage)
+    assert (grown.need, grown.is_due) == (Need.NEW_DUMPS, True)
+    assert [dump.directory for dump in grown.dumps] == ranges
+    build(small, storage)
+    compact(small.catalog, storage, *ranges)
+    assert need(small, storage).need == Need.HELD  # the same leaves
+
+
+def test_a_range_that_was_dumped_again_means_other_dumps(small: SmallCatalog, storage: Storage) -> None:
+    add_range(small, storage, 100)
+    build(small, storage)
+    write_range(small.catalog, storage, SerialRange(100, 150), again=True)
+    answer = need(small, storage)
+    assert (answer.need, answer.is_due) == (Need.OTHER_DUMPS, True)
+    assert [dump.directory for dump in answer.dumps] == ["0-100", "100-150.2"]
+    build(small, storage)
+    assert need(small, storage).need == Need.HELD
+
+
+def test_a_new_full_dump_means_other_dumps(small: SmallCatalog, storage: Storage) -> None:
+    build(small, storage)
+    full_dump(small.catalog, storage, 1, since=small.catalog.clock())
+    assert need(small, storage).need == Need.OTHER_DUMPS
+
+
+def test_another_format_means_a_version_from_scratch(small: SmallCatalog, storage: Storage) -> None:
+    build(small, storage)
+    newest = newest_version(storage, "modules").manifest
+    raised = replace(MODULES, format=MODULES.format + 1)
+    answer = build_need(raised, newest, cover(small.catalog))
+    assert (answer.need, answer.is_due, len(answer.dumps)) == (Need.OTHER_FORMAT, True, 1)
+    assert f"is in format {MODULES.format}" in answer.reason
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+def test_dumps_that_lack_columns_make_nothing_due(small: SmallCatalog, storage: Storage, *, is_built: bool) -> None:
+    if is_built:
+        build(small, storage)
+        add_range(small, storage, 100)
+    reached = cover(small.catalog)
+    lacking = Cover(tuple(replace(dump, columns=("project", "filename")) for dump in reached.dumps))
+    answer = build_need(MODULES, newest_version(storage, "modules").manifest, lacking)
+    assert (answer.need, answer.is_due, answer.is_buildable) == (Need.LACKS_COLUMNS, False, False)
+    assert answer.reason.startswith("modules is not built yet: ")
+    assert "run `pypi-assets dump redo`" in answer.reason
+
+
+def test_a_build_from_dumps_that_lack_columns_is_refused(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DATASETS, "modules", replace(MODULES, columns=(*MODULES.columns, "new_column")))
+    with pytest.raises(NotBuiltYetError, match="new_column"):
+        build(small, storage)
+
+
+@pytest.mark.parametrize("path", [input_list_path("modules", 1), f"{leveldb_path('modules', '00001')}/{MANIFEST_NAME}"])
+def test_a_version_that_cannot_be_read_is_named(small: SmallCatalog, storage: Storage, path: str) -> None:
+    build(small, storage)
+    storage.put(path, b"damaged")
+    answer = need(small, storage)
+    assert (answer.need, answer.is_due, answer.version) == (Need.UNREADABLE, True, None)
+    assert answer.reason.startswith("version 1 cannot be built on: ")

@@ -1,0 +1,92 @@
+"""What is due in each stage, as the catalog and the storage say."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.crawl.full_crawl import crawl_full, list_index
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.parquet.export import export_parquet
+from pypi_assets.upkeep.due import Due, what_is_due
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.served_index import ServedIndex, served_index
+
+NOTHING = dict.fromkeys(
+    ("full_crawl", "ranges", "full_dump", "range_dumps", "compaction", *DATASETS, "parquet", "redump", "retry"), 0
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[ServedIndex]:
+    with served_index(tmp_path / "served") as served:
+        served.wheel("demo", "1.0")
+        yield served
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
+    yield catalog
+    catalog.close()
+
+
+def due(index: ServedIndex, catalog: Catalog) -> Due:
+    return what_is_due(catalog, index.storage)
+
+
+def counts(index: ServedIndex, catalog: Catalog) -> dict[str, int]:
+    """What is due, without what is not."""
+    found = due(index, catalog).counts
+    assert found.keys() == NOTHING.keys()
+    return {work: count for work, count in found.items() if count}
+
+
+def test_each_stage_makes_the_next_one_due(index: ServedIndex, catalog: Catalog) -> None:
+    crawler = index.crawler(catalog)
+    assert counts(index, catalog) == {"full_crawl": 1}
+    list_index(crawler)
+    found = due(index, catalog)
+    assert found.crawl.open is not None
+    assert not found.crawl.is_followable
+    crawl_full(crawler)
+    assert counts(index, catalog) == {"full_dump": 1}
+    assert due(index, catalog).full_dump.serial == index.serial
+    full_dump(catalog, index.storage, 1)
+    built = dict.fromkeys(DATASETS, 1)
+    assert counts(index, catalog) == built
+    for dataset in DATASETS:
+        build_version(dataset, storage=index.storage, catalog=catalog)
+    assert counts(index, catalog) == {}
+
+    index.wheel("demo", "2.0")
+    [serials] = allocate_next_ranges(crawler)
+    assert counts(index, catalog) == {"ranges": 1}
+    assert due(index, catalog).ranges.all == [serials]
+    crawl_incremental(crawler)
+    assert counts(index, catalog) == {"range_dumps": 1}
+    list(write_missing_ranges(catalog, index.storage))
+    assert counts(index, catalog) == built
+
+
+def test_parquet_is_due_once_a_first_export_is_older_than_the_dumps(index: ServedIndex, catalog: Catalog) -> None:
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    full_dump(catalog, index.storage, 1)
+    assert not due(index, catalog).is_parquet_due
+    export_parquet(catalog, index.storage)
+    assert not due(index, catalog).is_parquet_due
+    index.wheel("demo", "2.0")
+    crawl_incremental(crawler)
+    list(write_missing_ranges(catalog, index.storage))
+    assert due(index, catalog).is_parquet_due
+
+
+def test_without_a_storage_the_catalog_still_answers(catalog: Catalog) -> None:
+    found = what_is_due(catalog, None)
+    assert (found.datasets, found.counts["full_crawl"]) == ({}, 1)
