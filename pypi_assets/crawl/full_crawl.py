@@ -27,7 +27,7 @@ from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.simple_lister import require_serial
-from pypi_assets.crawl.stored_events import catch_up, go_back, index_serial
+from pypi_assets.crawl.stored_events import catch_up, index_serial, store_history
 from pypi_assets.crawl.visiting import visit_scope
 from pypi_assets.index.errors import StaleError
 from pypi_assets.progress import Progress
@@ -48,7 +48,7 @@ class FullCrawlResult:
 def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCrawl, CrawlListing]:
     """Joins the open full crawl or opens one at the index's last serial, and queues a visit of every project.
 
-    The index's list can be older than the pinned serial (it is cached), so the events between the two are stored too,
+    The index's list is cached, so it can be older than the pinned serial. The events between the two are stored too,
     and the projects that they change are visited as well. `with_history` stores events from serial 0 on. Where the
     changelog is off, the crawl uses the list alone, at the list's own serial. Raises CatalogError for `with_history`
     without a changelog, or where the open crawl was listed without history.
@@ -80,7 +80,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
         if not is_all:
             crawler.patiently(partial(catch_up, crawler, crawl.serial))
         if with_history:
-            crawler.patiently(partial(go_back, crawler))
+            crawler.patiently(partial(store_history, crawler))
             since = 0
         if since < crawl.serial:
             with catalog.write() as connection:

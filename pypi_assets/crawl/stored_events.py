@@ -128,7 +128,7 @@ class ChangelogLister:
         return {"serial": max(stored.get("serial", 0), own["serial"])}
 
 
-def go_back(crawler: Crawler) -> None:
+def store_history(crawler: Crawler) -> None:
     """Stores the events from serial 1 on that lie below the stored ones, the latest first: it can stop at any time.
 
     It requests 50,000 serials at a time, which have at most the 50,000 events of one page of PyPI's.

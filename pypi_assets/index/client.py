@@ -128,8 +128,8 @@ class IndexClient:
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
         """The index's last serial at that time (None if it gives none), and its projects, one at a time.
 
-        The list is fetched whole into a temporary file first, so that a slow reader holds no connection and a list
-        cut short on the way is fetched again before anything of it is seen.
+        The list is fetched whole into a temporary file first. So a slow reader keeps no connection, and a list that is
+        cut short is fetched again before any of it is returned.
         """
         with tempfile.TemporaryFile() as body:
             last_serial = self._transport.retry(lambda: self._fetch_listing(body))
@@ -154,8 +154,8 @@ class IndexClient:
 
         The stream can only be read, once, while `consume` runs. It raises what goes wrong on the way, as typed errors;
         each new try calls `consume` again. What `consume` itself raises is passed on at once.
-        Raises TooLargeError beyond `max_bytes`, ContentError where the bytes are not those of `sha256` and `size`
-        (each None where the page gives none), RefusedError for a host that is not allowed, also after a redirect.
+        Raises TooLargeError beyond `max_bytes`, and RefusedError for a host that is not allowed, also after a redirect.
+        Raises ContentError where the bytes do not fit `sha256` and `size` (each None where the page gives none).
         """
         started = self._transport.now()
         requested: list[str] = []

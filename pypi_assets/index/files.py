@@ -159,10 +159,10 @@ def stream_file(
 class RangedFile:
     """A file that is read by byte ranges; for one thread at a time, and to be closed after use.
 
-    Each `read_at` is one request, and nothing is kept between them. The whole file is fetched, checked and read from
-    then on where all of it is requested, where the server knows no ranges, or where it answers another range. Raises
-    TransientError, GoneError and RefusedError as the client's other methods do, and TooLargeError where only the whole
-    file would do and it is larger than `max_bytes`.
+    Each `read_at` is one request, and nothing is kept between them. The whole file is fetched, and read from then on,
+    where all of it is requested, or where the server does not answer the requested range. Raises TransientError,
+    GoneError and RefusedError as the client's other methods do. Raises TooLargeError where the whole file is needed
+    and larger than `max_bytes`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Reads one project's page of the Simple API in JSON (PEP 691, 700, 714, 792) and refuses what breaks the protocol.
 
-pypi-simple does not replace this reader: it accepts a file listed twice, a path as filename, a malformed sha256, a
-negative size and a page without a serial, which the catalog would store as facts.
+pypi-simple does not replace this reader, since the catalog would store as facts what it accepts: a file listed twice,
+a path as filename, a malformed sha256, a negative size, a page without a serial.
 """
 
 import re
