@@ -4,17 +4,19 @@ import gzip
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import update
+from sqlalchemy import event, update
 
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
 from pypi_assets.catalog.reads.stored_json import to_json
-from pypi_assets.catalog.tables import distribution_data, distributions
+from pypi_assets.catalog.tables import distribution_data, distributions, projects
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.dumps.dump_format import write_rows
 from pypi_assets.dumps.dump_paths import shard_of
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
@@ -96,3 +98,23 @@ def test_each_live_row_is_in_its_shard_alone(small: SmallCatalog, shards: int) -
     for shard in range(shards):
         found = {str(row["normalized"]) for row in stream_rows(small.catalog, shard_at(2, shards, shard))}
         assert found == {name for name in wanted if shard_of(name, shards) == shard}
+
+
+def test_statements_do_not_grow_with_the_rows_of_a_batch(small: SmallCatalog) -> None:
+    """One for the rows, one for their lists, one for what they share."""
+    statements: list[str] = []
+    event.listen(small.catalog.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
+    counts = []
+    for project, files in (("few", 3), ("many", 300)):
+        for number in range(files):
+            small.add(1, project, "1", f"{project}-{number}.zip", modules=(f"module{number}",))
+        record = DistributionRecord("", DistributionKind.SDIST, project, "1")
+        small.store(
+            replace(record, filename=f"{project}-{number}.zip", summary=f"file {number}", modules=(f"module{number}",))
+            for number in range(files)
+        )
+        statements.clear()
+        rows = list(stream_rows(small.catalog, rows_at(1).where(projects.c.normalized == project)))
+        assert [row["summary"] for row in rows] == [f"file {number}" for number in sorted(range(files), key=str)]
+        counts.append(len([one for one in statements if one.startswith("SELECT")]))
+    assert counts == [3, 3]

@@ -1,0 +1,76 @@
+"""Records that are made again take the place of the stored ones, whatever form these are stored in."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, select, update
+
+from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
+from pypi_assets.catalog.reads.stored_extracts import find_extracts, records_older_than, store_reprocessed
+from pypi_assets.catalog.reads.stored_json import to_json
+from pypi_assets.catalog.tables import distribution_data, extract_packs
+from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+
+RECORD = DistributionRecord(
+    "demo-1.zip",
+    DistributionKind.SDIST,
+    "demo",
+    "1",
+    metadata_version="2.1",
+    requires_dist=(),
+    modules=("demo",),
+    summary="One",
+    provides_extra=("x",),
+    entry_points={"console_scripts": {"demo": "demo:main"}},
+    notes=("odd",),
+)
+IN_ONE_PART = {
+    "name": "demo",
+    "version": "1",
+    "summary": "One",
+    "provides_extra": ["x"],
+    "entry_points": {"console_scripts": {"demo": "demo:main"}},
+    "notes": ["odd"],
+}
+"""The details of the same record as extractor version 2 stored them."""
+
+
+@pytest.fixture
+def small(tmp_path: Path, database_url: str) -> SmallCatalog:
+    """A file whose record extractor version 2 stored, with a place in a pack."""
+    small = small_catalog(tmp_path, database_url)
+    small.add(1, "demo", "1", RECORD.filename, modules=("demo",), requires_dist=())
+    with small.catalog.write() as connection:
+        connection.execute(insert(extract_packs).values(id=1, name="a" * 64, size=100))
+        place = {"pack_id": 1, "pack_offset": 50, "pack_length": 10}
+        values = {"extractor_version": 2, "metadata_version": "2.1", "details": to_json(IN_ONE_PART).decode()}
+        connection.execute(update(distribution_data).values(place | values))
+    return small
+
+
+def test_details_in_one_part_equal_those_that_are_shared(small: SmallCatalog) -> None:
+    [before] = stream_rows(small.catalog, rows_at(1))
+    with small.catalog.write() as connection:
+        [old] = records_older_than(connection, EXTRACTOR_VERSION, None, 10)
+        [content] = store_reprocessed(connection, [(old, RECORD)], []).values()
+        assert content.is_like(RECORD)
+        assert content.difference(RECORD) == ""
+        stored = connection.execute(select(distribution_data)).one()
+    assert json.loads(stored.details) == {"name": "demo", "version": "1", "notes": ["odd"]}
+    assert stored.shared_details_id is not None
+    [after] = stream_rows(small.catalog, rows_at(1))
+    changed = {
+        name for name in after if str(after[name]) != str(before[name]) and name not in {"modules", "requires_dist"}
+    }
+    assert changed == {"extractor_version", "license_classifiers", "project_urls"}
+    small.catalog.close()
+
+
+def test_an_extract_is_found_by_its_filename(small: SmallCatalog) -> None:
+    with small.catalog.read() as connection:
+        [place] = find_extracts(connection, RECORD.filename)
+        assert (place.project, place.pack_id, place.offset, place.length) == ("demo", 1, 50, 10)
+        assert find_extracts(connection, RECORD.filename, "other") == find_extracts(connection, "demo-2.zip") == []
+    small.catalog.close()
