@@ -123,6 +123,15 @@ def test_the_page_of_the_command_line_has_every_command_with_its_options():
         assert described[name] == options(name), name
 
 
+def test_every_metric_is_described():
+    [section] = re.findall(r"\n## Metrics\n(.*?)\n## ", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    source = (ROOT / "pypi_assets" / "metrics.py").read_text()
+    made = {f"pypi_assets_{name}" for name in names(r'_gauge\(\s*"(\w+)"', source)}
+    counted = {f"{name}_total" for name in names(r'CounterMetricFamily\("(\w+)"', source)}
+    assert len(made) > 10
+    assert names(r"`(pypi_assets_\w+)", section) == made | counted | {"pypi_assets_info"}
+
+
 def test_the_readme_leads_to_every_page():
     linked = names(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text())
     assert {page.relative_to(ROOT).as_posix() for page in PAGES} - {"README.md"} - linked == set()
