@@ -14,45 +14,8 @@ from hypothesis import strategies as st
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.reader import read_distribution, read_path
 from pypi_assets.distributions.record import DistributionRecord, ErrorKind, ReadError
-from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, tar_bytes, zip_bytes
-
-WHEEL = "demo-1.0-py3-none-any.whl"
-SDIST = "demo-1.0.tar.gz"
-METADATA = "demo-1.0.dist-info/METADATA"
-PKG_INFO = core_metadata("demo", "1.0", requires_dist=["a"])
-
-
-def read(content, filename, **limits):
-    return read_distribution(io.BytesIO(content), filename, limits=Limits(**limits)).record
-
-
-def error_of(record: DistributionRecord) -> ReadError:
-    assert record.error is not None
-    return record.error
-
-
-class OneWay(io.RawIOBase):
-    """A source that can only be read forward, a few bytes at a time, like a network stream."""
-
-    def __init__(self, content: bytes) -> None:
-        self._rest = content
-
-    def readable(self):
-        return True
-
-    def read(self, size=-1):
-        size = min(size if size >= 0 else len(self._rest), 1000)
-        chunk, self._rest = self._rest[:size], self._rest[size:]
-        return chunk
-
-
-@pytest.mark.parametrize("make", [make_wheel, make_sdist, make_egg])
-def test_a_source_that_is_not_seekable_gives_the_same_record(tmp_path, make):
-    path = make(tmp_path, "demo", "1.0")
-    record = read_distribution(OneWay(path.read_bytes()), path.name).record
-    assert record.error is None
-    assert record.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert record == read_path(path)
+from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel, tar_bytes, zip_bytes
+from pypi_assets_tests.distributions.small_archives import METADATA, PKG_INFO, SDIST, WHEEL, error_of, read
 
 
 def test_a_zip_is_read_at_its_ends_only_without_a_hash(tmp_path):
@@ -75,19 +38,6 @@ def test_a_zip_is_read_at_its_ends_only_without_a_hash(tmp_path):
 def zip_members(path):
     with zipfile.ZipFile(path) as archive:
         return [(name, archive.read(name)) for name in archive.namelist()]
-
-
-def test_a_failing_source_is_no_property_of_the_file(tmp_path):
-    class Failing(io.BytesIO):
-        def read(self, size=-1):
-            if self.tell() > 100:
-                raise ConnectionResetError("gone")
-            return super().read(min(size, 60) if size > 0 else size)
-
-    for make in (make_wheel, make_sdist):
-        path = make(tmp_path, "demo", "1.0")
-        with pytest.raises(ConnectionResetError):
-            read_distribution(Failing(path.read_bytes()), path.name)
 
 
 def test_a_missing_file_is_the_callers(tmp_path):
@@ -148,20 +98,6 @@ def test_encrypted_members_and_strange_methods_are_corrupt():
     assert error_of(read(strange, WHEEL)).text == f"{METADATA}: BadZipFile: compression method 14 is not read"
 
 
-@pytest.mark.parametrize("build", [zip_bytes, tar_bytes])
-def test_names_that_lead_out_are_only_names(build, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    members = dict.fromkeys(
-        ["/x/evil.py", "../evil.py", "demo-1.0/../../evil.py", "demo-1.0/a.py", "./demo-1.0/b.py"], ""
-    )
-    filename = "demo-1.0.zip" if build is zip_bytes else SDIST
-    record = read(build(members | {"demo-1.0/PKG-INFO": PKG_INFO}), filename)
-    assert record.error is None
-    assert record.modules == ("a", "b")
-    assert "3 member names that lead out of the archive are ignored" in record.notes
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_links_and_devices_in_a_tar_are_not_followed():
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -173,53 +109,6 @@ def test_links_and_devices_in_a_tar_are_not_followed():
     record = read(buffer.getvalue(), SDIST)
     assert error_of(record).kind is ErrorKind.NO_METADATA
     assert record.modules == ("a",)
-
-
-def test_of_repeated_members_the_last_counts():
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["first"]))
-        with pytest.warns(UserWarning, match="Duplicate name"):
-            archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["last"]))
-    record = read(buffer.getvalue(), WHEEL)
-    assert record.requires_dist == ("last",)
-    assert "1 member names occur again; the last one counts" in record.notes
-
-
-def big_wheel():
-    return zip_bytes({METADATA: PKG_INFO + " " * 50_000} | {f"m{number}.py": "" for number in range(50)})
-
-
-def big_sdist(suffix="tar.gz"):
-    members = {"demo-1.0/PKG-INFO": PKG_INFO + " " * 50_000} | {f"demo-1.0/m{number}.py": "" for number in range(50)}
-    return tar_bytes(members, format=suffix)
-
-
-@pytest.mark.parametrize(
-    ("limits", "text"),
-    [
-        ({"max_file_bytes": 400}, "the file is larger than 400 bytes"),
-        ({"max_members": 20}, "more than 20 members"),
-        ({"max_metadata_bytes": 20_000}, "is larger than 20000 bytes"),
-        ({"max_wanted_bytes": 40_000}, "the metadata files are larger than 40000 bytes together"),
-        ({"max_kept_bytes": 40}, "more than 40 bytes of metadata without descriptions"),
-        ({"max_inflated_bytes": 30_000}, "more than 30000 bytes inflated"),
-        ({"seconds": 0.0}, "reading takes more than 0 seconds"),
-    ],
-)
-@pytest.mark.parametrize(("content", "filename"), [(big_wheel(), WHEEL), (big_sdist(), SDIST)])
-def test_each_limit(content, filename, limits, text):
-    assert read(content, filename).error is None
-    record = read(content, filename, **limits)
-    assert error_of(record).kind is ErrorKind.LIMIT_EXCEEDED
-    assert text in error_of(record).text
-    if "seconds" not in limits:  # time may run out before or after the last byte
-        assert (record.sha256 is None) == ("max_file_bytes" in limits)
-
-
-def test_a_zip_directory_has_a_limit():
-    error = error_of(read(big_wheel(), WHEEL, max_directory_bytes=2000))
-    assert error == ReadError(ErrorKind.LIMIT_EXCEEDED, "the zip's directory is larger than 2000 bytes")
 
 
 def test_a_size_that_lies_is_found_out():
@@ -251,6 +140,8 @@ def originals(tmp_path_factory):
 
 
 FORMATS = ["tar", "tar.gz", "tar.bz2", "tar.xz", "zip"]
+
+
 SMALL = Limits(max_file_bytes=MIB, max_metadata_bytes=MIB, max_inflated_bytes=8 * MIB, max_members=1000, seconds=5.0)
 
 

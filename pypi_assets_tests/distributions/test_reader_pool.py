@@ -26,6 +26,7 @@ from pypi_assets.distributions.record import DistributionRecord, ErrorKind, Read
 from pypi_assets.distributions.record_building import record_digest
 from pypi_assets.distributions.sources import FileSource, MismatchError
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, zip_bytes
+from pypi_assets_tests.distributions.pooled_files import far_wheel, wheel
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel shows or enforces it on Linux alone")
 
@@ -91,18 +92,6 @@ def distributions(folder: Path) -> list[Path]:
 def direct(path: Path) -> DistributionRecord:
     with path.open("rb") as file:
         return read_distribution(file, path.name, project="Demo", hash_content=False).record
-
-
-def wheel(folder: Path, name: str = "demo") -> tuple[io.BytesIO, str]:
-    path = make_wheel(folder, name, "1.0")
-    return io.BytesIO(path.read_bytes()), path.name
-
-
-def far_wheel(name: str = "demo") -> tuple[io.BytesIO, str]:
-    """One whose METADATA lies far before its end, with which a reader begins."""
-    metadata = {f"{name}-1.0.dist-info/METADATA": core_metadata(name, "1.0")}
-    content = zip_bytes(metadata | {f"{name}.py": "", f"{name}.bin": os.urandom(50_000)})
-    return io.BytesIO(content), f"{name}-1.0-py3-none-any.whl"
 
 
 def test_records_are_those_of_a_direct_read(tmp_path: Path, pool: ReaderPool) -> None:
@@ -608,63 +597,3 @@ def test_a_daemonic_process_can_have_readers(tmp_path: Path) -> None:
     step.join(60)
     assert step.exitcode == 0
     step.close()
-
-
-PARENT = """
-import sys
-from pathlib import Path
-from pypi_assets.distributions import reader_pool
-from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.sources import FileSource
-
-class Source(FileSource):
-    def sidecar(self):
-        print("reading", flush=True)
-        sys.stdin.readline()
-
-reader_pool.READER_PROGRAM, reader_pool.GRACE_S, path = sys.argv[1], 0.1, Path(sys.argv[2])
-if path.name.startswith("spin"):
-    reader_pool.Channel.set_timeout = lambda *_: None
-with reader_pool.ReaderPool(Limits(seconds=0.1), size=2) as pool, path.open("rb") as file:
-    print(pool.read(Source(file), path.name).record.modules)
-"""
-PROGRAMS = ["pypi_assets.distributions.reader_process", "pypi_assets_tests.distributions.misbehaving_reader"]
-
-
-def parent(path: Path, program: str) -> "subprocess.Popen[str]":
-    """A program with a reader, which shares its stderr: that one ends when both have."""
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-W", "error", "-c", PARENT, program, str(path)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
-
-
-def stored_far_wheel(folder: Path) -> Path:
-    content, filename = far_wheel()
-    (folder / filename).write_bytes(content.getvalue())
-    return folder / filename
-
-
-def test_nothing_is_printed_where_warnings_are_errors(tmp_path: Path) -> None:
-    with parent(stored_far_wheel(tmp_path), PROGRAMS[0]) as program:
-        stdout, stderr = program.communicate("\n" * 9, timeout=60)
-    assert (set(stdout.splitlines()), stderr) == ({"reading", "('demo',)"}, "")
-    assert program.returncode == 0
-
-
-def test_a_killed_parent_leaves_no_waiting_reader(tmp_path: Path) -> None:
-    with parent(stored_far_wheel(tmp_path), PROGRAMS[0]) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == "reading\n"
-        program.kill()
-        program.communicate(timeout=60)
-    assert program.returncode == -signal.SIGKILL
-
-
-def test_a_killed_parent_leaves_no_hanging_reader(tmp_path: Path) -> None:
-    with parent(make_wheel(tmp_path, "spin", "1.0"), PROGRAMS[1]) as program:
-        assert program.stderr is not None
-        assert program.stderr.readline() == "spinning\n"
-        program.kill()
-        program.communicate(timeout=60)
-    assert program.returncode == -signal.SIGKILL

@@ -10,14 +10,15 @@ from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.sdist_modules import SdistModules, find_sdist_modules
 from pypi_assets_tests.builders import make_sdist
 from pypi_assets_tests.distributions.backends.projects import files, source_tree
+from pypi_assets_tests.distributions.named_backends import backend
 
 MESON = {"x.py": "", "meson.build": "py.install_sources('x.py')"}
+
+
 FLAT = "setuptools flat layout"
+
+
 DEMO = ("demo/__init__.py", "demo/a.py", "tests/test_a.py")
-
-
-def backend(name: str, more: str = "") -> str:
-    return f'[build-system]\nrequires = []\nbuild-backend = "{name}"\n{more}'
 
 
 @pytest.mark.parametrize(
@@ -64,11 +65,6 @@ def test_each_backend_has_its_rule(contents, expected, by):
             ("x",),
             "top_level.txt",
         ),
-        (files("src/a/b.py", "c.py", pyproject=backend("unknown")), ("a", "a.b"), "src layout"),
-        (files("other.py", "setup.py", "docs/conf.py", pyproject=backend("unknown")), ("other",), "flat layout"),
-        (files("ns/a/b.py", "docs/conf.py", pyproject=backend("unknown")), ("ns", "ns.a", "ns.a.b"), "flat layout"),
-        (files("a/__init__.py", "one.py", pyproject=backend("unknown")), ("a",), "flat layout"),
-        (files("lib/x.py", setup_py="setup(packages=some())"), ("x",), "lib layout"),
     ],
 )
 def test_backends_of_the_sdist_itself_and_unknown_ones(contents, expected, by):
@@ -97,11 +93,6 @@ def test_where_the_named_backend_finds_nothing_no_module_is_made_up(contents, ex
     assert declared.by in {by, "Import-Name"}
 
 
-def test_declared_import_names_come_before_the_layout():
-    contents = files("src/a/b/__init__.py", "src/a/c.py", "src/d.py", pyproject=backend("unknown"))
-    assert find_sdist_modules(source_tree(contents, declared=("a.b", "d"))).names == ("a", "a.b", "d")
-
-
 def test_no_module_found_is_unknown_and_not_none():
     assert find_sdist_modules(source_tree(files("README"))) == SdistModules()
     assert find_sdist_modules(source_tree(files("README", pyproject=backend("hatchling.build")))).names is None
@@ -128,12 +119,16 @@ BACKENDS = {
     "maturin": "maturin",
     "scikit-build": "scikit_build_core.build",
 }
+
+
 KEYS = (
     "packages packages.find packages.find.where package-dir py-modules ext-modules package-data exclude-package-data"
     " include exclude module module.name metadata.module build build.includes build.package-dir build.sources"
     " build.targets.wheel build.targets.wheel.packages build.targets.wheel.force-include build-backend.module-name"
     " build-backend.module-root module-name python-source python-packages manifest-path wheel.packages generate"
 )
+
+
 VALUES = ("1", '"x"', "[1]", "{a = 1}", '["x"]', "[{include = 1, path = 1}]", '{"" = "", x = ["y"]}', "true")
 
 
@@ -147,8 +142,14 @@ def test_settings_of_any_type_do_no_harm(tool):
 
 
 MANY = tuple(f"d/m{number}.py" for number in range(3000))
+
+
 LONG = "t" * 300
+
+
 OFTEN = [f"t{number}" for number in range(1000)]
+
+
 GLOBS = [f"**/a{number}*x?" for number in range(1000)]
 
 

@@ -1,14 +1,9 @@
 """Tars: what tarfile writes and what it reads are the measure, and whatever is broken keeps what came before it."""
 
-import bz2
 import gzip
 import hashlib
 import io
-import lzma
 import tarfile
-import time
-import zlib
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, reject, settings
@@ -16,17 +11,14 @@ from hypothesis import strategies as st
 
 from pypi_assets.distributions import tars
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import MIB, Budget, Limits
+from pypi_assets.distributions.limits import MIB
 from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.reader import read_distribution
-from pypi_assets.distributions.record import DistributionRecord, ErrorKind, ReadError
-from pypi_assets.distributions.sources import SequentialSource
-from pypi_assets.distributions.tars import extract_tar
-from pypi_assets_tests.builders import core_metadata, tar_bytes
+from pypi_assets.distributions.record import ErrorKind, ReadError
+from pypi_assets_tests.builders import tar_bytes
 from pypi_assets_tests.distributions.hostile import sparse_old_gnu, sparse_pax
 from pypi_assets_tests.distributions.raw_archives import (
     BLOCK,
-    gzip_member,
     long_name,
     padded,
     pax_header,
@@ -35,28 +27,10 @@ from pypi_assets_tests.distributions.raw_archives import (
     tar_member,
     tar_number,
 )
+from pypi_assets_tests.distributions.small_archives import PKG_INFO, SDIST
+from pypi_assets_tests.distributions.tar_extracts import Dripping, extract
 
-SDIST = "demo-1.0.tar.gz"
-PKG_INFO = core_metadata("demo", "1.0", requires_dist=["a"])
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
-
-
-class Dripping(io.BytesIO):
-    """A source that gives a few bytes at a time, so that headers lie across the pieces."""
-
-    def __init__(self, content: bytes, size: int) -> None:
-        super().__init__(content)
-        self.size = size
-
-    def read(self, size: int | None = -1) -> bytes:
-        return super().read(min(size or 0, self.size))
-
-
-def extract(
-    content: bytes, wanted: Callable[[str], bool] = lambda _: True, *, drip: int = MIB, **limits: int
-) -> Extract:
-    budget = Budget(Limits(**limits))
-    return extract_tar(SequentialSource(Dripping(content, drip), budget), wanted, budget)
 
 
 def error_text(found: Extract) -> str:
@@ -78,6 +52,8 @@ def by_tarfile(content: bytes) -> tuple[list[str], dict[str, bytes]]:
 
 
 segments = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=130)
+
+
 names = (
     st.lists(
         segments.filter(lambda segment: segment not in {".", "..", "PKG-INFO", "METADATA"}), min_size=1, max_size=4
@@ -85,6 +61,8 @@ names = (
     .map("/".join)
     .filter(lambda name: not name.endswith("/"))
 )
+
+
 kinds = st.sampled_from([tarfile.REGTYPE] * 3 + [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
 
 
@@ -290,67 +268,6 @@ def test_long_headers_have_a_limit():
 def test_global_headers_may_be_many():
     shared = b"".join(pax_header(pax_record(b"key%d" % number, b"x"), b"g") for number in range(500))
     assert extract(shared + tar_header(b"a.txt")).paths == ["a.txt"]
-
-
-# Compressed
-
-
-def read(content: bytes, filename: str = SDIST, **limits: int) -> DistributionRecord:
-    return read_distribution(io.BytesIO(content), filename, limits=Limits(**limits)).record
-
-
-def kept_error(record: DistributionRecord) -> ReadError:
-    assert record.error is not None
-    return record.error
-
-
-def test_several_gzip_parts_and_padding_are_one_stream():
-    plain = tar_bytes({"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}, format="tar")
-    parts = gzip.compress(plain[:700]) + gzip.compress(plain[700:])
-    assert read(parts + bytes(512)).error is None
-    record = read(parts + b"rubbish!")
-    assert record.error is None
-    assert record.notes[0] == "bytes after the end of the compressed data are ignored"
-
-
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
-@pytest.mark.parametrize("drip", [1, 3, 50, MIB])
-def test_many_small_parts(compress, drip):
-    plain = tar_member(b"a.txt", b"content" * 50) + bytes(2 * BLOCK)
-    parts = b"".join(compress(plain[start : start + 37]) for start in range(0, len(plain), 37))
-    assert extract(parts, drip=drip).files == {"a.txt": b"content" * 50}
-
-
-def test_a_gzip_header_with_a_checksum_of_its_own():
-    header = b"name\0"
-    start = b"\x1f\x8b\x08\x0a" + bytes(4) + b"\x02\xff" + header
-    checksum = (zlib.crc32(start) & 0xFFFF).to_bytes(2, "little")
-    content = gzip_member(tar_member(b"a.txt", b"content"), flags=0x0A, header=header + checksum)
-    assert extract(content, drip=3).files == {"a.txt": b"content"}
-
-
-@pytest.mark.parametrize("suffix", ["tar.gz", "tar.bz2", "tar.xz"])
-def test_a_truncated_or_damaged_tar_keeps_what_came_before(suffix):
-    content = tar_bytes(
-        {"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": "", "demo-1.0/x.bin": hashlib.shake_128().digest(600_000)},
-        format=suffix,
-    )
-    damaged = bytearray(content)
-    damaged[-6] ^= 0x55
-    for broken in (content[:-2000], content[:-1], bytes(damaged)):
-        record = read(broken, f"demo-1.0.{suffix}")
-        assert kept_error(record).kind is ErrorKind.CORRUPT_ARCHIVE
-        assert record.sha256 == hashlib.sha256(broken).hexdigest()
-    assert read(content[:-1], f"demo-1.0.{suffix}").project == "demo"
-
-
-@pytest.mark.parametrize("suffix", ["tar.gz", "tar.bz2", "tar.xz"])
-def test_a_bomb_ends_early(suffix):
-    content = tar_bytes({"demo-1.0/zeros": bytes(16 * MIB)}, format=suffix)
-    started = time.process_time()
-    record = read(content, f"demo-1.0.{suffix}", ratio_free_bytes=MIB)
-    assert kept_error(record) == ReadError(ErrorKind.LIMIT_EXCEEDED, "inflates to more than 200 times its size")
-    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz"])

@@ -1,0 +1,28 @@
+"""Contents of small distributions, and their records."""
+
+import io
+
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.reader import read_distribution
+from pypi_assets.distributions.record import DistributionRecord, ReadError
+from pypi_assets_tests.builders import core_metadata
+
+WHEEL = "demo-1.0-py3-none-any.whl"
+
+
+SDIST = "demo-1.0.tar.gz"
+
+
+METADATA = "demo-1.0.dist-info/METADATA"
+
+
+PKG_INFO = core_metadata("demo", "1.0", requires_dist=["a"])
+
+
+def read(content, filename, **limits):
+    return read_distribution(io.BytesIO(content), filename, limits=Limits(**limits)).record
+
+
+def error_of(record: DistributionRecord) -> ReadError:
+    assert record.error is not None
+    return record.error

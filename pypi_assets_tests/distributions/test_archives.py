@@ -1,0 +1,34 @@
+"""Members' names: safe ones, each once."""
+
+import io
+import zipfile
+
+import pytest
+
+from pypi_assets_tests.builders import core_metadata, tar_bytes, zip_bytes
+from pypi_assets_tests.distributions.small_archives import METADATA, PKG_INFO, SDIST, WHEEL, read
+
+
+@pytest.mark.parametrize("build", [zip_bytes, tar_bytes])
+def test_names_that_lead_out_are_only_names(build, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    members = dict.fromkeys(
+        ["/x/evil.py", "../evil.py", "demo-1.0/../../evil.py", "demo-1.0/a.py", "./demo-1.0/b.py"], ""
+    )
+    filename = "demo-1.0.zip" if build is zip_bytes else SDIST
+    record = read(build(members | {"demo-1.0/PKG-INFO": PKG_INFO}), filename)
+    assert record.error is None
+    assert record.modules == ("a", "b")
+    assert "3 member names that lead out of the archive are ignored" in record.notes
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_repeated_members_the_last_counts():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["first"]))
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["last"]))
+    record = read(buffer.getvalue(), WHEEL)
+    assert record.requires_dist == ("last",)
+    assert "1 member names occur again; the last one counts" in record.notes

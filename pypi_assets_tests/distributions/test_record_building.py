@@ -1,0 +1,73 @@
+"""Records put together from a filename, an extract and metadata."""
+
+from dataclasses import replace
+
+import pytest
+
+from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.metadata import CoreMetadata
+from pypi_assets.distributions.record_building import (
+    MAX_NOTES,
+    build_record,
+    record_digest,
+    record_to_json,
+    same_version,
+)
+
+PARTS = parse_filename("demo-1.0-py3-none-any.whl")
+METADATA = CoreMetadata(metadata_version="2.1", name="demo", version="1.0")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "note"),
+    [
+        (replace(METADATA, name=None), "the metadata have no Name: the filename's counts"),
+        (replace(METADATA, name="other"), "the metadata are of another project than the filename: other"),
+        (replace(METADATA, version=None), "the metadata have no Version: the filename's counts"),
+        (replace(METADATA, version="2"), "the metadata are of another version than the filename: 2"),
+        (replace(METADATA, requires_python="3.x"), "not a version specifier: Requires-Python: 3.x"),
+    ],
+)
+def test_what_does_not_fit_is_noted(metadata, note):
+    record = build_record(PARTS, None, Extract(), metadata)
+    assert record.notes == (note,)
+    assert (record.project, record.version) == (metadata.name or "demo", metadata.version or "1.0")
+
+
+def test_notes_are_bounded_distinct_and_printable():
+    notes = ["same", "same", "odd\x1b", *map(str, range(100))]
+    record = build_record(PARTS, None, Extract(), METADATA, notes=notes)
+    assert record.notes[:3] == ("same", "odd\ufffd", "0")
+    assert record.notes[-1] == f"{len(notes) - MAX_NOTES} more notes are left out"
+    assert len(record.notes) <= MAX_NOTES + 1
+
+
+def test_a_rule_without_a_result_is_not_named():
+    record = build_record(PARTS, None, Extract(), METADATA, modules_by="a rule", requires_by="a rule")
+    assert (record.modules, record.modules_by, record.requires_dist, record.requires_by) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [("1.0", "1.0.0", True), ("1.0+local_1", "1.0+local.1", True), ("1.0_1", "1.0-1", True), ("1.0", "1.1", False)],
+)
+def test_versions_that_are_written_in_two_ways(one, other, expected):
+    assert same_version(one, other) is expected
+
+
+def test_a_digest_is_of_all_values():
+    record = build_record(PARTS, None, Extract(), METADATA)
+    assert record_digest(record) == record_digest(replace(record))
+    for change in ({"license": "MIT"}, {"import_names": ()}, {"start_up_paths": ("a.pth",)}, {"summary": "x"}):
+        assert record_digest(replace(record, **change)) != record_digest(record)
+
+
+def test_unknown_and_none_differ_in_json():
+    unknown = record_to_json(build_record(PARTS, None, Extract(), METADATA))
+    assert (unknown["requires_dist"], unknown["modules"], unknown["import_names"]) == (None, None, None)
+    none = build_record(
+        PARTS, None, Extract(), replace(METADATA, import_names=()), requires_dist=(), modules=(), requires_by="x"
+    )
+    known = record_to_json(none)
+    assert (known["requires_dist"], known["modules"], known["import_names"]) == ([], [], [])
