@@ -32,8 +32,8 @@ from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.restore import restore_index
+from pypi_assets.leveldbs.datasets import provided_names
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
-from pypi_assets.leveldbs.datasets.modules import records as modules
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets.leveldbs.versions.input_lists import published_versions
@@ -102,9 +102,9 @@ def time_answers(storage: Storage, names: int) -> None:
 
 
 def module_records(db: plyvel.DB, name: str) -> list[tuple[bytes, bytes]]:
-    found = records_of(db, modules.module_prefix(name))
-    answers = [modules.answer_key(record_key, group) for record_key, group in found]
-    return [*found, *((answer, modules.read_answer(db, answer)) for answer in answers)]
+    found = records_of(db, provided_names.name_prefix(name))
+    answers = [provided_names.answer_key(record_key, group) for record_key, group in found]
+    return [*found, *((answer, provided_names.read_answer(db, answer)) for answer in answers)]
 
 
 def records_below(db: plyvel.DB, start_of: Callable[[str], bytes], name: str) -> list[tuple[bytes, bytes]]:

@@ -106,7 +106,7 @@ class SmallCatalog:
                     error_kind=None if modules is not None else "corrupt archive",
                     extractor_version=1,
                     metadata_version="2.1",
-                    details=json.dumps({"provides_extra": []}),
+                    details=_details(modules),
                 )
             )
             connection.execute(insert(live_intervals).values(distribution_id=file_id, start=serial))
@@ -135,7 +135,13 @@ class SmallCatalog:
     def read(self, filename: str, modules: tuple[str, ...] | None, requires_dist: tuple[str, ...] | None) -> int:
         """Reads the file after its change was logged. Returns the serial that the read is published at."""
         record = DistributionRecord(
-            filename, DistributionKind.SDIST, None, None, modules=modules, requires_dist=requires_dist
+            filename,
+            DistributionKind.SDIST,
+            None,
+            None,
+            modules=modules,
+            requires_dist=requires_dist,
+            entry_points=_entry_points(modules),
         )
         file_id = self._files[filename]
         with self.catalog.write() as connection:
@@ -150,6 +156,7 @@ class SmallCatalog:
                 update(distribution_data)
                 .where(distribution_data.c.distribution_id == self._files[filename])
                 .values(_lists(connection, modules, requires_dist))
+                .values(details=_details(modules), shared_details_id=None)
             )
 
     def _begin(self, intervals: Table, serial: int, filenames: Iterable[str], cause: str) -> None:
@@ -168,6 +175,16 @@ class SmallCatalog:
     def _log(self, connection: Connection, serial: int, filename: str, cause: str) -> None:
         row = {"distribution_id": self._files[filename], "serial": serial, "cause": cause, "logged_serial": serial}
         connection.execute(insert(changes).values(**row))
+
+
+def _entry_points(modules: tuple[str, ...] | None) -> dict[str, dict[str, str]]:
+    """Each module is also installed as a command of its name."""
+    return {"console_scripts": {module: f"{module}:main" for module in modules}} if modules else {}
+
+
+def _details(modules: tuple[str, ...] | None) -> str:
+    entry_points = {} if modules is None else {"entry_points": _entry_points(modules)}
+    return json.dumps({"provides_extra": [], **entry_points})
 
 
 def _lists(

@@ -5,8 +5,7 @@ compared with their hashes first: reading them through takes longer than an answ
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -22,7 +21,7 @@ from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.dataset_readers import lookup_commands
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.lookup_command import LookupCommand, LookupNameError
+from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError
 from pypi_assets.lookup.reader import Reader
 from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_json_line, print_message, print_rows
@@ -143,26 +142,24 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
     if not request.is_stream and not request.prefix:
         for name in request.names:
             command.nothing_found(name)  # raises for what is not a name, before anything is opened
-    if request.at_serial is not None or request.ever:
-        with _opened_catalog_query(command, request) as (query, columns):
-            _print_answers(command, request, query, columns)
+    from_catalog = _catalog_lookup(command, request)
+    if from_catalog:
+        with opened_catalog(load_settings()) as catalog:
+            serial = answerable_serial(catalog, request.at_serial)
+            _print_answers(request, partial(from_catalog.answer, catalog, serial), from_catalog)
         return
     with open_latest(dataset.name, check_hashes=False, refresh_every_s=_refresh_every_s(request)) as reader:
         _report_skipped(reader)
         if request.prefix:
             _print_prefix(command, request, reader)
         else:
-            _print_answers(command, request, partial(command.answer, reader), command.columns)
+            _print_answers(request, partial(command.answer, reader), command)
 
 
-@contextmanager
-def _opened_catalog_query(command: LookupCommand[Any], request: _Request) -> Iterator[tuple[_Query, Sequence[str]]]:
-    lookup = command.ever if request.ever else command.at_serial
-    if lookup is None:
-        raise LookupError(f"lookup {command.name} has no answers from the catalog")
-    with opened_catalog(load_settings()) as catalog:
-        serial = answerable_serial(catalog, request.at_serial)
-        yield partial(lookup.answer, catalog, serial), lookup.columns
+def _catalog_lookup(command: LookupCommand[Any], request: _Request) -> CatalogLookup | None:
+    if request.ever:
+        return command.ever
+    return None if request.at_serial is None else command.at_serial
 
 
 def _refresh_every_s(request: _Request) -> float | None:
@@ -184,16 +181,18 @@ def _print_prefix(command: LookupCommand[Any], request: _Request, reader: Reader
         print_message(f"{command.prefix.nothing_found(prefix)} as of serial {found.serial}")
 
 
-def _print_answers(command: LookupCommand[Any], request: _Request, query: _Query, columns: Sequence[str]) -> None:
+def _print_answers(request: _Request, query: _Query, shown: LookupCommand[Any] | CatalogLookup) -> None:
     if request.is_stream:
         _print_stream(query, request.limit)
         return
     answers = [(name, query(name)) for name in request.names]
-    results = (result for _, answer in answers for result in answer.results)
-    found = print_rows(columns, islice(results, request.limit), request.as_json)
+    results: Iterable[Any] = (result for _, answer in answers for result in answer.results)
+    if isinstance(shown, CatalogLookup) and shown.cells and not request.as_json:
+        results = map(shown.cells, results)
+    found = print_rows(shown.columns, islice(results, request.limit), request.as_json)
     for name, answer in answers:
         if not answer.results:
-            print_message(f"{command.nothing_found(name)} as of serial {answer.serial}")
+            print_message(f"{shown.nothing_found(name)} as of serial {answer.serial}")
     _, last = answers[-1]
     if found and last.version is None:
         print_message(f"as of serial {last.serial}, from the catalog")

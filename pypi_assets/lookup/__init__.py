@@ -2,17 +2,26 @@
 
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError, NoVersionError
 from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
 from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution
+from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
 from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.lookup_command import LookupNameError
 from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
 
 __all__ = [
     "Answer",
+    "CommandResult",
+    "CommandsReader",
     "Dependent",
     "DepgraphReader",
     "Distribution",
+    "HashResult",
+    "HashesReader",
+    "KnownHashResult",
     "LeveldbDamagedError",
     "LeveldbError",
+    "LookupNameError",
     "ModuleResult",
     "ModulesReader",
     "NoVersionError",

@@ -163,7 +163,7 @@ COMMANDS = (
             stream=DepgraphReader.projects,
             nothing_found=lambda prefix: f"no project begins with {prefix}",
         ),
-        at_serial=CatalogLookup(_DISTRIBUTION_COLUMNS, _project_at),
+        at_serial=CatalogLookup(_DISTRIBUTION_COLUMNS, _project_at, _no_distribution),
     ),
     LookupCommand(
         name="dependents",

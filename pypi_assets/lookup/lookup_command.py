@@ -1,6 +1,6 @@
 """How a reader module declares its `pypi-assets lookup` sub-commands. `cli/lookup.py` renders them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -29,10 +29,15 @@ class PrefixLookup(Generic[AnyReader]):
 
 @dataclass(frozen=True, slots=True)
 class CatalogLookup:
-    """A lookup in the catalog as of a serial: `answer(catalog, serial, name)`."""
+    """The lookup of one name in the catalog as of a serial: `answer(catalog, serial, name)`.
+
+    `cells` makes the row of a table from a result, where that does not show the fields as they are.
+    """
 
     columns: tuple[str, ...]
     answer: Callable[["Catalog", int, str], Answer[Any]]
+    nothing_found: Callable[[str], str]
+    cells: Callable[[Any], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

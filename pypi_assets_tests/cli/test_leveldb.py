@@ -2,7 +2,11 @@
 
 import json
 
+from pypi_assets.assembly import catalog_from, storage_from
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.first_columns import cut_dumps
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -14,8 +18,38 @@ def test_a_damaged_version_fails_to_verify_and_is_listed_as_such(commands: Comma
         path.write_bytes(b"")
     result = commands.run("leveldb", "verify", "--json")
     assert result.exit_code == 1
-    assert {one["dataset"]: one["ok"] for one in json.loads(result.stdout)} == {"modules": False, "depgraph": True}
+    assert {one["dataset"]: one["ok"] for one in json.loads(result.stdout)} == {
+        dataset: dataset != "modules" for dataset in DATASETS
+    }
     assert "modules version 1: " in result.stderr
     assert "run `pypi-assets leveldb update`" in commands.refused("lookup", "module", "demo_module")
     assert commands.json("leveldb", "update")[0]["version"] == 2
     assert len(commands.json("lookup", "module", "demo_module")) == 1
+
+
+def test_a_dataset_whose_columns_dumps_lack_is_not_built_yet(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0", entry_points="[console_scripts]\nhello = demo_module:main\n")
+    commands.done("crawl", "full")
+    [dump] = commands.json("dump", "full", "--shards", "1")
+    settings = load_settings()
+    catalog = catalog_from(settings)
+    cut_dumps(catalog, storage_from(settings), dump["directory"])
+    catalog.close()
+
+    message = (
+        f"commands is not built yet: 1 dump of the cover ({dump['directory']}) lacks the column console_scripts;"
+        " run `pypi-assets dump redo`, then `pypi-assets leveldb update`"
+    )
+    built = {one["dataset"]: one for one in commands.json("leveldb", "update")}
+    assert {name: one["published"] for name, one in built.items()} == {name: name != "commands" for name in DATASETS}
+    assert (built["commands"]["reason"], built["commands"]["version"]) == (message, None)
+    assert message in commands.done("leveldb", "update").stdout.splitlines()
+    assert message in commands.refused("leveldb", "update", "--dataset", "commands")
+    assert message in commands.refused("lookup", "command", "hello", "--json")
+    assert len(commands.json("lookup", "module", "demo_module")) == 1
+    verified = commands.done("leveldb", "verify")
+    assert verified.stderr == "no version of commands is published: run `pypi-assets leveldb update`\n"
+
+    commands.done("dump", "redo", "--shards", "1")
+    assert all(one["published"] for one in commands.json("leveldb", "update"))
+    assert commands.json("lookup", "command", "hello")[0]["versions"] == ["1.0"]

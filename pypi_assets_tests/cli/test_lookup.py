@@ -1,6 +1,7 @@
 """`pypi-assets lookup`: at a serial, by prefix, for many names, and wrong usage."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,3 +85,66 @@ def test_a_lookup_without_a_name_is_wrong_usage(commands: Commands, what: str) -
 @pytest.mark.parametrize("requirement", ["demo>=1", "demo==", "demo==1,<2", "-demo", "demo[extra]"])
 def test_an_invalid_requirement_is_wrong_usage(commands: Commands, requirement: str) -> None:
     assert "NAME==VERSION" in commands.refused("lookup", "project", "--", requirement, exit_code=2)
+
+
+def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: Path) -> None:
+    index.wheel("Demo", "1.0", entry_points="[console_scripts]\nhello = demo_module:main\nhelp = demo_module:other\n")
+    index.wheel("other", "1.0")
+    commands.build_versions()
+    first = index.serial
+
+    expected = [{"command": "hello", "project": "Demo", "normalized": "demo", "versions": ["1.0"]}]
+    assert commands.json("lookup", "command", "hello") == expected
+    assert commands.done("lookup", "command", "hel", "--prefix", "--limit", 1).stdout == "hello\tDemo\t1.0\n"
+    nothing = commands.done("lookup", "command", "nope")
+    assert (nothing.stdout, nothing.stderr) == ("", f"no project installs the command nope as of serial {first}\n")
+
+    [demo] = commands.json("files", "--project", "demo")
+    [other] = commands.json("files", "--project", "other")
+    sha256 = demo["sha256"]
+    found = {
+        "sha256": sha256,
+        "project": "Demo",
+        "normalized": "demo",
+        "version": "1.0",
+        "filename": demo["filename"],
+        "live_since": demo["live_since"],
+    }
+    assert commands.json("lookup", "hash", sha256) == [found]
+    assert commands.json("lookup", "hash", sha256.upper()) == [found]
+    assert commands.json("lookup", "hash", sha256[:9], "--prefix") == [found]
+    assert commands.json("lookup", "hash", sha256, "--at-serial", first) == [found]
+    both = commands.json("lookup", "hash", sha256, other["sha256"])
+    assert [one["project"] for one in both] == ["Demo", "other"]
+    local = tmp_path / "a file"
+    local.write_bytes((index.folder / "built" / demo["filename"]).read_bytes())
+    assert commands.json("lookup", "hash", "--file", local, "--file", local) == [found, found]
+    unknown = commands.done("lookup", "hash", "00" * 32)
+    message = f"no live file has the sha256 {'00' * 32} as of serial {first}\n"
+    assert (unknown.stdout, unknown.stderr) == ("", message)
+    lines = CliRunner().invoke(cli, ["lookup", "hash", "-"], input=f"{sha256}\nnope\n", catch_exceptions=False)
+    answers = [json.loads(line) for line in lines.stdout.splitlines()]
+    assert answers[0]["results"] == [found]
+    assert answers[1] == {"name": "nope", "error": "'nope' is not a sha256, which has 64 hex digits"}
+    for wrong, problem in {
+        ("nope",): "'nope' is not a sha256, which has 64 hex digits",
+        ("nope", "--prefix"): "is not the beginning of a sha256",
+        (): "nothing is named",
+        ("-", sha256): "goes with no other name",
+        ("--file", tmp_path / "missing"): "does not exist",
+        ("ab", "cd", "--prefix"): "--prefix goes with one name",
+    }.items():
+        assert problem in commands.refused("lookup", "hash", *wrong, exit_code=2)
+
+    index.history.remove_project("demo")
+    for step in (("crawl", "incremental"), ("dump", "incremental"), ("leveldb", "update")):
+        commands.done(*step)
+    assert commands.json("lookup", "hash", sha256) == commands.json("lookup", "command", "hello") == []
+    [removed] = commands.json("lookup", "hash", sha256, "--all")
+    since = demo["live_since"]
+    assert removed == found | {"live_since": None, "live": [[since, index.serial]]}
+    shown = commands.done("lookup", "hash", sha256, "--all")
+    assert shown.stdout == f"Demo\t1.0\t{demo['filename']}\t{since} to {index.serial}\n"
+    assert commands.json("lookup", "hash", sha256, "--all", "--at-serial", first) == [
+        found | {"live": [[since, None]]}
+    ]

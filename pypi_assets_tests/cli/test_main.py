@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.cli import INTERRUPTED, cli
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -34,7 +35,7 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
 
     before = commands.json("status")
     assert (before["complete_serial"], before["index_serial"], before["lag"]) == (None, first, None)
-    assert before["leveldbs"] == {name: {"version": None, "serial": None} for name in ("modules", "depgraph")}
+    assert before["leveldbs"] == {name: {"version": None, "serial": None} for name in DATASETS}
     assert before["to_do"] == ["nothing has been crawled: run `pypi-assets crawl full`"]
 
     crawled = commands.run("crawl", "full", "--json")
@@ -49,6 +50,8 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     assert [(one["dataset"], one["version"], one["serial"]) for one in built] == [
         ("modules", 1, first),
         ("depgraph", 1, first),
+        ("commands", 1, first),
+        ("hashes", 1, first),
     ]
     assert commands.json("lookup", "module", "demo_module") == [
         {"module": "demo_module", "project": "demo", "versions": ["1.0"]}
@@ -85,7 +88,8 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     assert [one["range"] for one in followed["ranges"]] == [f"{first}-{index.serial}"]
     assert [dump["range"] for dump in commands.json("dump", "incremental")] == [f"{first}-{index.serial}"]
     assert commands.json("leveldb", "update", "--dataset", "modules")[0]["base_version"] == 1
-    assert commands.json("leveldb", "update", "--dataset", "depgraph")[0]["base_version"] == 1
+    for dataset in ("depgraph", "commands", "hashes"):
+        assert commands.json("leveldb", "update", "--dataset", dataset)[0]["base_version"] == 1
     assert commands.json("lookup", "module", "demo_module") == [
         {"module": "demo_module", "project": "demo", "versions": ["1.0", "2.0"]}
     ]
@@ -97,6 +101,10 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
         ("modules", 2),
         ("depgraph", 1),
         ("depgraph", 3),
+        ("commands", 1),
+        ("commands", 4),
+        ("hashes", 1),
+        ("hashes", 5),
     ]
     assert all(one["ok"] for one in commands.json("leveldb", "verify", "--deep"))
     after = commands.json("status")
@@ -117,7 +125,7 @@ def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: Ser
     )
     assert commands.done("dump", "incremental").stderr == "every complete range is dumped\n"
     assert commands.done("leveldb", "update").stdout == (
-        "modules: nothing is new since version 1\ndepgraph: nothing is new since version 1\n"
+        "".join(f"{dataset}: nothing is new since version 1\n" for dataset in DATASETS)
     )
     assert commands.json("dump", "incremental") == []
 
@@ -168,6 +176,8 @@ def test_the_commands_are_these() -> None:
         "lookup module",
         "lookup project",
         "lookup dependents",
+        "lookup command",
+        "lookup hash",
         "files",
         "history",
         "visits",

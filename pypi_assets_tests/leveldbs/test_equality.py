@@ -285,6 +285,14 @@ class Published(RuleBasedStateMachine):
             provided = {
                 (one["project"], version, one["module"]) for one in modules.modules() for version in one["versions"]
             }
+        with open_latest("commands", self.storage) as commands, open_latest("hashes", self.storage) as hashes:
+            assert commands.serial == hashes.serial == covered.serial
+            installed = {
+                (one["project"], version, one["command"]) for one in commands.commands() for version in one["versions"]
+            }
+            assert {one["filename"]: one["sha256"] for one in hashes.files()} == {
+                filename: one["sha256"] for filename, one in found.items()
+            }
         shown = self.shown[max(serial for serial in self.shown if serial <= covered.serial)]
         assert {(filename, one["yanked"]) for filename, one in found.items()} == shown
         assert {(file.filename, file.yanked) for file in live_files(self.catalog, covered.serial)} == shown
@@ -300,6 +308,7 @@ class Published(RuleBasedStateMachine):
             certain |= set.intersection(*by_list)
             possible |= set.union(*by_list)
         assert certain <= provided <= possible
+        assert certain <= installed <= possible
 
     def finish(self) -> None:
         """Whatever was left is done, and what was reprocessed is told."""

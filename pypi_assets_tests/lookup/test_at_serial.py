@@ -1,5 +1,6 @@
 """Of any serial, the catalog answers what the LevelDB versions of that serial answered when they were the newest."""
 
+import hashlib
 import tempfile
 from pathlib import Path
 
@@ -8,10 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
+from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.depgraph_reader import project_answer
+from pypi_assets.lookup.hashes_reader import hash_answer, known_hash_answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import module_answer
 from pypi_assets.storage.store import Storage, open_storage
@@ -39,29 +43,46 @@ batches = st.lists(
 )
 
 
-def published_answers(storage: Storage) -> dict[object, object]:
-    with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
-        return {
-            question: modules.module(question.encode(errors="replace").decode()).results for question in QUESTIONS
-        } | {
-            (project, version): depgraph.project(project, version).results
-            for project in (*PROJECTS, "demo_pkg", "unknown")
-            for version in (None, *VERSIONS, "v1")
-        }
+def published_answers(small: SmallCatalog, storage: Storage) -> dict[object, object]:
+    with (
+        open_latest("modules", storage) as modules,
+        open_latest("depgraph", storage) as depgraph,
+        open_latest("hashes", storage) as hashes,
+    ):
+        return (
+            {question: modules.module(question.encode(errors="replace").decode()).results for question in QUESTIONS}
+            | {
+                (project, version): depgraph.project(project, version).results
+                for project in (*PROJECTS, "demo_pkg", "unknown")
+                for version in (None, *VERSIONS, "v1")
+            }
+            | {sha256: hashes.file(sha256).results for sha256 in hashes_of(small)}
+        )
 
 
 def answers_at(small: SmallCatalog, serial: int) -> dict[object, object]:
     catalog = small.catalog
-    return {
-        question: module_answer(serial, question, providing_releases(catalog, serial, question)).results
-        for question in QUESTIONS
-    } | {
-        (project, version): project_answer(
-            serial, map(as_dumped, project_rows_at(catalog, serial, project)), version
-        ).results
-        for project in (*PROJECTS, "demo_pkg", "unknown")
-        for version in (None, *VERSIONS, "v1")
-    }
+    return (
+        {
+            question: module_answer(serial, question, providing_releases(catalog, serial, question)).results
+            for question in QUESTIONS
+        }
+        | {
+            (project, version): project_answer(
+                serial, map(as_dumped, project_rows_at(catalog, serial, project)), version
+            ).results
+            for project in (*PROJECTS, "demo_pkg", "unknown")
+            for version in (None, *VERSIONS, "v1")
+        }
+        | {
+            sha256: hash_answer(serial, sha256, files_with_sha256(catalog, serial, sha256)).results
+            for sha256 in hashes_of(small)
+        }
+    )
+
+
+def hashes_of(small: SmallCatalog) -> list[str]:
+    return [hashlib.sha256(filename.encode()).hexdigest() for filename in small.filenames]
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
@@ -86,11 +107,13 @@ def test_answers_equal_those_of_the_leveldbs_of_that_serial(batches):
                     state[filename] = "yanked"
             small.complete(serial)
             full_dump(small.catalog, storage, 1)
-            for dataset in ("modules", "depgraph"):
+            for dataset in DATASETS:
                 build_version(dataset, storage=storage, catalog=small.catalog)
-            published[serial] = published_answers(storage)
+            published[serial] = published_answers(small, storage)
         for at, expected in published.items():
-            assert answers_at(small, at) == expected
+            assert {question: found for question, found in answers_at(small, at).items() if found} == {
+                question: found for question, found in expected.items() if found
+            }
         small.catalog.close()
 
 
@@ -122,4 +145,22 @@ def test_module_names_of_any_length(tmp_path: Path, length: int):
     for module in (name[:length], name[:length] + ".x"):
         assert list(providing_releases(small.catalog, 1, module)) == [("demo", "demo", "1")]
     assert list(providing_releases(small.catalog, 1, name[: length + 1])) == []
+    small.catalog.close()
+
+
+def test_a_removed_file_is_known_with_its_times(tmp_path: Path):
+    small = small_catalog(tmp_path)
+    small.add(1, "Demo", "1", "demo-1.zip")
+    small.remove(3, "demo-1.zip")
+    small.show_again(5, "demo-1.zip")
+    [sha256] = hashes_of(small)
+
+    def known(serial: int) -> object:
+        answer = known_hash_answer(serial, sha256, files_with_sha256(small.catalog, serial, sha256))
+        return [(one["filename"], one["live_since"], one["live"]) for one in answer.results]
+
+    assert known(2) == [("demo-1.zip", 1, [(1, None)])]
+    assert known(4) == [("demo-1.zip", None, [(1, 3)])]
+    assert known(5) == [("demo-1.zip", 5, [(1, 3), (5, None)])]
+    assert hash_answer(4, sha256, files_with_sha256(small.catalog, 4, sha256)).results == ()
     small.catalog.close()

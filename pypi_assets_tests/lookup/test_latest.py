@@ -178,6 +178,6 @@ def test_many_readers_and_a_publisher_do_not_disturb_each_other(
 def test_lookup_needs_no_catalog() -> None:
     code = "import sys, pypi_assets.lookup.latest; print([m for m in sys.modules if m.startswith('pypi_assets.')])"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert "pypi_assets.leveldbs.datasets.modules.records" in loaded
+    assert "pypi_assets.leveldbs.datasets.modules" in loaded
     assert "pypi_assets.catalog" not in loaded
     assert "pypi_assets.dumps" not in loaded

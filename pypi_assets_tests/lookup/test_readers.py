@@ -12,6 +12,7 @@ import pytest
 
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
@@ -51,7 +52,7 @@ class Publisher:
         return releases
 
     def _build(self) -> None:
-        for dataset in ("modules", "depgraph"):
+        for dataset in DATASETS:
             build_version(dataset, storage=self.storage, catalog=self.small.catalog)
 
     def private_copies(self) -> int:
@@ -218,9 +219,9 @@ def test_a_module_that_points_to_no_answer_is_damage(publisher: Publisher) -> No
 
             with ModulesReader(OneVersion(), check_hashes=True) as reader:
                 assert len(reader.module("demo.b").results) == 1
-                with pytest.raises(LeveldbDamagedError, match="a module points to it"):
+                with pytest.raises(LeveldbDamagedError, match="a name points to it"):
                     reader.module("demo")
-                with pytest.raises(LeveldbDamagedError, match="a module points to it"):
+                with pytest.raises(LeveldbDamagedError, match="a name points to it"):
                     list(reader.modules("demo"))
 
 
@@ -248,10 +249,11 @@ def test_the_examples_of_the_docs_run(
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (DOCS / "lookup.md").read_text(), re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 7
     for example in examples:
         exec(example, {})
     shown = capsys.readouterr().out
     assert "demo ['1.0']\nas of serial 100, from version 1\ndemo-1.0.tar.gz ['base', \"b.c; extra=='x'\"]\n" in shown
     assert "demo-b ['1.0'] [] []\n" in shown
+    assert "demo demo demo ['1.0']\n" in shown
     assert "demo.b demo-b\n2 100\n" in shown

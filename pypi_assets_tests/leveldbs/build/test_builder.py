@@ -292,6 +292,8 @@ _REQUIREMENTS = ["a>1", "A; python_version<'3'", "a; extra=='x'", "b", "b ;extra
 @st.composite
 def rows_of(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
     modules = st.lists(st.sampled_from(["", "m", "m.n", "mm", "x\0y", "x\ufffdy", "é"]), max_size=3)
+    scripts = st.lists(st.sampled_from(["m = a:b", "m.n=a:b", "mm = a", "x\0y = a:b", "é = a:b", " = a"]), max_size=3)
+    hashes = ["ab" * 32, "cd" * 32, "EF" * 32, "0\0"]
     project, version, filename = file
     return dump_row(
         project,
@@ -299,6 +301,8 @@ def rows_of(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
         filename,
         project=draw(st.sampled_from([project, project.upper()])),
         modules=draw(st.none() | modules),
+        console_scripts=draw(st.none() | scripts),
+        sha256=draw(st.none() | st.sampled_from(hashes)),
         requires_dist=draw(st.none() | st.lists(st.sampled_from(_REQUIREMENTS), max_size=3)),
         requires_python=draw(st.sampled_from([None, "", ">=3", "<4\0"])),
         yanked=draw(st.booleans()),

@@ -1,15 +1,14 @@
-"""The dataset `modules`: which projects, in which versions, provide a module. Its keys are in docs/formats.md.
+"""Datasets that lead from a name in a list column, like `modules`, to the projects and versions that provide it.
 
-    m MODULE PROJECT      GROUP                                    what is looked up: where the answer lies
-    g PROJECT GROUP       [display name, [versions]]               what all modules of a group answer
-    p PROJECT GROUP       [modules]                                the modules of a group
-    l PROJECT LIST        [groups]                                 a list of modules that files of the project share
+    m NAME PROJECT        GROUP                                    what is looked up: where the answer is
+    g PROJECT GROUP       [display name, [versions]]               the answer for all names of a group
+    p PROJECT GROUP       [names]                                  the names of a group
+    l PROJECT LIST        [groups]                                 a list of names that files of the project share
     f PROJECT FILENAME    [version, list, display name, serial]    what each file contributes
 
-Modules of a project that are in the same lists are a group, which bears the name of its first one. So a new version
-changes the answers of all its modules by few records, and where its list is known, it is not even read which they are.
-All records of a project follow from the contributions of its files alone; those that a change may concern are told
-before and after it, and the difference is written.
+Names of a project that are in the same lists form a group, which is called after its first name. So a new version
+changes the answers for all its names by few records; where its list is known, the names are not even read. All records
+of a project follow from what its files contribute. A change compares the records before and after it.
 """
 
 import hashlib
@@ -22,14 +21,14 @@ from typing import Any, TypeVar
 import orjson
 import plyvel
 
+from pypi_assets.leveldbs.datasets.dataset import Change
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
 from pypi_assets.leveldbs.format.records import Records, Row, records_of
 from pypi_assets.leveldbs.format.version_order import version_key
 
-FORMAT = 2
-COLUMNS = ("project", "version", "filename", "tombstone", "live_since", "modules")
-"""Those of the dumps that `change` looks at."""
+COLUMNS = ("project", "version", "filename", "tombstone", "live_since")
+"""The columns of dumps that every such dataset reads, in addition to its list column."""
 _HASH_DIGITS = 32
 Value = TypeVar("Value")
 
@@ -37,7 +36,7 @@ Value = TypeVar("Value")
 @dataclass(frozen=True, slots=True)
 class _Project:
     """What the files of a project contribute, `[version, list, display name, live since]` each, the groups that make up
-    each list, and the modules of each group where the lists change; both in order.
+    each list, and the names of each group where the lists change; both in order.
     """
 
     files: dict[str, list[Any]] = field(default_factory=dict)
@@ -45,16 +44,26 @@ class _Project:
     groups: dict[str, list[str]] = field(default_factory=dict)
 
 
-def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
-    """The records of the project that `rows` change, before and after; `project` is the normalized name."""
+def change_names(
+    db: plyvel.DB | None,
+    project: str,
+    rows: list[Row],
+    *,
+    column: str,
+    names_in: Callable[[list[str]], list[str]] | None = None,
+) -> Change:
+    """The records of the project that `rows` change, before and after; `project` is the normalized name.
+
+    `column` is the list column. `names_in` extracts the names from its value, where they are not the names themselves.
+    """
     old = _load(db, project) if db else _Project()
-    files, told = _applied(old.files, rows)
+    files, new_lists = _apply_rows(old.files, rows, column, names_in)
     used = {list_hash for _, list_hash, *_ in files.values() if list_hash is not None}
     if used == old.lists.keys():
         new = replace(old, files=files)
     else:
         old = replace(old, groups=_load_groups(db, project, old) if db else {})
-        new = _Project(files, *_grouped(old, used, told))
+        new = _Project(files, *_grouped(old, used, new_lists))
     before: Records = {}
     after: Records = {}
     _add_changed(before, after, prefix("f", project), old.files, new.files)
@@ -74,26 +83,37 @@ def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records
     return before, after
 
 
-def module_prefix(module: str) -> bytes:
-    """What the keys of all projects that provide `module` begin with; the project's normalized name follows."""
-    return prefix("m", module)
+def name_prefix(name: str) -> bytes:
+    """The beginning of the keys of all projects that provide `name`; the project's normalized name follows."""
+    return prefix("m", name)
 
 
-def answer_key(module_key: bytes, group: bytes) -> bytes:
-    """The key of what the modules of a group answer, of which one in a project has the key `module_key`."""
-    return b"g" + module_key[module_key.rindex(SEPARATOR) :] + SEPARATOR + group
+def names_prefix(beginning: str) -> bytes:
+    """The beginning of the keys of all names that begin with `beginning`."""
+    return key("m", beginning)
+
+
+def split_name_key(name_key: bytes) -> tuple[str, str]:
+    """The name and the normalized name of the project in a key below `name_prefix`."""
+    _, name, project = name_key.decode().split("\0")
+    return name, project
+
+
+def answer_key(name_key: bytes, group: bytes) -> bytes:
+    """The key of the answer for a group, one of whose names has the key `name_key`."""
+    return b"g" + name_key[name_key.rindex(SEPARATOR) :] + SEPARATOR + group
 
 
 def read_answer(db: plyvel.DB, record_key: bytes) -> bytes:
-    """What the modules of a group answer. Raises LeveldbDamagedError where there is nothing."""
+    """The answer for a group. Raises LeveldbDamagedError where it is missing."""
     value: bytes | None = db.get(record_key, verify_checksums=True)
     if value is None:
-        raise LeveldbDamagedError(f"{record_key!r} is not there, and a module points to it")
+        raise LeveldbDamagedError(f"{record_key!r} is not there, and a name points to it")
     return value
 
 
 def decode_answer(value: bytes) -> tuple[str, list[str]]:
-    """The project's display name, and the versions that provide the module, in PEP 440's order."""
+    """The project's display name, and the versions that provide the name, in PEP 440's order."""
     display, versions = orjson.loads(value)
     return display, versions
 
@@ -117,8 +137,13 @@ def _load_all(db: plyvel.DB, start: bytes) -> dict[str, list[Any]]:
     return {record_key[len(start) :].decode(): orjson.loads(value) for record_key, value in records_of(db, start)}
 
 
-def _applied(old: Mapping[str, list[Any]], rows: Iterable[Row]) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
-    """What the files contribute after the rows, and the lists that those tell of."""
+def _apply_rows(
+    old: Mapping[str, list[Any]],
+    rows: Iterable[Row],
+    column: str,
+    names_in: Callable[[list[str]], list[str]] | None,
+) -> tuple[dict[str, list[Any]], dict[str, list[str]]]:
+    """What the files contribute after the rows, and the lists of names in these, by hash."""
     files = dict(old)
     lists: dict[str, list[str]] = {}
     hashes: dict[int, str] = {}  # by identity: rows that have the same list mostly have the same object
@@ -126,48 +151,49 @@ def _applied(old: Mapping[str, list[Any]], rows: Iterable[Row]) -> tuple[dict[st
         if row["tombstone"]:
             files.pop(row["filename"], None)
             continue
-        modules, list_hash = row["modules"], None
-        if modules is not None:
-            list_hash = hashes.get(id(modules))
+        value, list_hash = row[column], None
+        if value is not None:
+            list_hash = hashes.get(id(value))
             if list_hash is None:
-                content = orjson.dumps(modules)
-                hashes[id(modules)] = list_hash = hashlib.sha256(content).hexdigest()[:_HASH_DIGITS]
-                lists[list_hash] = list(map(as_part, modules)) if rb"\u0000" in content else modules
+                names = names_in(value) if names_in else value
+                content = orjson.dumps(names)
+                hashes[id(value)] = list_hash = hashlib.sha256(content).hexdigest()[:_HASH_DIGITS]
+                lists[list_hash] = list(map(as_part, names)) if rb"\u0000" in content else names
         files[row["filename"]] = [row["version"], list_hash, row["project"], row["live_since"]]
     return files, lists
 
 
 def _grouped(
-    old: _Project, used: Iterable[str], told: Mapping[str, list[str]]
+    old: _Project, used: Iterable[str], new_lists: Mapping[str, list[str]]
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The lists and the groups of those lists that are used: each is one of the old ones, or told."""
+    """The groups of each of the `used` lists, which are old or new, and the names of each group."""
     ordered = list(used)
     lists_of_groups: dict[str, int] = {}  # a bit each
-    lists_of_modules: dict[str, int] = {}
+    lists_of_names: dict[str, int] = {}
     for place, list_hash in enumerate(ordered):
         for group in old.lists.get(list_hash, ()):
             lists_of_groups[group] = lists_of_groups.get(group, 0) | 1 << place
     for group, lists in lists_of_groups.items():
-        lists_of_modules.update(dict.fromkeys(old.groups[group], lists))
+        lists_of_names.update(dict.fromkeys(old.groups[group], lists))
     for place, list_hash in enumerate(ordered):
         if list_hash not in old.lists:
             bit = 1 << place
-            for module in told[list_hash]:
-                lists_of_modules[module] = lists_of_modules.get(module, 0) | bit
+            for name in new_lists[list_hash]:
+                lists_of_names[name] = lists_of_names.get(name, 0) | bit
     together: defaultdict[int, list[str]] = defaultdict(list)
-    for module, lists in lists_of_modules.items():
-        together[lists].append(module)
+    for name, lists in lists_of_names.items():
+        together[lists].append(name)
     groups_of_lists: dict[str, list[str]] = {list_hash: [] for list_hash in ordered}
     groups: dict[str, list[str]] = {}
-    for modules, lists in sorted((sorted(modules), lists) for lists, modules in together.items()):
-        groups[modules[0]] = modules
+    for names, lists in sorted((sorted(names), lists) for lists, names in together.items()):
+        groups[names[0]] = names
         for list_hash in compress(ordered, map(int, reversed(f"{lists:b}"))):
-            groups_of_lists[list_hash].append(modules[0])
+            groups_of_lists[list_hash].append(names[0])
     return groups_of_lists, groups
 
 
 def _answers(state: _Project, bits: Mapping[str, int]) -> dict[str, tuple[str, int]]:
-    """The display name, and the versions as bits, that the modules of each group answer."""
+    """The answer for each group: the display name, and the versions as bits."""
     versions_of_lists: dict[str, int] = {}
     for version, list_hash, *_ in state.files.values():
         if list_hash is not None:
@@ -176,7 +202,7 @@ def _answers(state: _Project, bits: Mapping[str, int]) -> dict[str, tuple[str, i
     for list_hash, versions in versions_of_lists.items():
         for group in state.lists[list_hash]:
             versions_of_groups[group] = versions_of_groups.get(group, 0) | versions
-    # The name as the file shows it that came last: it must not depend on the order in which rows were applied.
+    # The name in the file that came last: it must not depend on the order in which rows were applied.
     known = ((one[3] or 0, filename, one[2]) for filename, one in state.files.items())
     display = max(known, default=(0, "", ""))[2]
     return {group: (display, versions) for group, versions in versions_of_groups.items()}
@@ -190,7 +216,7 @@ def _add_changed(
     new: Mapping[str, Value],
     encoded: Callable[[Value], bytes] = orjson.dumps,
 ) -> None:
-    """Adds the records, below `start`, of what is not the same in `old` and `new`."""
+    """Adds the records below `start` that differ between `old` and `new`."""
     for values, others, records in ((old, new, before), (new, old, after)):
         for name, value in values.items():
             if others.get(name) != value:
@@ -200,9 +226,9 @@ def _add_changed(
 def _add_moved(
     records: Records, project: str, groups: Mapping[str, list[str]], others: Mapping[str, list[str]]
 ) -> None:
-    """Adds the records of modules that are not in the same group among `others`."""
+    """Adds the records of names that are not in the same group among `others`."""
     ending = SEPARATOR + as_part(project).encode()
-    for group, modules in groups.items():
+    for group, names in groups.items():
         value = group.encode()
-        moved = set(modules).difference(others[group]) if group in others else modules
-        records.update((b"m\0" + module.encode() + ending, value) for module in moved)
+        moved = set(names).difference(others[group]) if group in others else names
+        records.update((b"m\0" + name.encode() + ending, value) for name in moved)

@@ -1,0 +1,188 @@
+"""Looks up files by their sha256: which project and version they are from, and since when they are live."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import plyvel
+
+from pypi_assets.leveldbs.datasets.hashes import records as hashes
+from pypi_assets.leveldbs.format.records import records_of, scan
+from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, PrefixLookup
+from pypi_assets.lookup.reader import Reader
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+    from pypi_assets.catalog.reports.files_by_hash import FoundFile
+
+_HASH_DIGITS = 64
+_HEX = re.compile(r"[0-9a-f]+")
+
+
+class HashResult(TypedDict):
+    """A live file with this sha256. `live_since` is the serial since which it is live without a break."""
+
+    sha256: str
+    project: str
+    normalized: str
+    version: str
+    filename: str
+    live_since: int
+
+
+class KnownHashResult(TypedDict):
+    """A file with this sha256 that is live, or was. `live` has each time it was live, as the serial from which on and
+    the serial from which on no longer, or None. `live_since` is None where the file is not live.
+    """
+
+    sha256: str
+    project: str
+    normalized: str
+    version: str
+    filename: str
+    live_since: int | None
+    live: list[tuple[int, int | None]]
+
+
+class HashesReader(Reader):
+    """Answers from `hashes`. Upper-case hex digits are as good as lower-case ones."""
+
+    dataset = "hashes"
+
+    def file(self, sha256: str) -> Answer[HashResult]:
+        """The live files with this hash, by project and filename. Raises LookupNameError for what is not a sha256."""
+        start = hashes.hash_prefix(parse_sha256(sha256))
+        return self._answer(HashResult, lambda db: map(_result, records_of(db, start)))
+
+    def files(self, prefix: str = "") -> Stream[HashResult]:
+        """All live files whose hash begins with `prefix`, by hash. Raises LookupNameError for other than hex."""
+        start = hashes.hashes_prefix(parse_sha256_prefix(prefix) if prefix else "")
+
+        def results(db: plyvel.DB) -> Iterator[HashResult]:
+            return map(_result, scan(db, start))
+
+        return self._stream(HashResult, results)
+
+
+def parse_sha256(text: str) -> str:
+    """The hash in lower case. Raises LookupNameError for anything but 64 hex digits."""
+    sha256 = text.strip().lower()
+    if len(sha256) != _HASH_DIGITS or not _HEX.fullmatch(sha256):
+        raise LookupNameError(f"{text!r} is not a sha256, which has {_HASH_DIGITS} hex digits")
+    return sha256
+
+
+def parse_sha256_prefix(text: str) -> str:
+    """The beginning of a hash in lower case. Raises LookupNameError for anything but up to 64 hex digits."""
+    prefix = text.strip().lower()
+    if len(prefix) > _HASH_DIGITS or not _HEX.fullmatch(prefix):
+        raise LookupNameError(f"{text!r} is not the beginning of a sha256, which has {_HASH_DIGITS} hex digits")
+    return prefix
+
+
+def hash_of_file(path: Path) -> str:
+    """The sha256 of a local file. Raises OSError."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def hash_answer(serial: int, sha256: str, found: Iterable["FoundFile"]) -> Answer[HashResult]:
+    """What `HashesReader.file` answers where the catalog has `found` these files as of `serial`."""
+    known = known_hash_answer(serial, sha256, found).results
+    live = tuple(
+        HashResult(
+            sha256=one["sha256"],
+            project=one["project"],
+            normalized=one["normalized"],
+            version=one["version"],
+            filename=one["filename"],
+            live_since=one["live_since"],
+        )
+        for one in known
+        if one["live_since"] is not None
+    )
+    return Answer(None, serial, live, HashResult)
+
+
+def known_hash_answer(serial: int, sha256: str, found: Iterable["FoundFile"]) -> Answer[KnownHashResult]:
+    """The files that the catalog has `found` as of `serial`, also those that were removed, with their times."""
+    results = tuple(
+        KnownHashResult(
+            sha256=sha256,
+            project=file.project,
+            normalized=file.normalized,
+            version=file.version,
+            filename=file.filename,
+            live_since=next((start for start, end in file.live if end is None), None),
+            live=list(file.live),
+        )
+        for file in found
+    )
+    return Answer(None, serial, results, KnownHashResult)
+
+
+def _result(record: tuple[bytes, bytes]) -> HashResult:
+    sha256, normalized, filename = hashes.split_hash_key(record[0])
+    version, project, live_since = hashes.decode_file(record[1])
+    return HashResult(
+        sha256=sha256,
+        project=project,
+        normalized=normalized,
+        version=version,
+        filename=filename,
+        live_since=live_since,
+    )
+
+
+def _file_at(catalog: "Catalog", serial: int, text: str) -> Answer[HashResult]:
+    from pypi_assets.catalog.reports.files_by_hash import files_with_sha256  # the database takes long to load
+
+    sha256 = parse_sha256(text)
+    return hash_answer(serial, sha256, files_with_sha256(catalog, serial, sha256))
+
+
+def _file_ever(catalog: "Catalog", serial: int, text: str) -> Answer[KnownHashResult]:
+    from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
+
+    sha256 = parse_sha256(text)
+    return known_hash_answer(serial, sha256, files_with_sha256(catalog, serial, sha256))
+
+
+def _no_live_file(text: str) -> str:
+    return f"no live file has the sha256 {parse_sha256(text)}"
+
+
+def _with_times(result: KnownHashResult) -> dict[str, object]:
+    times = (f"since {since}" if until is None else f"{since} to {until}" for since, until in result["live"])
+    return {**result, "live": ", ".join(times)}
+
+
+_COLUMNS = ("project", "version", "filename", "live_since")
+READER = HashesReader
+COMMANDS = (
+    LookupCommand(
+        name="hash",
+        argument="[SHA256]...",
+        example="--file requests-2.32.3-py3-none-any.whl",
+        help="Which project, version and file a SHA256 is of, and since which serial the file is live.",
+        columns=_COLUMNS,
+        answer=HashesReader.file,
+        nothing_found=_no_live_file,
+        prefix=PrefixLookup(
+            columns=("sha256", *_COLUMNS),
+            stream=HashesReader.files,
+            nothing_found=lambda prefix: f"no live file has a sha256 that begins with {parse_sha256_prefix(prefix)}",
+        ),
+        at_serial=CatalogLookup(_COLUMNS, _file_at, _no_live_file),
+        ever=CatalogLookup(
+            columns=("project", "version", "filename", "live"),
+            answer=_file_ever,
+            nothing_found=lambda text: f"no file with the sha256 {parse_sha256(text)} was ever live",
+            cells=_with_times,
+        ),
+        name_of_file=hash_of_file,
+    ),
+)

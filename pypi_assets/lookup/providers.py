@@ -1,0 +1,56 @@
+"""Queries of datasets that lead from a name to projects and versions: `modules` and `commands`."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import plyvel
+
+from pypi_assets.leveldbs.datasets import provided_names
+from pypi_assets.leveldbs.format.records import records_of, scan
+from pypi_assets.leveldbs.format.version_order import version_key
+
+_REMEMBERED_ANSWERS = 256  # most names that follow each other have the same one
+
+
+class Provider(NamedTuple):
+    """A project (`normalized`, and `project` as displayed) that provides `name`, and its versions that do, in PEP 440's
+    order.
+    """
+
+    name: str
+    normalized: str
+    project: str
+    versions: list[str]
+
+
+def providers(db: plyvel.DB, name: str) -> Iterator[Provider]:
+    """The projects that provide `name`, by normalized name."""
+    for name_key, group in records_of(db, provided_names.name_prefix(name)):
+        answer = provided_names.read_answer(db, provided_names.answer_key(name_key, group))
+        yield _provider(name_key, answer)
+
+
+def all_providers(db: plyvel.DB, beginning: str) -> Iterator[Provider]:
+    """The projects that provide a name that begins with `beginning`, by name and normalized name."""
+    read_answer = lru_cache(_REMEMBERED_ANSWERS)(partial(provided_names.read_answer, db))
+    for name_key, group in scan(db, provided_names.names_prefix(beginning)):
+        yield _provider(name_key, read_answer(provided_names.answer_key(name_key, group)))
+
+
+def providers_of_releases(name: str, releases: Iterable[tuple[str, str, str]]) -> Iterator[Provider]:
+    """The same where `releases`, (normalized name, project, version) each, provide `name`."""
+    projects: dict[str, str] = {}
+    versions: defaultdict[str, set[str]] = defaultdict(set)
+    for normalized, project, version in releases:
+        projects[normalized] = project
+        versions[normalized].add(version)
+    for normalized in sorted(projects):
+        yield Provider(name, normalized, projects[normalized], sorted(versions[normalized], key=version_key))
+
+
+def _provider(name_key: bytes, answer: bytes) -> Provider:
+    name, normalized = provided_names.split_name_key(name_key)
+    project, versions = provided_names.decode_answer(answer)
+    return Provider(name, normalized, project, versions)
