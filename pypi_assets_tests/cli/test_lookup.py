@@ -145,6 +145,4 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     assert removed == found | {"live_since": None, "live": [[since, index.serial]]}
     shown = commands.done("lookup", "hash", sha256, "--all")
     assert shown.stdout == f"Demo\t1.0\t{demo['filename']}\t{since} to {index.serial}\n"
-    assert commands.json("lookup", "hash", sha256, "--all", "--at-serial", first) == [
-        found | {"live": [[since, None]]}
-    ]
+    assert commands.json("lookup", "hash", sha256, "--all", "--at-serial", first) == [found | {"live": [[since, None]]}]

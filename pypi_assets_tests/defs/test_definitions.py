@@ -12,6 +12,7 @@ from pypi_assets.definitions import defs
 from pypi_assets.defs.assets.full_crawl import project_listing
 from pypi_assets.defs.resources import build_resources
 from pypi_assets.defs.sensors import build_sensors
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.settings import ENV_PREFIX, Settings, SettingsError, load_settings
 from pypi_assets_tests.defs.conftest import failure_text
 
@@ -40,15 +41,14 @@ def test_definitions_are_loadable() -> None:
         "full_dump",
         "incremental_dump",
         "compacted_dump",
-        "modules_leveldb",
-        "depgraph_leveldb",
+        *(f"{dataset}_leveldb" for dataset in DATASETS),
         "parquet_export",
     }
     assert graph.get(dg.AssetKey("modules_leveldb")).parent_keys == {
         dg.AssetKey("full_dump"),
         dg.AssetKey("incremental_dump"),
     }
-    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 11
+    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 7 + 2 * len(DATASETS)
     assert all(
         sensor.default_status == dg.DefaultSensorStatus.STOPPED for sensor in defs.get_repository_def().sensor_defs
     )
@@ -62,8 +62,7 @@ def test_what_asks_the_index_or_reads_much_of_the_catalog_is_in_a_pool() -> None
     assert {pool: {node.name for node in nodes if pool in node.definition.pools} for pool in pools} == {
         "index": crawled | changed,
         "database": {"write_full_dump", "incremental_dump"},
-        "modules_leveldb": {"modules_leveldb"},
-        "depgraph_leveldb": {"depgraph_leveldb"},
+        **{f"{dataset}_leveldb": {f"{dataset}_leveldb"} for dataset in DATASETS},
     }
 
 

@@ -52,7 +52,7 @@ class Publisher:
         return releases
 
     def _build(self) -> None:
-        for dataset in DATASETS:
+        for dataset in ("modules", "depgraph"):
             build_version(dataset, storage=self.storage, catalog=self.small.catalog)
 
     def private_copies(self) -> int:
@@ -245,6 +245,8 @@ def test_a_forked_process_is_told_to_open_its_own(publisher: Publisher) -> None:
 def test_the_examples_of_the_docs_run(
     publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for dataset in DATASETS:
+        build_version(dataset, storage=publisher.storage, catalog=publisher.small.catalog)
     clear_settings(monkeypatch)
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
