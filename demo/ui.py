@@ -117,7 +117,7 @@ def answers(url: str) -> bool:
 
 
 def new_wheel(folder: Path) -> Path:
-    """A small wheel that is not on the index yet, to be uploaded by hand."""
+    """A small wheel that is not on the index yet, to be uploaded manually."""
     folder.mkdir(parents=True, exist_ok=True)
     version = 1 + sum(1 for _ in folder.glob("*.whl"))
     path = folder / f"hello_assets-{version}.0-py3-none-any.whl"
@@ -136,7 +136,7 @@ def welcome(url: str, port: int, wheel: Path) -> None:
     console.print(
         f"\n[bold]Dagster's UI:[/bold] {url}   (assets: {url}/asset-groups)"
         f"\n[bold]The index:[/bold]    {index_url(port)}"
-        "\n\nUpload one more wheel from another terminal, and ask for it a minute later:\n"
+        "\n\nUpload one more wheel from another terminal, and look it up a minute later:\n"
         "\n  . demo/env"
         f"\n  pypi-assets devindex add .demo/index {wheel.relative_to(ROOT)}"
         "\n  pypi-assets lookup module hello_assets"

@@ -1,4 +1,7 @@
-"""Notices to people, by mail, chat or whatever else Apprise knows: the services are named by URLs."""
+"""Sends notices to people, by mail, chat or any other service of Apprise; URLs name the services.
+
+What a notice reports does not belong here: see `defs/run_notices.py`.
+"""
 
 from collections.abc import Sequence
 
@@ -6,7 +9,7 @@ _EXTRA = "sending notices needs Apprise: install pypi-assets[notify], or unset P
 
 
 def send_notice(urls: Sequence[str], title: str, text: str) -> list[str]:
-    """Sends it to each of `urls`; returns what went wrong, without the URLs, which hold secrets."""
+    """Sends a notice to each of `urls`; returns what went wrong, without the URLs, which contain secrets."""
     if not urls:
         return []
     try:

@@ -6,21 +6,21 @@ from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 
 ANSWERS_WITHIN_S = (1.0, 10.0)
-"""How long all workers are listened to. One answers in milliseconds, whatever its runs are at, unless its machine is
-overloaded: so before a run is given up, they are asked twice."""
+"""How long to wait for answers of all workers, in two attempts. A worker answers in milliseconds, whatever its runs do,
+unless its machine is overloaded."""
 
 
 class WatchedCeleryRunLauncher(CeleryRunLauncher):
     """Dagster's own, which also knows a run whose worker is gone.
 
     A worker that is killed with all its processes, or whose machine is lost, leaves its tasks as started for ever. So
-    while a task has not ended, the workers are asked whether one of them is at it.
+    while a task has not ended, each check queries the workers for it.
     """
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Whether some worker is at the run. Raises what Celery does where the broker cannot be reached."""
         task_id = run.tags.get(DAGSTER_CELERY_TASK_ID_TAG)
-        if task_id is None:  # it began before runs were handed to Celery: its code server has been started anew since
+        if task_id is None:  # it began before runs were handed to Celery: its code server has been restarted since
             return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "the run was not handed to Celery")
         if self.celery.AsyncResult(task_id).ready():
             return super().check_run_worker_health(run)

@@ -13,11 +13,11 @@ _KEPT = 5
 
 
 class PooledPostgresStorage(DagsterPostgresStorage):
-    """Dagster's own connects for each statement, outside of the webserver, and connecting takes both sides longer than
-    most of what Dagster asks: an event of a partition is several statements.
+    """Dagster's own storage, with connections that are kept.
 
-    Here each process keeps connections, as many as its threads have used at a time, up to five. One is tried before it
-    is used, so PostgreSQL may have been restarted in between.
+    Outside of the webserver, Dagster connects for each statement, which costs more than most statements: an event of a
+    partition is several of them. Here each process keeps up to five connections. Each is tested before it is used, so
+    PostgreSQL may have been restarted in between.
     """
 
     def __init__(self, postgres_url: str, *, inst_data: ConfigurableClassData | None = None) -> None:
@@ -36,7 +36,7 @@ class PooledPostgresStorage(DagsterPostgresStorage):
 
 @cache
 def _engine(url: str) -> Engine:
-    """The one of this process, since Dagster opens its storage anew for each tick of a sensor."""
+    """The engine of this process: Dagster opens its storage again for each tick of a sensor."""
     engine = create_engine(url, isolation_level="AUTOCOMMIT", pool_size=_KEPT, max_overflow=-1, pool_pre_ping=True)
     os.register_at_fork(after_in_child=lambda: engine.dispose(close=False))
     return engine

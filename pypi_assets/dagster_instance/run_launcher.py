@@ -10,8 +10,8 @@ from dagster._serdes import deserialize_value
 class WatchedRunLauncher(DefaultRunLauncher):
     """Dagster's own, which also knows a run whose code server is gone.
 
-    Runs end with the container or the machine of their code server, and nobody tells Dagster. So the code server that
-    is found at the same address is asked whether the run is one of its own.
+    Runs end with the container or the machine of their code server, and Dagster gets no report of it. So each check
+    queries the code server at the same address whether the run is one of its own.
     """
 
     @property
@@ -19,7 +19,7 @@ class WatchedRunLauncher(DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """Whether the code server is at the run. While it does not answer, nobody can tell: the run is left alone."""
+        """Whether the code server is at the run. While it does not answer, that is not known, and the run goes on."""
         client = self._get_grpc_client_for_termination(run.run_id)  # type: ignore[no-untyped-call]
         if client is None:
             return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "the run was not handed to a code server")
@@ -29,4 +29,4 @@ class WatchedRunLauncher(DefaultRunLauncher):
             return CheckRunHealthResult(WorkerStatus.RUNNING, "the code server does not answer")
         if deserialize_value(answer, CanCancelExecutionResult).can_cancel:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
-        return CheckRunHealthResult(WorkerStatus.FAILED, "the code server was started anew since")
+        return CheckRunHealthResult(WorkerStatus.FAILED, "the code server was restarted since")

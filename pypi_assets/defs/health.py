@@ -65,7 +65,7 @@ def _is_fresh(dataset: str) -> dg.AssetChecksDefinition:
         numbers: dict[str, int | None] = {"serial": need.serial}
         if need.need == Need.LACKS_COLUMNS:
             return _warning(need.reason, numbers)
-        if not due.is_behind_dumps and is_stale(thresholds, due.due_for_s(now)):
+        if not due.lags_dumps and is_stale(thresholds, due.due_for_s(now)):
             return _warning(f"{need.reason}: run the job update_leveldbs", numbers)
         age = 0.0 if due.lacks_since is None else max(now - due.lacks_since, 0.0)
         return _by_age(thresholds, dataset, "the catalog", age, None, numbers)

@@ -34,7 +34,7 @@ _NO_REASON = "marked as failed from outside"
 def next_steps(
     jobs: Iterable[Job], sensors: Iterable[dg.SensorDefinition], schedules: Iterable[dg.ScheduleDefinition]
 ) -> dict[str, str]:
-    """By job, what comes next after a run of it failed: what a person should do, where the job says so; else which
+    """By job, what comes next after a run of it failed: what a person should do, where the job names it; else which
     sensor or schedule runs it again; else that it can be launched again.
     """
     steps = {job.name: _LAUNCH_AGAIN for job in jobs}

@@ -72,13 +72,13 @@ class DatasetDue:
     """What one dataset needs, and since when (unix seconds).
 
     `lacks_since` is when the first event in the catalog was that its newest version lacks; None where there is none, or
-    no version. `is_behind_dumps` is whether the dumps reach further than that version. `full_dump_at` is when the full
+    no version. `lags_dumps` is whether the dumps reach further than that version. `full_dump_at` is when the full
     dump was committed that the version does not hold; None where it holds the one of the cover.
     """
 
     need: BuildNeed
     lacks_since: float | None
-    is_behind_dumps: bool
+    lags_dumps: bool
     full_dump_at: float | None
 
     @property
@@ -89,7 +89,7 @@ class DatasetDue:
         """For how long a build has been due, 0 where none is; None where no time is known of what is missing."""
         if not self.is_due:
             return 0.0
-        since = self.lacks_since if self.is_behind_dumps else self.full_dump_at
+        since = self.lacks_since if self.lags_dumps else self.full_dump_at
         return None if since is None else max(now - since, 0.0)
 
 
@@ -147,7 +147,7 @@ def due_ranges(catalog: Catalog) -> RangesDue:
 
 
 def due_full_dump(catalog: Catalog) -> FullDumpDue:
-    """The first full dump. Later ones only keep the chain of ranges short: a schedule asks for them."""
+    """The first full dump. Later ones only keep the chain of ranges short: a schedule requests them."""
     if cover_of(committed_dumps(catalog)).dumps:
         return FullDumpDue(None, "there is a full dump")
     if not due_crawl(catalog).is_followable:
@@ -171,12 +171,12 @@ def due_datasets(
         with catalog.read() as connection:
             lacks_since = None if need.serial is None else first_event_time(connection, need.serial)
         full = cover.dumps[0] if cover.dumps else None
-        is_held = full is None or newest.manifest is None or full.directory in newest.manifest.held[:1]
+        holds_it = full is None or newest.manifest is None or full.directory in newest.manifest.held[:1]
         found[dataset.name] = DatasetDue(
             need=need,
             lacks_since=lacks_since,
-            is_behind_dumps=(need.serial or 0) < cover.serial,
-            full_dump_at=None if is_held or full is None else full.committed_at,
+            lags_dumps=(need.serial or 0) < cover.serial,
+            full_dump_at=None if holds_it or full is None else full.committed_at,
         )
     return found
 
@@ -188,7 +188,7 @@ def due_compaction(catalog: Catalog, datasets: Mapping[str, DatasetDue]) -> tupl
 
 
 def due_parquet(storage: Storage, cover: Cover) -> bool:
-    """Whether an export would write anything. The first one is for a person to ask for: none is due before it."""
+    """Whether an export would write anything. A person starts the first one: none is due before it."""
     newest = newest_export(storage)
     return newest is not None and bool(cover.dumps) and newest.cover != cover.directories
 

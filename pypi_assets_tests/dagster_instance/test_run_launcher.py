@@ -56,7 +56,7 @@ def test_a_run_is_lost_once_another_code_server_answers_in_place_of_its_own():
         assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING  # nobody can tell
         with serving(CodeServer(), port):
             found = launcher.check_run_worker_health(run)
-        assert (found.status, found.msg) == (WorkerStatus.FAILED, "the code server was started anew since")
+        assert (found.status, found.msg) == (WorkerStatus.FAILED, "the code server was restarted since")
 
 
 @dg.job

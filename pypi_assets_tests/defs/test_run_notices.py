@@ -121,6 +121,6 @@ def test_of_a_run_that_was_lost_the_launcher_tells_why(pipeline: Pipeline) -> No
     job = pipeline.defs.resolve_job_def("full_crawl")
     run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     pipeline.instance.report_engine_event("Executing steps in process (pid: 1)", run)
-    failure = pipeline.instance.report_run_failed(run, "the code server was started anew since")
+    failure = pipeline.instance.report_run_failed(run, "the code server was restarted since")
     context = dg.build_run_status_sensor_context("failed_run", failure, pipeline.instance, run).for_run_failure()
-    assert reason_of(context) == "the code server was started anew since"
+    assert reason_of(context) == "the code server was restarted since"
