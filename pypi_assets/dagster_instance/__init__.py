@@ -1,1 +1,4 @@
-"""What `dagster.yaml` loads: run launchers and event-log storages. Plain Dagster: nothing of the pipeline belongs here."""
+"""What `dagster.yaml` loads: run launchers and event-log storages.
+
+They know Dagster alone: nothing of the pipeline belongs here.
+"""
