@@ -63,7 +63,7 @@ def upgrade() -> None:
         sa.Column("revision", sa.Integer(), nullable=False, comment="counts the saves"),
         sa.Column("updated_at", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("lister", "instance", name=op.f("pk_lister_states")),
-        comment="What each lister has come to. How far events are stored is told by catalog_state alone.",
+        comment="The state of each lister. How far events are stored is in catalog_state alone.",
     )
     op.create_table(
         "dumps",
@@ -81,7 +81,7 @@ def upgrade() -> None:
         sa.CheckConstraint('start >= 0 AND "end" > start', name=op.f("ck_dumps_not_empty")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_dumps")),
         sa.UniqueConstraint("directory", name=op.f("uq_dumps_directory")),
-        comment="An index of the manifests in the storage, and the names handed out for them.",
+        comment="An index of the manifests in the storage, and the names allocated for them.",
     )
     op.create_index(op.f("ix_dumps_state"), "dumps", ["state"], unique=False)
     op.create_table(
@@ -100,7 +100,7 @@ def upgrade() -> None:
             "listed_serial",
             sa.BigInteger(),
             nullable=True,
-            comment="the index's when the list was made; null: it is not told, or not listed yet",
+            comment="the index's when the list was made; null: unknown, or not listed yet",
         ),
         sa.Column("completed_at", sa.Float(), nullable=True),
         sa.Column(
@@ -129,7 +129,7 @@ def upgrade() -> None:
         "leveldb_versions",
         sa.Column("version", Key, nullable=False),
         sa.Column("asked_at", sa.Float(), nullable=False),
-        sa.Column("serial", sa.BigInteger(), nullable=False, comment="the cover's serial when it was asked for"),
+        sa.Column("serial", sa.BigInteger(), nullable=False, comment="the cover's serial when it was allocated"),
         sa.PrimaryKeyConstraint("version", name=op.f("pk_leveldb_versions")),
     )
     op.create_table(
@@ -177,7 +177,7 @@ def upgrade() -> None:
         sa.Column("started_at", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_parquet_exports")),
         sa.UniqueConstraint("directory", name=op.f("uq_parquet_exports_directory")),
-        comment="The names handed out for attempts to export Parquet.",
+        comment="The names allocated for attempts to export Parquet.",
     )
     op.create_index(op.f("ix_parquet_exports_serial"), "parquet_exports", ["serial"], unique=False)
     op.create_table(
@@ -208,10 +208,10 @@ def upgrade() -> None:
     op.create_table(
         "scope_claims",
         sa.Column("claimed_by", Short, nullable=False, comment="the worker"),
-        sa.Column("scope", Short, nullable=False, comment="what it is at work on, as in visit_queue"),
+        sa.Column("scope", Short, nullable=False, comment="what it works on, as in visit_queue"),
         sa.Column("claimed_until", sa.Float(), nullable=False, comment="from then on it is not known to live"),
         sa.PrimaryKeyConstraint("claimed_by", name=op.f("pk_scope_claims")),
-        comment="Who is at work on the whole of a scope. Several can be.",
+        comment="The workers that are active on the whole of a scope. There can be several.",
     )
     op.create_table(
         "serial_ranges",
@@ -225,21 +225,23 @@ def upgrade() -> None:
             "begun_at",
             sa.Float(),
             nullable=True,
-            comment="when the work began that completed it, or that was not brought to an end",
+            comment="when the work began that completed it, or that did not end",
         ),
         sa.Column(
             "error_text",
             Text,
             nullable=True,
-            comment="what ended the last one's work; null: nothing did, or nobody knows",
+            comment="the error that ended the last worker's work; null: none is known",
         ),
         sa.Column("completed_at", sa.Float(), nullable=True),
-        sa.Column("lister", Short, nullable=True, comment="who brought it: xmlrpc or simple; null: a full crawl"),
+        sa.Column(
+            "lister", Short, nullable=True, comment="the lister that brought it: xmlrpc or simple; null: a full crawl"
+        ),
         sa.Column(
             "exact_from",
             sa.BigInteger(),
             nullable=True,
-            comment="no event is known of the serials from start to here, so nothing can be told of those between",
+            comment="no event is known between start and here, so these serials have no answer",
         ),
         sa.CheckConstraint('start >= 0 AND "end" > start', name=op.f("ck_serial_ranges_not_empty")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_serial_ranges")),
@@ -273,7 +275,7 @@ def upgrade() -> None:
         sa.Column("name", Short, nullable=False),
         sa.Column("rows", sa.Integer(), nullable=True),
         sa.Column("size", sa.BigInteger(), nullable=True),
-        sa.Column("sha256", Short, nullable=True, comment="null: handed out, not written to its end"),
+        sa.Column("sha256", Short, nullable=True, comment="null: allocated, not written to its end"),
         sa.Column("frozen", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.ForeignKeyConstraint(["dump_id"], ["dumps.id"], name=op.f("fk_dump_files_dump_id_dumps")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_dump_files")),
@@ -364,7 +366,7 @@ def upgrade() -> None:
             sa.Float(),
             server_default=sa.text("0"),
             nullable=False,
-            comment="from then on somebody else may claim it",
+            comment="from then on another worker may claim it",
         ),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_visit_queue_project_id_projects")),
         sa.PrimaryKeyConstraint("scope", "project_id", name=op.f("pk_visit_queue")),
@@ -425,17 +427,17 @@ def upgrade() -> None:
             sa.Integer(),
             server_default=sa.text("0"),
             nullable=False,
-            comment="how many visits in a row ended in that",
+            comment="how many visits in a row ended in it",
         ),
         sa.Column(
             "next_due_at",
             sa.Float(),
             nullable=True,
-            comment="when the visit that failed last is tried again; null: it is not",
+            comment="when the last failed visit is retried; null: it is not",
         ),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_visit_statistics_project_id_projects")),
         sa.PrimaryKeyConstraint("project_id", name=op.f("pk_visit_statistics")),
-        comment="What visits and their statuses come to for each project.",
+        comment="What follows for each project from its visits and their statuses.",
     )
     op.create_index(
         op.f("ix_visit_statistics_last_visited_at_visit_statistics_project_id"),
@@ -498,7 +500,7 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["visit_id"], ["visits.id"], name=op.f("fk_visit_statuses_visit_id_visits")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_visit_statuses")),
-        comment="Only ever appended to; the latest tells the outcome of its visit.",
+        comment="Append-only; the latest status is the outcome of its visit.",
     )
     op.create_index(op.f("ix_visit_statuses_visit_id"), "visit_statuses", ["visit_id"], unique=False)
     op.create_table(
@@ -542,14 +544,12 @@ def upgrade() -> None:
         sa.Column("error_text", Text, nullable=True),
         sa.Column("read_at", sa.Float(), nullable=True),
         sa.Column("extractor_version", sa.Integer(), nullable=True),
-        sa.Column(
-            "record_digest", Short, nullable=True, comment="of the whole record: whether another one says the same"
-        ),
+        sa.Column("record_digest", Short, nullable=True, comment="of the whole record, to compare it with another one"),
         sa.Column("metadata_version", Text, nullable=True),
         sa.Column("requires_python", Text, nullable=True),
         sa.Column("requires_dist_id", Key, nullable=True),
         sa.Column("modules_id", Key, nullable=True),
-        sa.Column("details", Text, nullable=True, comment="JSON: what else the record says, see docs/formats.md"),
+        sa.Column("details", Text, nullable=True, comment="JSON: the record's other facts, see docs/formats.md"),
         sa.Column("pack_id", Key, nullable=True, comment="where the extract lies; null: nothing was extracted"),
         sa.Column("pack_offset", sa.BigInteger(), nullable=True),
         sa.Column("pack_length", sa.Integer(), nullable=True),
@@ -593,7 +593,7 @@ def upgrade() -> None:
             sa.Float(),
             server_default=sa.text("0"),
             nullable=False,
-            comment="from then on somebody else may claim it",
+            comment="from then on another worker may claim it",
         ),
         sa.ForeignKeyConstraint(
             ["distribution_id"], ["distributions.id"], name=op.f("fk_read_queue_distribution_id_distributions")
@@ -628,7 +628,7 @@ def upgrade() -> None:
             ["distribution_id"], ["distributions.id"], name=op.f("fk_read_attempts_distribution_id_distributions")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_read_attempts")),
-        comment="Every attempt to read a distribution. Only ever appended to.",
+        comment="Every attempt to read a distribution. Append-only.",
     )
     op.create_index(op.f("ix_read_attempts_distribution_id"), "read_attempts", ["distribution_id"], unique=False)
     op.create_table(

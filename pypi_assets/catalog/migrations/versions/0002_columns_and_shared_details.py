@@ -1,6 +1,7 @@
 """Dumps have columns of their own, what files of a release have in common is stored once, and a file is found by hash.
 
-On SQLite a column is added as it is: alembic would copy the whole table for the sake of its foreign key.
+On SQLite a column is added as it is: alembic would copy the whole table for the sake of its foreign key. Comments get
+the wording that the first migration has by now.
 """
 
 import sqlalchemy as sa
@@ -77,7 +78,6 @@ def upgrade() -> None:
         "details",
         existing_type=Text,
         comment="JSON: the record's other facts, see docs/formats.md",
-        existing_comment="JSON: what else the record says, see docs/formats.md",
     )
     for table, comment in _TABLE_COMMENTS.items():
         _comment(f"TABLE {table}", comment)
