@@ -137,7 +137,7 @@ def test_the_readme_leads_to_every_page():
     assert {page.relative_to(ROOT).as_posix() for page in PAGES} - {"README.md"} - linked == set()
 
 
-def test_the_glossary_explains_each_word_once_and_says_where_it_is():
+def test_the_glossary_explains_each_word_once_and_names_its_file():
     rows = re.findall(r"(?m)^\| (\*\*.*)\| (.*) \| (.*) \|$", (ROOT / "docs" / "glossary.md").read_text())
     words = [word for terms, _, _ in rows for word in re.findall(r"\*\*([^*]+)\*\*", terms)]
     assert len(words) >= 30

@@ -41,7 +41,7 @@ def samples(text: str) -> Samples:
     }
 
 
-def test_metrics_tell_how_each_stage_stands(index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_describe_the_state_of_each_stage(index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = samples(run("metrics"))
     assert nothing["serial", "index"] == index.serial
     assert ("serial", "catalog") not in nothing
@@ -87,7 +87,7 @@ def test_the_lag_in_time_is_that_of_the_first_event_that_is_missing(index: Serve
     assert 2 <= lag <= time.time() - before + 1  # the index tells whole seconds
 
 
-def test_who_does_not_answer_is_told(index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_silent_stage_is_reported(index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     index.wheel("demo", "1.0")
     run("crawl", "full")
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")

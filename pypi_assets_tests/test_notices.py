@@ -51,7 +51,7 @@ def test_a_notice_goes_to_every_service_that_is_named(inbox: tuple[str, Inbox]) 
     assert "the index does not answer" in mail.as_string()
 
 
-def test_what_is_not_taken_is_told_and_the_rest_is_sent() -> None:
+def test_a_failed_service_is_reported_and_the_rest_is_sent() -> None:
     with receiving(500) as (failing, _), receiving() as (url, received):
         problems = send_notice([failing, "nobody://secret@host", url], "title", "text")
     assert problems == [

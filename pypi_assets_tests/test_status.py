@@ -54,43 +54,43 @@ def status_at(index: ServedIndex) -> Iterator[StatusAt]:
     catalog.close()
 
 
-def test_a_stage_is_behind_once_it_lacks_an_event_that_is_old(index: ServedIndex, status_at: StatusAt) -> None:
+def test_a_stage_lags_once_it_lacks_an_old_event(index: ServedIndex, status_at: StatusAt) -> None:
     assert status_at(2e9).to_do() == []  # however old the last event is, nothing is missing
     index.wheel("demo", "2.0")
     event_at = status_at(0).lag.lagging_since
     assert event_at is not None
-    for told, command in ((CRAWL, "crawl incremental"), (DUMP, "dump incremental"), (BUILD, "leveldb update")):
+    for line, command in ((CRAWL, "crawl incremental"), (DUMP, "dump incremental"), (BUILD, "leveldb update")):
         assert status_at(event_at + LAG_WARN_S - 1).to_do() == []
         late = status_at(event_at + LAG_WARN_S)
-        assert late.to_do() == [told]
+        assert late.to_do() == [line]
         in_json = status_to_json(late, expected_end=None, last_full_crawl=None, longest_unvisited=None)
-        assert in_json["to_do"] == [told]
+        assert in_json["to_do"] == [line]
         done(command)
     assert status_at(event_at + LAG_WARN_S).to_do() == []
 
 
 def test_a_young_lag_is_shown_all_the_same(index: ServedIndex) -> None:
     index.wheel("demo", "2.0")
-    told = CliRunner().invoke(cli, ["status"]).stdout
-    assert "lags the index by 2 serials" in told
-    assert "all is well" in told
+    shown = CliRunner().invoke(cli, ["status"]).stdout
+    assert "lags the index by 2 serials" in shown
+    assert "all is well" in shown
 
 
 def test_ranges_that_are_running_are_let_be_and_looked_at(index: ServedIndex, status_at: StatusAt) -> None:
     status = status_at(0)
     lag = replace(status.lag, index_serial=index.serial + 1, lagging_since=1_000.0, measured_at=1_000.0 + LAG_WARN_S)
     running = replace(status, lag=lag, catalog=replace(status.catalog, open_ranges=1, running_ranges=1))
-    [told] = running.to_do()
-    assert told == "the catalog lags the index: see `pypi-assets ranges` for the ranges that are running"
+    [line] = running.to_do()
+    assert line == "the catalog lags the index: see `pypi-assets ranges` for the ranges that are running"
     assert replace(running, lag=replace(lag, measured_at=lag.measured_at - 1)).to_do() == []
 
 
-def test_a_lag_that_nobody_tells_is_not_well(index: ServedIndex, status_at: StatusAt) -> None:
+def test_an_unknown_lag_is_not_well(index: ServedIndex, status_at: StatusAt) -> None:
     index.faults = lambda request: Response(status_code=503)
     unknown = status_at(0)
     assert unknown.lag.seconds is None
-    [told] = unknown.to_do()
-    assert told.startswith("the index's serial is not known: ")
+    [line] = unknown.to_do()
+    assert line.startswith("the index's serial is not known: ")
     silent = replace(unknown.lag, index_error=None)
     assert replace(unknown, lag=silent).to_do() == [
         "it is not known how far the catalog lags the index: run `pypi-assets crawl incremental`"
@@ -99,10 +99,10 @@ def test_a_lag_that_nobody_tells_is_not_well(index: ServedIndex, status_at: Stat
 
 
 @pytest.mark.parametrize(
-    ("kinds", "is_told"), [({"transient": 3, "visit": 1}, False), ({"transient": 4, "visit": 1}, True), ({}, False)]
+    ("kinds", "is_shown"), [({"transient": 3, "visit": 1}, False), ({"transient": 4, "visit": 1}, True), ({}, False)]
 )
-def test_few_that_were_given_up_are_no_matter(status_at: StatusAt, kinds: dict[str, int], is_told: bool) -> None:
+def test_few_exhausted_reads_are_no_matter(status_at: StatusAt, kinds: dict[str, int], is_shown: bool) -> None:
     status = status_at(0)
     exhausted = ExhaustedWork(kinds, known=1_000)  # 0.5 per cent are 5
-    told = ["5 reads and visits are exhausted: see `pypi-assets failures list`"] if is_told else []
-    assert replace(status, catalog=replace(status.catalog, exhausted=exhausted)).to_do() == told
+    lines = ["5 reads and visits are exhausted: see `pypi-assets failures list`"] if is_shown else []
+    assert replace(status, catalog=replace(status.catalog, exhausted=exhausted)).to_do() == lines

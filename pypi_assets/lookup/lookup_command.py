@@ -15,12 +15,12 @@ AnyReader = TypeVar("AnyReader", bound=Reader)
 
 
 class LookupNameError(ValueError):
-    """A text that is not a name of what is looked up; the error says what it must be."""
+    """A text that is not a name of what is looked up; the message describes what it must be."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixLookup(Generic[AnyReader]):
-    """The lookup of all names that begin with a text. `nothing_found` is said where there are none."""
+    """The lookup of all names that begin with a text. `nothing_found` is printed if there are none."""
 
     columns: tuple[str, ...]
     stream: Callable[[AnyReader, str], Stream[Any]]
@@ -45,7 +45,7 @@ class LookupCommand(Generic[AnyReader]):
     """One sub-command: `pypi-assets lookup NAME ARGUMENT`.
 
     `columns` are those of its table; JSON has all fields of a result. `answer` looks up one name. `nothing_found`
-    returns what is said where the name is not found. Both raise LookupNameError for what is not a name.
+    returns the message for a name that is not found. Both raise LookupNameError for what is not a name.
 
     Options follow from what is declared: `--prefix` from `prefix`, `--at-serial` from `at_serial`, `--all` from
     `ever` (what was known at any time up to a serial), and `--file` from `name_of_file`, which also means that several

@@ -61,7 +61,7 @@ class Reader:
     """Answers from the newest version of a dataset, for any number of threads; a context manager.
 
     `refresh` moves on to a newer version. With `refresh_every_s`, the first query that many seconds after the last look
-    starts the next look in the background; `refresh_problem` says why the last one failed. An answer that has begun is
+    starts the next look in the background; `refresh_problem` is why the last one failed. An answer that has begun is
     completed from its version. A forked process must open a reader of its own.
 
     A subclass names its `dataset` and queries by `_answer` and `_stream`. Both raise LeveldbDamagedError where the

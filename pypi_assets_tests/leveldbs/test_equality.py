@@ -79,8 +79,8 @@ class File:
     from a sequence on."""
 
     known: list[Known]
-    told_at: float = 0
-    told_from: int = 0
+    published_at: float = 0
+    published_from: int = 0
 
 
 files = st.sampled_from(list(FILES))
@@ -102,7 +102,7 @@ class Published(RuleBasedStateMachine):
         self.small = small_catalog(Path(self.folder.name), clock=lambda: time.time() + self.ahead_s)
         self.catalog = self.small.catalog
         self.storage = open_storage(Path(self.folder.name, "storage").as_uri())
-        self.serial = self.asked = 0
+        self.serial = self.allocated = 0
         self.files: dict[str, File] = {}
         self.live: set[str] = set()
         self.yanked: set[str] = set()
@@ -170,8 +170,8 @@ class Published(RuleBasedStateMachine):
     @rule(filename=files, known=knowledge)
     def read_late(self, filename: str, known: Known) -> None:
         if filename in self.files:
-            told_at = self.small.read(filename, *known)
-            self.learn(filename, known, told_at)
+            published_at = self.small.read(filename, *known)
+            self.learn(filename, known, published_at)
 
     @rule(filename=files, known=knowledge)
     def reprocess(self, filename: str, known: Known) -> None:
@@ -179,10 +179,10 @@ class Published(RuleBasedStateMachine):
             self.small.reprocess(filename, *known)
             self.learn(filename, known, math.inf)
 
-    def learn(self, filename: str, known: Known, told_at: float) -> None:
+    def learn(self, filename: str, known: Known, published_at: float) -> None:
         with self.catalog.read() as connection:
-            told_from = read_state(connection)["next_dump_sequence"]
-        self.files[filename] = File([*self.files[filename].known, known], told_at, told_from)
+            published_from = read_state(connection)["next_dump_sequence"]
+        self.files[filename] = File([*self.files[filename].known, known], published_at, published_from)
 
     def next_serial(self) -> int:
         self.serial += 1
@@ -195,11 +195,11 @@ class Published(RuleBasedStateMachine):
 
     @rule(gap=st.integers(0, 2))
     def complete(self, gap: int) -> None:
-        if self.serial > self.asked:
+        if self.serial > self.allocated:
             self.serial += gap
             self.note()
             self.small.complete(self.serial)
-            self.asked = self.serial
+            self.allocated = self.serial
 
     @rule(gap=st.integers(0, 2))
     def complete_and_dump(self, gap: int) -> None:
@@ -300,11 +300,13 @@ class Published(RuleBasedStateMachine):
         for filename, one in found.items():
             assert (one["project"], one["version"]) == FILES[filename]
             file = self.files[filename]
-            is_told = covered.serial >= file.told_at or covered.dumps[0].sequence >= file.told_from
-            told = file.known[-1:] if is_told else file.known
+            is_published = covered.serial >= file.published_at or covered.dumps[0].sequence >= file.published_from
+            published = file.known[-1:] if is_published else file.known
             requires_dist = one["requires_dist"]
-            assert (None if requires_dist is None else tuple(requires_dist)) in {known.requires_dist for known in told}
-            by_list = [{(*FILES[filename], module) for module in known.modules or ()} for known in told]
+            assert (None if requires_dist is None else tuple(requires_dist)) in {
+                known.requires_dist for known in published
+            }
+            by_list = [{(*FILES[filename], module) for module in known.modules or ()} for known in published]
             certain |= set.intersection(*by_list)
             possible |= set.union(*by_list)
         assert certain <= provided <= possible
@@ -423,7 +425,7 @@ def test_a_file_comes_goes_and_is_cleared_from_quarantine_across_the_ends_of_ran
     assert [one.content_hash for one in rebuilt] == [one.content_hash for one in incremental]
 
 
-def test_a_late_read_of_a_sealed_range_is_told_by_the_next_one(small: SmallCatalog, storage: Storage) -> None:
+def test_a_late_read_of_a_sealed_range_is_in_the_next_one(small: SmallCatalog, storage: Storage) -> None:
     small.add(110, "demo", "3.0", "demo-3.0.zip", modules=None, requires_dist=None)
     dump(small, storage, 120)
     assert small.read("demo-3.0.zip", ("late",), ("later",)) == 121

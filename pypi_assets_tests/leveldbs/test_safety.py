@@ -85,7 +85,7 @@ class Crew:
     def trouble(self) -> None:
         """One is killed, or now and then stopped for so long that its leases end; those that have slept wake up."""
         for name, process in self.at_work.items():
-            assert process.is_alive(), self.told_by(name)
+            assert process.is_alive(), self.log_of(name)
         for wakes_at, process in list(self.stopped):
             if time.monotonic() >= wakes_at:
                 self.stopped.remove((wakes_at, process))
@@ -117,13 +117,13 @@ class Crew:
         for process in (*self.woken, *(process for _, process in self.stopped), *self.at_work.values()):
             process.join(120)
         for name, process in self.at_work.items():
-            assert process.exitcode == 0, self.told_by(name)
+            assert process.exitcode == 0, self.log_of(name)
 
     def kill(self) -> None:
         for process in (*self.woken, *(process for _, process in self.stopped), *self.at_work.values()):
             process.kill()
 
-    def told_by(self, name: str) -> str:
+    def log_of(self, name: str) -> str:
         lines = self.site.log(name).read_text().splitlines()
         return "\n".join([f"seed {SEED}; {name} ended, see {self.site.folder}; the end of its log:", *lines[-30:]])
 

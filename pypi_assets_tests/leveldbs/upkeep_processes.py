@@ -89,7 +89,7 @@ class Process:
     def pause(self, most_s: float) -> None:
         time.sleep(self.chance.uniform(0, most_s))
 
-    def tell(self, what: str, count: int = 1, text: object = "") -> None:
+    def report(self, what: str, count: int = 1, text: object = "") -> None:
         sys.stdout.write(f"{what} {count} {text} {time.time():.2f}\n")
 
 
@@ -100,17 +100,17 @@ def run(name: str, site: Site, seed: int) -> None:
         os.dup2(log.fileno(), sys.stderr.fileno())
         sys.stdout = log
         process = Process(site, open_catalog(site.database_url), open_storage(site.storage_url), Random(seed))
-        process.tell("begun", 1, f"pid {os.getpid()} seed {seed}")
+        process.report("begun", 1, f"pid {os.getpid()} seed {seed}")
         while process.goes_on():
             try:
                 PROGRAMS[name](process)
             except LeaseTakenError as error:
-                process.tell("waited", 1, error)
+                process.report("waited", 1, error)
                 process.pause(0.2)
             except DumpDroppedError as error:  # a later full dump was quicker, and a clean-up came by
-                process.tell("dropped", 1, error)
+                process.report("dropped", 1, error)
             except NoVersionError as error:  # all that were listed have been deleted since, or are damaged in a cache
-                process.tell("refused", 1, error)
+                process.report("refused", 1, error)
 
 
 # Those that write
@@ -145,13 +145,13 @@ def change_files(process: Process) -> None:
                 small.add(serial, project, version, filename, modules=tuple(modules), requires_dist=tuple(required))
                 shown[filename] = False
         serial += chance.randrange(3)
-        process.tell("completed", 1, small.complete(serial))
+        process.report("completed", 1, small.complete(serial))
         process.pause(0.5)
 
 
 def dump_ranges(process: Process) -> None:
     for manifest in write_missing_ranges(process.catalog, process.storage):
-        process.tell("dumped", 1, manifest.directory)
+        process.report("dumped", 1, manifest.directory)
     process.pause(0.1)
 
 
@@ -160,7 +160,7 @@ def redo_dump(process: Process) -> None:
     process.pause(3)
     since = process.chance.choice([None, process.catalog.clock()])
     manifest = full_dump(process.catalog, process.storage, SHARDS, since=since, concurrency=2)
-    process.tell("redone", 1, manifest.directory)
+    process.report("redone", 1, manifest.directory)
 
 
 def compact_dumps(process: Process) -> None:
@@ -168,18 +168,18 @@ def compact_dumps(process: Process) -> None:
     try:
         held = process.chance.choice([[], newest_serials(process.storage, DATASETS)])
     except LeveldbDamagedError as error:  # it was deleted since it was listed
-        process.tell("gone", 1, error)
+        process.report("gone", 1, error)
         return
     growth = process.chance.choice([1, 2, 4])
     for manifest in compact(process.catalog, process.storage, held=held, growth=growth):
-        process.tell("compacted", 1, f"{manifest.directory} of {len(manifest.inputs)}")
+        process.report("compacted", 1, f"{manifest.directory} of {len(manifest.inputs)}")
 
 
 def clean(process: Process) -> None:
     process.pause(0.5)
     catalog, storage = process.catalog, process.storage
     for removal in clean_versions_and_dumps(catalog, storage, grace_s=GRACE_S, versions_kept=VERSIONS_KEPT):
-        process.tell("removed", 1, f"{removal.path}, {removal.reason}, {removal.files} files")
+        process.report("removed", 1, f"{removal.path}, {removal.reason}, {removal.files} files")
 
 
 def update(process: Process) -> None:
@@ -192,7 +192,7 @@ def update(process: Process) -> None:
             from_scratch=process.chance.random() < 0.02,
         )
         if result.published:
-            process.tell("published", 1, f"{dataset} {result.version} at {result.serial}, {result.reason}")
+            process.report("published", 1, f"{dataset} {result.version} at {result.serial}, {result.reason}")
     process.pause(0.3)
 
 
@@ -215,9 +215,9 @@ def _verify(process: Process, dataset: str, version: int) -> None:
     found = verify(dataset, version, storage=process.storage, deep=True, work_dir=process.site.work_dir)
     if version in published_versions(process.storage, dataset):
         assert found.problems == (), f"{dataset} {version}: {found.problems}"
-        process.tell("verified", 1, f"{dataset} {version}, {found.records} records")
+        process.report("verified", 1, f"{dataset} {version}, {found.records} records")
     else:
-        process.tell("gone", 1, f"{dataset} {version} was removed while it was verified")
+        process.report("gone", 1, f"{dataset} {version} was removed while it was verified")
 
 
 def read_on(process: Process) -> None:
@@ -229,38 +229,38 @@ def read_on(process: Process) -> None:
     ):
         serial = 0
         while process.goes_on():
-            process.tell("answered", check_answers(process.catalog, process.chance, modules, depgraph))
+            process.report("answered", check_answers(process.catalog, process.chance, modules, depgraph))
             if depgraph.refresh():
                 assert serial <= depgraph.serial, f"back from serial {serial} to {depgraph.serial}"
                 serial = depgraph.serial
-                process.tell("moved", 1, f"to {depgraph.version} of serial {serial}")
+                process.report("moved", 1, f"to {depgraph.version} of serial {serial}")
             if modules.refresh_problem:
-                process.tell("troubled", 1, modules.refresh_problem)
+                process.report("troubled", 1, modules.refresh_problem)
             process.pause(0.1)
 
 
 def visit(process: Process) -> None:
     """Readers that are opened anew each time, from a cache that others have damaged."""
     chance, cache = process.chance, process.site.folder / "damaged cache"
-    process.tell("damaged", _damage(cache, chance))
+    process.report("damaged", _damage(cache, chance))
     check_hashes = chance.random() < 0.7
     with (
         open_latest("modules", process.storage, cache, check_hashes=check_hashes) as modules,
         open_latest("depgraph", process.storage, cache, check_hashes=check_hashes) as depgraph,
     ):
         answered = check_answers(process.catalog, chance, modules, depgraph)
-        process.tell("answered", answered, f"by {modules.version} and {depgraph.version}")
+        process.report("answered", answered, f"by {modules.version} and {depgraph.version}")
         if check_hashes:
-            process.tell("compared", check_whole(process.catalog, depgraph), f"files of {depgraph.version}")
+            process.report("compared", check_whole(process.catalog, depgraph), f"files of {depgraph.version}")
     process.pause(0.1)
 
 
 def check_answers(catalog: Catalog, chance: Random, modules: ModulesReader, depgraph: DepgraphReader) -> int:
     """Compares some answers with what the catalog says of their serials; returns how many."""
     for module, project in zip(chance.sample(MODULES, 5), chance.sample(PROJECTS, 5), strict=True):
-        told = modules.module(module)
-        expected = module_answer(told.serial, module, providing_releases(catalog, told.serial, module))
-        assert told.results == expected.results, f"{module} in version {told.version} of serial {told.serial}"
+        found = modules.module(module)
+        expected = module_answer(found.serial, module, providing_releases(catalog, found.serial, module))
+        assert found.results == expected.results, f"{module} in version {found.version} of serial {found.serial}"
         of_project = depgraph.project(project)
         rows = project_rows_at(catalog, of_project.serial, project)
         wanted = project_answer(of_project.serial, map(as_dumped, rows))

@@ -117,7 +117,7 @@ def test_answers_equal_those_of_the_leveldbs_of_that_serial(batches):
         small.catalog.close()
 
 
-def test_a_module_is_found_by_its_root_and_told_apart_from_its_siblings(tmp_path: Path):
+def test_a_module_is_found_by_its_root_and_not_by_its_siblings(tmp_path: Path):
     small = small_catalog(tmp_path)
     small.add(1, "Demo", "1", "demo-1.zip", modules=("space.one",), requires_dist=("two",))
     small.add(2, "Demo", "2", "demo-2.zip", modules=("space.one", "two"))

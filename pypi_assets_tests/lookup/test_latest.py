@@ -96,7 +96,7 @@ def test_publish_and_look_up(small: SmallCatalog, storage: Storage, tmp_path: Pa
 
 
 @pytest.mark.parametrize("storage", ["file"], indirect=True)
-def test_without_a_version_it_says_what_to_do(storage: Storage) -> None:
+def test_without_a_version_the_error_names_the_command(storage: Storage) -> None:
     with pytest.raises(NoVersionError, match="run `pypi-assets leveldb update`"):
         open_latest("modules", storage)
     with pytest.raises(LeveldbError, match="no dataset"):
@@ -108,7 +108,7 @@ def test_without_a_version_it_says_what_to_do(storage: Storage) -> None:
     [("file", "cut"), ("file", "flip"), ("file", "delete"), ("file", "manifest"), ("s3", "flip")],
     indirect=["storage"],
 )
-def test_a_damaged_version_is_skipped_and_told(
+def test_a_damaged_version_is_skipped_and_reported(
     small: SmallCatalog, storage: Storage, tmp_path: Path, change: str
 ) -> None:
     full_dump(small.catalog, storage, 1)

@@ -93,7 +93,7 @@ def test_answers_as_frames(publisher: Publisher) -> None:
         assert set(depgraph.dependents("nope").frame().columns) == set(depgraph.dependents("base").results[0])
 
 
-def test_a_reader_moves_on_when_it_is_asked_to(publisher: Publisher) -> None:
+def test_a_reader_moves_on_when_it_is_refreshed(publisher: Publisher) -> None:
     with open_latest("modules", publisher.storage) as reader:
         assert not reader.refresh()
         before = reader.module("demo")
@@ -120,7 +120,7 @@ def test_threads_are_answered_while_versions_come(publisher: Publisher) -> None:
     problems: list[Exception] = []
     end = threading.Event()
 
-    def ask(versions: set[int]) -> None:
+    def query(versions: set[int]) -> None:
         try:
             while not end.is_set():
                 answer = reader.module("demo")
@@ -132,7 +132,7 @@ def test_threads_are_answered_while_versions_come(publisher: Publisher) -> None:
             problems.append(error)
 
     with open_latest("modules", publisher.storage, refresh_every_s=0.01) as reader:
-        threads = [threading.Thread(target=ask, args=(versions,)) for versions in answered]
+        threads = [threading.Thread(target=query, args=(versions,)) for versions in answered]
         for thread in threads:
             thread.start()
         for _ in range(4):
@@ -154,10 +154,10 @@ def test_threads_are_answered_while_versions_come(publisher: Publisher) -> None:
     assert publisher.private_copies() == 0
 
 
-def test_a_look_that_fails_is_told_and_changes_nothing(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_refresh_is_shown_and_changes_nothing(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
     def answered_until(problem: str | None) -> bool:
-        give_up_at = time.monotonic() + 60
-        while reader.refresh_problem != problem and time.monotonic() < give_up_at:
+        deadline = time.monotonic() + 60
+        while reader.refresh_problem != problem and time.monotonic() < deadline:
             assert len(reader.module("demo").results) == 1
         return reader.refresh_problem == problem
 
@@ -226,7 +226,7 @@ def test_a_module_that_points_to_no_answer_is_damage(publisher: Publisher) -> No
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_process_is_told_to_open_its_own(publisher: Publisher) -> None:
+def test_a_forked_process_must_open_its_own_reader(publisher: Publisher) -> None:
     with open_latest("modules", publisher.storage) as reader:
         process = os.fork()
         if process == 0:

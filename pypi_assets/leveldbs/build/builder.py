@@ -29,7 +29,7 @@ class Loaded:
 class Builder:
     """Applies dump files to an open LevelDB, keeping the counts and the content hash of its records.
 
-    `meta` is what the LevelDB says of itself, or None for an empty one. `flushed` is told the rows applied so far.
+    `meta` describes the LevelDB; it is None for an empty one. `flushed` is called with the rows applied so far.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Loads a full dump into an empty LevelDB: its records are sorted first, and so written once, in ascending order.
 
 LevelDB then makes tables that it never has to merge. The sorting is done on disk by ranges of keys, so memory is
-bounded; what holds for a project's records is told by its dataset, here as elsewhere.
+bounded; what holds for a project's records is defined by its dataset, here as elsewhere.
 """
 
 import os
@@ -30,7 +30,7 @@ _BATCH_BYTES = 4 * 1024**2
 _BATCHES_AHEAD = 2
 _LEAST_ROWS = 50_000  # fewer are done in less time than processes take to start
 
-Told = Callable[[int], object]
+RowsDone = Callable[[int], object]
 
 
 def is_worth_loading(storage: Storage, dump: Manifest) -> bool:
@@ -46,11 +46,12 @@ def load_dump(
     *,
     folder: Path,
     memory_bytes: int = MEMORY_BYTES,
-    told: Told,
+    rows_done: RowsDone,
 ) -> Loaded:
     """Writes all records of a full dump into the empty `db`; what they are sorted in lies in the empty `folder`.
 
-    `told` is told the rows done. After a DumpDamagedError, StorageError or LeveldbError, `db` is to be thrown away.
+    `rows_done` is called with the number of rows done. Discard `db` after a DumpDamagedError, StorageError or
+    LeveldbError.
     """
     count = max(1, min(len(os.sched_getaffinity(0)), memory_bytes // _PROCESS_BYTES))
     with Reducers(count) as reducers:
@@ -65,9 +66,9 @@ def load_dump(
                 bounds=bounds,
                 run_bytes=memory_bytes // _PARTS,
             ),
-            told,
+            rows_done,
         )
-    return load_runs(db, runs, dump.rows, memory_bytes // _PARTS, told)
+    return load_runs(db, runs, dump.rows, memory_bytes // _PARTS, rows_done)
 
 
 def sampled_bounds(dataset: Dataset, storage: Storage, dump: Manifest, range_bytes: int) -> list[bytes]:
@@ -88,18 +89,18 @@ def sampled_bounds(dataset: Dataset, storage: Storage, dump: Manifest, range_byt
     return cut(sample, 1 + memory_of(sample) * dump.rows // max(1, sampled) // range_bytes)
 
 
-def load_runs(db: plyvel.DB, runs: Sequence[Runs], rows: int, memory_bytes: int, told: Told) -> Loaded:
+def load_runs(db: plyvel.DB, runs: Sequence[Runs], rows: int, memory_bytes: int, rows_done: RowsDone) -> Loaded:
     """Writes the records of the runs, in ascending order. Raises LeveldbError where a key is in them twice."""
     counts: Counter[str] = Counter()
     for one in runs:
         counts.update(one.counts)
-    written = _write(db, merged(runs, memory_bytes), lambda: told(rows))
+    written = _write(db, merged(runs, memory_bytes), lambda: rows_done(rows))
     if written != counts.total():
         raise LeveldbError(f"a project is in the dump twice: {counts.total() - written} records came again")
     return Loaded(rows, counts, sum(one.hash_sum for one in runs))
 
 
-def _write(db: plyvel.DB, parts: Iterable[Records], told: Callable[[], object]) -> int:
+def _write(db: plyvel.DB, parts: Iterable[Records], rows_done: Callable[[], object]) -> int:
     """Writes in the background, where LevelDB needs no lock of the interpreter; returns the number of records."""
     written = 0
     ahead: deque[Future[None]] = deque()
@@ -114,10 +115,10 @@ def _write(db: plyvel.DB, parts: Iterable[Records], told: Callable[[], object]) 
                     batch, size = db.write_batch(), 0
                     if len(ahead) > _BATCHES_AHEAD:
                         ahead.popleft().result()
-                        told()
+                        rows_done()
             ahead.append(writer.submit(batch.write))
             written += len(records)
         for each in ahead:
             each.result()
-    told()
+    rows_done()
     return written

@@ -1,7 +1,7 @@
 """What a reducer process does: it reads files of a dump, and writes the records that come of them as sorted runs.
 
 Run as a program by `reducers.py`. Messages either way are lines of JSON: the setup, then the files, one at a time. When
-there are no more, it says what it has written.
+there are no more, it reports what it has written.
 """
 
 import gc
@@ -26,7 +26,7 @@ from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.format.records import Records
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 
-_TOLD_ROWS = 10_000
+_REPORT_ROWS = 10_000
 ERRORS: dict[str, type[Exception]] = {known.__name__: known for known in (DumpDamagedError, StorageError, LeveldbError)}
 """What is raised in a reducer is raised by its parent too, by this name."""
 
@@ -43,7 +43,7 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 class Rows(msgspec.Struct, frozen=True, tag=True):
-    """From the reducer: so many more rows are done, and where `file_ends`, all of the file."""
+    """From the reducer: this many more rows are done, and if `file_ends`, the whole file."""
 
     count: int
     file_ends: bool
@@ -72,7 +72,7 @@ def new_records(
 ) -> Iterator[tuple[int, Records]]:
     """The records that a file of a full dump leads to, project by project, each time with the number of its rows.
 
-    With `every` above 1 only those of the first of so many projects come.
+    With `every` above 1 only the first of each `every` projects is sent.
     """
     name = storage.uri(file_path(directory, file.name))
     decode = RowDecoder(dataset.columns).decode
@@ -107,14 +107,14 @@ def _serve(setup: Setup, incoming: BinaryIO, outgoing: BinaryIO) -> FromReducer:
     with RunWriter(Path(setup.path), bounds, setup.run_bytes) as writer:
         for line in incoming:
             file = msgspec.json.decode(line, type=DumpFile)
-            untold = 0
+            unreported = 0
             for rows, records in new_records(dataset, storage, setup.directory, file):
                 writer.add(records)
-                untold += rows
-                if untold >= _TOLD_ROWS:
-                    _send(outgoing, Rows(untold, file_ends=False))
-                    untold = 0
-            _send(outgoing, Rows(untold, file_ends=True))
+                unreported += rows
+                if unreported >= _REPORT_ROWS:
+                    _send(outgoing, Rows(unreported, file_ends=False))
+                    unreported = 0
+            _send(outgoing, Rows(unreported, file_ends=True))
         runs = writer.finish()
     return Written(list(runs.blocks), dict(runs.counts), f"{runs.hash_sum:x}")
 

@@ -1,4 +1,4 @@
-"""Reduces a full dump to sorted runs of records, in processes of their own: as many as there are cores to use.
+"""Reduces a full dump to sorted runs of records, in processes of their own: one for each core to use.
 
 They are started as programs and not forked, since whoever builds may have threads.
 """
@@ -22,7 +22,7 @@ from pypi_assets.leveldbs.build.sorted_runs import Runs
 from pypi_assets.leveldbs.format.errors import LeveldbError
 
 REDUCER_PROGRAM = "pypi_assets.leveldbs.build.reduce_process"
-_TOLD_S = 1.0
+_REPORT_EVERY_S = 1.0
 Expected = TypeVar("Expected", Rows, Written)
 
 
@@ -50,11 +50,12 @@ class Reducers:
         self,
         files: Iterable[DumpFile],
         setup_of: Callable[[int], Setup],
-        told: Callable[[int], object],
+        rows_done: Callable[[int], object],
     ) -> list[Runs]:
-        """Shares the files out, and returns all runs. `setup_of` is asked by the number of the process, from 0.
+        """Shares the files out, and returns all runs. `setup_of` is called with the number of the process, from 0.
 
-        `told` is told the rows done so far, every second. Raises what a reducer raised, LeveldbError where one died.
+        `rows_done` is called with the rows done so far, every second. Raises the error of a reducer, or LeveldbError if
+        one died.
         """
         waiting = deque(sorted(files, key=lambda file: -file.rows))
         done = [0] * len(self._reducers)
@@ -66,12 +67,12 @@ class Reducers:
             everything = tuple(pending)
             try:
                 while pending:
-                    finished, pending = wait(pending, _TOLD_S, FIRST_EXCEPTION)
+                    finished, pending = wait(pending, _REPORT_EVERY_S, FIRST_EXCEPTION)
                     for each in finished:
                         each.result()
-                    told(sum(done))
+                    rows_done(sum(done))
             except BaseException:
-                self._exits.close()  # their threads wait for what they say
+                self._exits.close()  # their threads wait for their messages
                 raise
         return [each.result() for each in everything]
 

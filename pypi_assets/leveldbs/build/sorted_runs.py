@@ -20,7 +20,7 @@ from pypi_assets.leveldbs.format.records import Records
 
 _COMPRESSION_LEVEL = 1
 _RECORD_BYTES = 160
-"""What a record takes in memory beside its key and its value: two objects, and its place in a dictionary."""
+"""What a record takes in memory in addition to its key and its value: two objects, and its place in a dictionary."""
 _JSON_BYTES = 1024  # what orjson takes for any text, before it cuts it to size
 _Content = tuple[list[bytes], list[bytes]]
 _decoder = msgspec.msgpack.Decoder(_Content)

@@ -1,8 +1,8 @@
-"""What can go wrong with a LevelDB, in words that say what to do."""
+"""The errors of LevelDBs; each message names what to do."""
 
 
 class LeveldbError(Exception):
-    """A LevelDB cannot be built or read as requested; the text says what to do."""
+    """A LevelDB cannot be built or read as requested; the message names what to do."""
 
 
 class LeveldbDamagedError(LeveldbError):

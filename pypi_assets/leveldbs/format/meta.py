@@ -26,18 +26,18 @@ class Meta:
 
 
 def read_meta(db: plyvel.DB, name: str, *, dataset: str, known_format: int) -> Meta:
-    """What the LevelDB says of itself. Raises UnknownFormatError, and LeveldbDamagedError where it says nothing."""
+    """Returns what the LevelDB records about itself. Raises UnknownFormatError, or LeveldbDamagedError without it."""
     found = {record_key.removeprefix(META_PREFIX).decode(): value for record_key, value in scan(db, META_PREFIX)}
     try:
         values = {field: orjson.loads(value) for field, value in found.items()}
         if values["dataset"] != dataset or values["format"] != known_format:
             raise UnknownFormatError(
                 f"{name} is {values['dataset']} in format {values['format']}, but this version of pypi-assets reads"
-                f" {dataset} in format {known_format}: upgrade it, or build anew with `pypi-assets leveldb update`"
+                f" {dataset} in format {known_format}: upgrade it, or build a version with `pypi-assets leveldb update`"
             )
         return Meta(dataset, known_format, values["serial"], values["counts"], values["content_hash"])
     except (KeyError, TypeError, orjson.JSONDecodeError) as error:
-        raise LeveldbDamagedError(f"{name} says nothing readable about itself: {error!r}") from error
+        raise LeveldbDamagedError(f"{name} has no readable record about itself: {error!r}") from error
 
 
 def write_meta(db: plyvel.DB, meta: Meta) -> None:

@@ -33,7 +33,7 @@ def open_leveldb(
     cache_bytes: int = _CACHE_BYTES,
     paranoid: bool = False,
 ) -> Iterator[plyvel.DB]:
-    """Opens the LevelDB in the folder `path`, which must be nobody else's. `name` is what errors call it, `cache_bytes`
+    """Opens the LevelDB in the folder `path`, which no other process uses. `name` is what errors call it, `cache_bytes`
     is how much of what was read is kept at most. With `paranoid`, what is merged into new tables is checked too, where
     damage would be hidden for good.
 

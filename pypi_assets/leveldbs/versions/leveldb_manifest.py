@@ -34,7 +34,7 @@ class LeveldbFile:
 class LeveldbManifest:
     """`cover` are the directories of the dumps of the cover, in order, and `held` the same with the inputs of
     compactions in their place. `base_version` is the version it was built on; where there is none,
-    `rebuilt_because` says why.
+    `rebuilt_because` is the reason.
     """
 
     dataset: str

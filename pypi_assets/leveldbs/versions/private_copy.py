@@ -1,6 +1,6 @@
 """Private copies of published LevelDBs: opening one changes files in its folder, so none is opened where it lies.
 
-A private folder belongs to the process that made it. It holds a lock on a file beside the folder; when it dies, the
+A private folder belongs to the process that made it. It holds a lock on a file next to the folder; when it dies, the
 lock goes with it, and the next one to come removes the folder.
 """
 
@@ -73,7 +73,7 @@ def copy_published(
 
     From a remote store the files are downloaded, by way of `cache_dir` if there is one: then only those that are not in
     it, or are damaged there. All files are checked against the manifest, their contents too unless `hashes` is False
-    (what is downloaded always is): raises LeveldbDamagedError. `copied` is told the name of each file.
+    (what is downloaded always is): raises LeveldbDamagedError. `copied` is called with the name of each file.
     """
     target.mkdir()
     cache = FileCache(cache_dir, published) if cache_dir is not None and storage.root is None else None

@@ -1,8 +1,8 @@
 """Builds the next version of a dataset from the cover, and publishes it: its input list is written last.
 
 A version is built on the newest one where the cover has only grown since then, else from scratch, and its manifest
-says why. Tables of the version that it is built on stay where they are: its manifest names them. One process at a time
-publishes a dataset.
+gives the reason. Tables of the version that it is built on stay where they are: its manifest names them. One process
+at a time publishes a dataset.
 """
 
 import hashlib
@@ -54,9 +54,9 @@ class NoCoverError(LeveldbError):
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What came of asking for a version.
+    """The result of a request for a version.
 
-    Where `published` is False, nothing was written and `reason` says why; the rest tells of the version that stands.
+    Where `published` is False, nothing was written and `reason` is why; the rest describes the version that stands.
     `rows` of dumps were applied, and `written` records put or deleted.
     """
 
@@ -109,7 +109,7 @@ class _Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """What was built as planned, what the LevelDB says of itself, and the manifests of the dumps that were applied."""
+    """What was built by a plan, what the LevelDB records about itself, and the manifests of the applied dumps."""
 
     plan: _Plan
     builder: Builder
@@ -130,12 +130,12 @@ def build_version(
     memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> BuildResult:
-    """Builds and publishes `version`, a number that was handed out, or the next one, from the present cover.
+    """Builds and publishes `version`, an allocated number, or the next one, from the present cover.
 
-    Nothing is done where the version is valid already; nor, unless asked to `force` it, where a newer one is valid or
+    Nothing is done where the version is valid already; nor, unless `force` is True, where a newer one is valid or
     the newest holds all of the cover. The work is done within the storage's folder, or for remote stores below
     `work_dir`, in about `memory_bytes` of memory. `work_dir` is also the cache of what is in a remote store: what is
-    there of the version that is built on is not fetched, and what was built is kept there. `progress` is told the
+    there of the version that is built on is not fetched, and what was built is kept there. `progress` gets the
     number of rows applied.
 
     Raises NoCoverError without a full dump, NotBuiltYetError where dumps of the cover lack columns that the dataset
@@ -161,7 +161,7 @@ def build_version(
                 return _result(standing, None, need.reason)
         plan = _plan(newest, need, cover)
         if from_scratch:
-            plan = plan.from_scratch("it was asked for")
+            plan = plan.from_scratch("it was requested")
         elif version is not None and plan.base is not None and version < plan.base.manifest.version:
             plan = plan.from_scratch(f"{plan.base.name} is newer")
         number = allocate_version(catalog, cover.serial) if version is None else version
@@ -221,7 +221,7 @@ def _plan(newest: Newest, need: BuildNeed, cover: Cover) -> _Plan:
 
 
 def _build(attempt: _Attempt, plan: _Plan) -> _Built:
-    """Builds on the version that is planned, and anew where that one is damaged.
+    """Builds on the planned version, or from scratch if that one is damaged.
 
     Of files that need no downloading only the sizes are compared with its manifest at first. LevelDB checks each block
     that it reads; where one is damaged, all files are compared, which mends a cache, and the build begins again.
@@ -260,7 +260,13 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
             runs = attempt.folder / "runs"
             runs.mkdir()
             loaded = load_dump(
-                db, dataset, storage, applied[0], folder=runs, memory_bytes=attempt.memory_bytes, told=attempt.flushed
+                db,
+                dataset,
+                storage,
+                applied[0],
+                folder=runs,
+                memory_bytes=attempt.memory_bytes,
+                rows_done=attempt.flushed,
             )
             flush(db)  # now, since what comes has keys before all others
             shutil.rmtree(runs)
@@ -268,7 +274,7 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
             rest = applied[1:]
         apply_dumps(builder, storage, rest)
         meta = builder.finish(plan.cover.serial)
-        if is_merge_due(db):  # it is mostly under way, and would begin anew
+        if is_merge_due(db):  # it is mostly under way, and would start again
             settle(db, lambda: renewed(0))
     with open_leveldb(attempt.path, name, paranoid=True) as db:  # which ends merging that was begun because of reading
         settle(db, lambda: renewed(0))
@@ -309,8 +315,8 @@ def _publish(attempt: _Attempt, built: _Built) -> LeveldbManifest:
 
 
 def _put_files(attempt: _Attempt, base: PublishedVersion | None) -> tuple[LeveldbFile, ...]:
-    """Puts those of LevelDB's files that are new. Of the base's tables its manifest says where they lie and what they
-    must be: they are not read again, so that damage stays known as such.
+    """Puts those of LevelDB's files that are new. The base's manifest has the paths and hashes of its tables: they
+    are not read again, so that damage stays known as such.
     """
     build, renewed = attempt.build, renewing(attempt.held)
     tables = {file.name: file for file in base.manifest.files if file.is_table} if base else {}
@@ -351,7 +357,8 @@ def _result(manifest: LeveldbManifest, builder: Builder | None, standing_because
         dataset=manifest.dataset,
         version=manifest.version,
         published=builder is not None,
-        reason=standing_because or (f"built on version {base}" if base is not None else f"built anew: {because}"),
+        reason=standing_because
+        or (f"built on version {base}" if base is not None else f"built from scratch: {because}"),
         serial=manifest.serial,
         counts=manifest.counts,
         content_hash=manifest.content_hash,

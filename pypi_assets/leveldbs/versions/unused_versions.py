@@ -104,7 +104,7 @@ def _superseded(versions: Sequence[_Version], count: int, since: float) -> list[
 def _wanted(
     storage: Storage, kept: Sequence[_Version], renew: Callable[[int], None]
 ) -> Callable[[str, StoredObject], bool]:
-    """Tells of an object in a directory whether one of the versions that stay names it, or may name it: one that cannot
+    """Returns whether one of the versions that stay names an object in a directory, or may name it: one that cannot
     be read may name all that was put before it and with it.
     """
     paths: set[str] = set()

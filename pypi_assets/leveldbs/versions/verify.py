@@ -1,4 +1,4 @@
-"""Checks a published version: its files, what it says of itself, and if asked to, against a rebuild from its inputs."""
+"""Checks a published version: its files, its record about itself, and on request a rebuild from its inputs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -25,8 +25,8 @@ from pypi_assets.leveldbs.versions.publish import apply_dumps
 from pypi_assets.storage.store import Storage
 
 CountLog = Callable[[str], Callable[[int], object]]
-"""Given what is counted, gives whom to tell from time to time how many these are."""
-_TOLD_EVERY = 100_000
+"""Takes what is counted; returns a function that is called with the count from time to time."""
+_REPORT_EVERY = 100_000
 _T = TypeVar("_T")
 
 
@@ -59,11 +59,11 @@ def verify(
     progress: CountLog = _unheard,
 ) -> Verification:
     """Reads every record of a version and compares counts and content hash with what is stored inside and in its
-    manifest. With `deep`, the version is built anew from its input list and compared record by record. `progress`
-    gives whom to tell how far that is.
+    manifest. With `deep`, the version is rebuilt from its input list and compared record by record. `progress`
+    returns a function that is called with the count so far.
 
     The work is done within the storage's folder, or for remote stores below `work_dir`. With `cached`, what a remote
-    store holds comes from the cache there, where it is: then only its sizes are compared with the manifest, beside the
+    store holds comes from the cache there, where it is: then only its sizes are compared with the manifest, next to the
     contents of the cache.
     """
     dataset = require_dataset(dataset_name)
@@ -91,7 +91,7 @@ def _check_contents(
     counts: Counter[str] = Counter()
     content_hash = ContentHash()
     with db.iterator(verify_checksums=True) as records:
-        for key, value in _told(records, progress(f"{published.name}: records read")):
+        for key, value in _with_progress(records, progress(f"{published.name}: records read")):
             if not key.startswith(META_PREFIX):
                 counts[chr(key[0])] += 1
                 content_hash.add(key, value)
@@ -120,16 +120,16 @@ def _compare_with_rebuilt(
         builder.finish(published.manifest.serial)
         with db.iterator() as ours, rebuilt.iterator() as theirs:
             pairs = zip_longest(ours, theirs, fillvalue=(b"", b""))
-            for left, right in _told(pairs, progress(f"{published.name}: records compared")):
+            for left, right in _with_progress(pairs, progress(f"{published.name}: records compared")):
                 if left != right:
                     problems.append(f"{published.name} differs from its rebuild: {left!r:.200} is {right!r:.200} there")
                     return
 
 
-def _told(items: Iterable[_T], progress: Callable[[int], object]) -> Iterator[_T]:
-    """The items, while `progress` is told how many of them there were."""
+def _with_progress(items: Iterable[_T], progress: Callable[[int], object]) -> Iterator[_T]:
+    """Yields the items, and calls `progress` with how many there were."""
     for count, item in enumerate(items):
-        if count % _TOLD_EVERY == 0:
+        if count % _REPORT_EVERY == 0:
             progress(count)
         yield item
 

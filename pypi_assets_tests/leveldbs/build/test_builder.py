@@ -134,7 +134,7 @@ ODD_FILES = [
 
 
 @pytest.mark.parametrize("few", [0, 7, 8])
-def test_distributions_are_told_by_version_and_filename(
+def test_distributions_are_ordered_by_version_and_filename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(depgraph, "FEW_FILES", few)
@@ -344,7 +344,7 @@ def assert_incremental_equals_rebuilt(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8), few=st.sampled_from([0, 2, 4, 100]))
-def test_answers_are_what_the_live_rows_tell(
+def test_answers_follow_from_the_live_rows(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]], few: int
 ) -> None:
     dumps, live = history
@@ -379,13 +379,13 @@ def is_version(version: str, wanted: str) -> bool:
 
 def answered(row: Row) -> dict[str, object]:
     tags = {"platform": "any", "abi": "none"} if row["kind"] == "wheel" else {"platform": "", "abi": ""}
-    told = {name: row[name] for name in depgraph.COLUMNS if name != "tombstone"} | {"normalized": row["normalized"]}
-    return told | tags | {"build": "", "version": str(row["version"]).replace("\0", "\ufffd")}
+    fields = {name: row[name] for name in depgraph.COLUMNS if name != "tombstone"} | {"normalized": row["normalized"]}
+    return fields | tags | {"build": "", "version": str(row["version"]).replace("\0", "\ufffd")}
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
-def test_every_module_answers_what_the_files_tell(
+def test_every_module_has_the_providers_of_its_files(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]
 ) -> None:
     dumps, live = history
@@ -423,17 +423,17 @@ def test_rows_out_of_order_are_refused(tmp_path: Path) -> None:
             builder.apply(rows, "some dump")
 
 
-def test_progress_is_told_and_batches_are_bounded(tmp_path: Path) -> None:
+def test_progress_is_reported_and_batches_are_bounded(tmp_path: Path) -> None:
     rows = [dump_row(f"p{number:05}", "1", "x.zip", modules=["m" * 5_000]) for number in range(1_000)]
-    told: list[int] = []
+    reported: list[int] = []
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
-        builder = Builder(db, DATASETS["modules"], flushed=told.append)
+        builder = Builder(db, DATASETS["modules"], flushed=reported.append)
         builder.apply(rows, "some dump", fresh=True)
-        assert builder.rows == told[-1] == 1_000
-    assert len(told) > 2
+        assert builder.rows == reported[-1] == 1_000
+    assert len(reported) > 2
 
 
-def test_damage_that_no_checksum_tells_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_that_no_checksum_shows_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def apply(db: plyvel.DB, row: Row) -> None:
         Builder(db, DATASETS["depgraph"]).apply([row], "some dump")
 
@@ -447,7 +447,7 @@ def test_damage_that_no_checksum_tells_is_found(tmp_path: Path, monkeypatch: pyt
         db.put(release, b"[]")
         with pytest.raises(LeveldbDamagedError, match="has no such file"):
             apply(db, one)
-        with pytest.raises(LeveldbDamagedError, match="tells of 2 files, and there are 0"):
+        with pytest.raises(LeveldbDamagedError, match="counts 2 files, and there are 0"):
             depgraph.decode_project("b", depgraph.project_records(db, "b"))
         db.put(release, kept)
         db.put(place, b"nowhere")
@@ -455,11 +455,11 @@ def test_damage_that_no_checksum_tells_is_found(tmp_path: Path, monkeypatch: pyt
             apply(db, tombstone_of(one))
         db.put(place, b"1")
         db.put(key("r", "x", "b"), b'{"always":["2"]}')
-        with pytest.raises(LeveldbDamagedError, match="does not tell what version 1 requires"):
+        with pytest.raises(LeveldbDamagedError, match="does not hold what version 1 requires"):
             apply(db, tombstone_of(other))
         shared, value = next(db.iterator(prefix=b"d\0b\0\0"))
         db.put(shared, b"[0," + value[3:])
-        with pytest.raises(LeveldbDamagedError, match="does not tell how many files share it"):
+        with pytest.raises(LeveldbDamagedError, match="does not count the files that share it"):
             apply(db, tombstone_of(one if b'"requires_dist":[]' in value else other))
         db.delete(shared)
         with pytest.raises(LeveldbDamagedError, match="is not there, and a file points to it"):
@@ -496,7 +496,7 @@ def test_the_content_hash_is_of_a_set() -> None:
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     meta = Meta("modules", 1, 5, {"m": 2}, ContentHash().hex)
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
-        with pytest.raises(LeveldbDamagedError, match="nothing readable"):
+        with pytest.raises(LeveldbDamagedError, match="no readable record"):
             read_meta(db, "x", dataset="modules", known_format=1)
         write_meta(db, meta)
         assert read_meta(db, "x", dataset="modules", known_format=1) == meta

@@ -137,20 +137,22 @@ def dump(storage: Storage) -> Manifest:
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
 def test_processes_lead_to_the_same(tmp_path: Path, storage: Storage, dump: Manifest, dataset: Dataset) -> None:
-    told: list[int] = []
+    reported: list[int] = []
     (tmp_path / "runs").mkdir()
     found = []
     for name in ("loaded", "applied"):
         with open_leveldb(tmp_path / name, name, create=True) as db:
             builder = Builder(db, dataset)
             if name == "loaded":
-                builder.add_loaded(load_dump(db, dataset, storage, dump, folder=tmp_path / "runs", told=told.append))
+                builder.add_loaded(
+                    load_dump(db, dataset, storage, dump, folder=tmp_path / "runs", rows_done=reported.append)
+                )
             else:
                 apply_dumps(builder, storage, [dump])
             builder.finish(9)
             found.append((builder.rows, builder.written, dict(db.iterator())))
     assert found[0] == found[1]
-    assert told[-1] == dump.rows == max(told)
+    assert reported[-1] == dump.rows == max(reported)
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -205,7 +207,7 @@ def test_a_process_that_is_killed_ends_the_build(tmp_path: Path, storage: Storag
             reducers.reduce(dump.files, lambda number: setups(storage, dump, tmp_path / f"{number}"), int)
 
 
-def test_damage_and_a_full_disk_are_told_as_they_are(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
+def test_damage_and_a_full_disk_are_reported_as_they_are(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
     with Reducers(1) as reducers, pytest.raises(LeveldbError, match=r"nowhere.runs cannot be written.*disk full"):
         reducers.reduce(dump.files, lambda _: setups(storage, dump, tmp_path / "nowhere"), int)
     path = file_path(dump.directory, dump.files[5].name)
@@ -216,7 +218,7 @@ def test_damage_and_a_full_disk_are_told_as_they_are(tmp_path: Path, storage: St
         reducers.reduce(dump.files, lambda number: setups(storage, dump, tmp_path / f"{number}"), int)
 
 
-def test_who_is_told_can_end_the_build(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
+def test_the_progress_callback_can_end_the_build(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
     def lost(_: int) -> None:
         raise LeveldbError("the lease is lost")
 

@@ -22,7 +22,7 @@ _VERSIONS = st.builds(
 
 
 @given(one=_VERSIONS, other=_VERSIONS)
-def test_versions_compare_as_pep_440_says(one: str, other: str) -> None:
+def test_versions_compare_as_in_pep_440(one: str, other: str) -> None:
     parsed = (Version(one), one), (Version(other), other)
     assert (version_key(one) < version_key(other)) == (parsed[0] < parsed[1])
 

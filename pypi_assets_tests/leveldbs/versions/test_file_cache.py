@@ -24,7 +24,7 @@ from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import SmallCatalog, continued, small_catalog
 
 RANGE_BYTES = 1_000
-_ASK = """
+_QUERY = """
 import sys
 from pathlib import Path
 from pypi_assets.lookup import open_latest
@@ -196,7 +196,7 @@ def test_what_is_damaged_in_the_store_is_not_kept(storage: Storage, fetched: Fet
 
 
 def test_processes_share_a_cache(storage: Storage, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _ASK, storage.url, str(tmp_path / "cache")]
+    command = [sys.executable, "-c", _QUERY, storage.url, str(tmp_path / "cache")]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) for _ in range(3)]
     assert [process.communicate(timeout=60)[0] for process in processes] == ["1 300\n"] * 3
     assert [path.suffix for path in (tmp_path / "cache" / "depgraph" / "files").iterdir()].count(".part") == 0

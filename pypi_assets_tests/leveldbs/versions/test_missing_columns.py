@@ -18,7 +18,7 @@ def test_each_dump_is_named_with_what_it_lacks() -> None:
     assert found == {"0-7": ("one", "two"), "8-9": ("one",)}
 
 
-def test_the_error_says_which_dumps_lack_what_and_what_to_do() -> None:
+def test_the_error_names_the_dumps_their_missing_columns_and_the_command() -> None:
     one = str(not_built_yet(DATASET, {"0-7": ("one",)}))
     assert one == (
         "demo is not built yet: 1 dump of the cover (0-7) lacks the column one;"

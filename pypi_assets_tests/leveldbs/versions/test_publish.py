@@ -70,7 +70,7 @@ def test_versions_build_on_each_other_and_equal_their_rebuild(
     again = build(small, storage, dataset)
     assert (again.published, again.version, again.reason) == (False, 2, "nothing is new since version 2")
     scratch = build(small, storage, dataset, from_scratch=True)
-    assert (scratch.version, scratch.base_version, scratch.rebuilt_because) == (3, None, "it was asked for")
+    assert (scratch.version, scratch.base_version, scratch.rebuilt_because) == (3, None, "it was requested")
     assert scratch.content_hash == second.content_hash
     for result in (first, second, scratch):
         assert_verified(storage, result)
@@ -139,7 +139,7 @@ def test_without_a_full_dump_there_is_nothing_to_build(small: SmallCatalog, tmp_
         build(small, open_storage((tmp_path / "empty").as_uri()))
 
 
-def test_a_new_full_dump_means_building_anew(small: SmallCatalog, storage: Storage) -> None:
+def test_a_new_full_dump_means_building_from_scratch(small: SmallCatalog, storage: Storage) -> None:
     build(small, storage)
     add_range(small, storage, 100)
     full_dump(small.catalog, storage, 16)
@@ -163,7 +163,7 @@ def test_a_compaction_is_held_if_all_its_inputs_are(small: SmallCatalog, storage
     assert_verified(storage, following)
 
 
-def test_a_compaction_beyond_what_is_held_means_building_anew(small: SmallCatalog, storage: Storage) -> None:
+def test_a_compaction_beyond_what_is_held_means_building_from_scratch(small: SmallCatalog, storage: Storage) -> None:
     first = add_range(small, storage, 100)
     build(small, storage)
     compact(small.catalog, storage, first, add_range(small, storage, 150))
@@ -372,7 +372,7 @@ def test_a_damaged_dump_publishes_nothing(small: SmallCatalog, storage: Storage)
     assert [path.name for path in (storage.root or Path()).glob(".private/*")] == []
 
 
-def test_verify_tells_what_is_wrong(small: SmallCatalog, storage: Storage) -> None:
+def test_verify_reports_what_is_wrong(small: SmallCatalog, storage: Storage) -> None:
     build(small, storage)
     inputs = read_input_list(storage, "modules", 1)
     assert verify("modules", 5, storage=storage).problems[0].startswith("there is no version 5 of modules")

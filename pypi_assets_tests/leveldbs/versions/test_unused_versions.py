@@ -184,11 +184,11 @@ def test_superseded_dumps_go_a_day_after_they_left_the_cover(upkeep: Upkeep) -> 
     assert upkeep.clean(dry_run=True) == []
     upkeep.wait(2)
     before = upkeep.paths()
-    told = upkeep.clean(dry_run=True)
+    planned = upkeep.clean(dry_run=True)
     assert upkeep.paths() == before
-    assert directories(told) == dict.fromkeys(ranges, Reason.SUPERSEDED)
+    assert directories(planned) == dict.fromkeys(ranges, Reason.SUPERSEDED)
     removed = upkeep.clean()
-    assert removed == told
+    assert removed == planned
     gone = before - upkeep.paths()
     assert len(gone) == sum(removal.files for removal in removed) == 8
     assert committed_directories(upkeep.storage) == ["0-3", manifest.directory]

@@ -6,10 +6,10 @@
     f PROJECT FILENAME          and the release that a file is in
     r REQUIRED PROJECT          the versions that require it
 
-Most projects have few files: they are read as one record, and written anew when one of them changes. Of a project with
+Most projects have few files: they are read as one record, and rewritten when one of them changes. Of a project with
 many files only the releases are read and written that a change touches. A release is named by its canonical version: so
 one record has all that a question for a version is about. What a version requires follows from its files alone, so in
-the records that tell who requires what, only its place changes.
+the records of who requires what, only its place changes.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "
 SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")
 """What many files of a project have in common."""
 FEW_FILES = 20
-"""So many files, or fewer, are one record."""
+"""At most this many files are one record."""
 _HASH_DIGITS = 32
 _TEMPLATE: dict[str, Any] = dict.fromkeys(
     (
@@ -72,7 +72,7 @@ _RankChange = tuple[str, int | None, int | None]
 
 
 class _Requirements(msgspec.Struct):
-    """What of the JSON of what files share tells what they require."""
+    """The part of the shared JSON of files that holds their requirements."""
 
     requires_dist: list[str] | None
 
@@ -84,7 +84,7 @@ _few_decoder = msgspec.json.Decoder(tuple[list[msgspec.Raw], list[tuple[str, int
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """Records of a project, and the files that they tell of: of its `count` files all, or those of some releases."""
+    """Records of a project and the files in them: all of its `count` files, or those of some releases."""
 
     records: Records
     files: _Files
@@ -93,23 +93,23 @@ class _Stored:
 
 def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
     """The project's records that `rows` change, before and after; `project` is the normalized name."""
-    told = _told(rows)
+    updates = _updates(rows)
     if db is None:
-        files = _changed({}, told)
+        files = _changed({}, updates)
         requiring = _requiring(_grouped(files.values()))
         return {}, _records(project, files) | {key("r", one, project): value for one, value in requiring.items()}
-    stored = _read(db, project, told)
-    files = _changed(stored.files, told)
+    stored = _read(db, project, updates)
+    files = _changed(stored.files, updates)
     count = stored.count + len(files) - len(stored.files)
     is_part = stored.count > FEW_FILES and count > FEW_FILES
     if is_part:
-        before, after = _change_some(db, project, told, stored, files, count)
+        before, after = _change_some(db, project, updates, stored, files, count)
     else:
         if stored.count > FEW_FILES:
             stored = _read_all(db, project)
-            files = _changed(stored.files, told)
+            files = _changed(stored.files, updates)
         before, after = stored.records, _records(project, files)
-    touched = {some[filename].version for filename in told for some in (stored.files, files) if filename in some}
+    touched = {some[filename].version for filename in updates for some in (stored.files, files) if filename in some}
     groups = _grouped(stored.files.values())
     changed_groups = _grouped(file for file in files.values() if file.version in touched)
     changes = _rank_changes(groups, changed_groups, touched)
@@ -137,7 +137,7 @@ def project_of(record_key: bytes) -> bytes:
 
 
 def decode_project(project: str, records: Iterable[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
-    """The distributions of `project` (normalized) that its records tell, by version (PEP 440) and filename."""
+    """The distributions of `project` (normalized) in its records, by version (PEP 440) and filename."""
     start = len(prefix("d", project))
     first: Any = None
     templates: dict[str, dict[str, Any]] = {}
@@ -153,7 +153,7 @@ def decode_project(project: str, records: Iterable[tuple[bytes, bytes]]) -> list
         return _decode(first[1], [_template(project, shared) for shared in first[0]])
     found = _decode((run for _, value in sorted(releases) for run in orjson.loads(value)), templates)
     if len(found) != (first or 0):
-        raise LeveldbDamagedError(f"{key('d', project)!r} tells of {first} files, and there are {len(found)}")
+        raise LeveldbDamagedError(f"{key('d', project)!r} counts {first} files, and there are {len(found)}")
     return found
 
 
@@ -188,18 +188,18 @@ def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
 
 def encoded(project: str, rows: list[Row]) -> list[tuple[bytes, bytes]]:
     """The records of the distributions that `rows` of dumps are about, all of `project` (normalized) and live."""
-    records = _records(project, _changed({}, _told(rows)))
+    records = _records(project, _changed({}, _updates(rows)))
     return [record for record in sorted(records.items()) if record[0].startswith(b"d")]
 
 
-def _told(rows: Iterable[Row]) -> dict[str, _File | None]:
-    """The files that rows tell of, by filename; None for those that are gone. Of several rows the last one counts."""
-    told: dict[str, _File | None] = {}
+def _updates(rows: Iterable[Row]) -> dict[str, _File | None]:
+    """The files in the rows, by filename; None for those that are gone. Of several rows the last one counts."""
+    updates: dict[str, _File | None] = {}
     known: dict[tuple[object, ...], bytes] = {}
     for row in rows:
         filename = as_part(row["filename"])
         if row["tombstone"]:
-            told[filename] = None
+            updates[filename] = None
             continue
         lists = id(row["requires_dist"]), id(row["provides_extra"])  # rows that have the same mostly have one object
         same = (*lists, row["project"], row["requires_python"], row["yanked"], row["yanked_reason"], row["outcome"])
@@ -208,17 +208,17 @@ def _told(rows: Iterable[Row]) -> dict[str, _File | None]:
             shared = known[same] = orjson.dumps({field: row[field] for field in SHARED_FIELDS})
         platform, abi, build = _wheel_tags(filename)
         own = (filename, row["kind"], row["sha256"], row["size"], row["uploaded_at"], platform, abi, build)
-        told[filename] = _File(as_part(row["version"]), shared, own)
-    return told
+        updates[filename] = _File(as_part(row["version"]), shared, own)
+    return updates
 
 
-def _changed(files: _Files, told: Mapping[str, _File | None]) -> _Files:
-    """The files after what rows tell of some."""
-    return {filename: file for filename, file in {**files, **told}.items() if file is not None}
+def _changed(files: _Files, updates: Mapping[str, _File | None]) -> _Files:
+    """The files after these updates of some."""
+    return {filename: file for filename, file in {**files, **updates}.items() if file is not None}
 
 
 def _wheel_tags(filename: str) -> tuple[str, str, str]:
-    """Platform, ABI and build that the end of a wheel's name tells; empty for what is none, or does not tell them."""
+    """Platform, ABI and build at the end of a wheel's name; empty for other files, and for a name without them."""
     parts = filename.split("-", 2)
     return _parse_tags(parts[2]) if len(parts) == 3 and filename.endswith(".whl") else ("", "", "")
 
@@ -234,14 +234,14 @@ def _parse_tags(name_end: str) -> tuple[str, str, str]:
 
 
 def _change_some(
-    db: plyvel.DB, project: str, told: Mapping[str, _File | None], stored: _Stored, files: _Files, count: int
+    db: plyvel.DB, project: str, updates: Mapping[str, _File | None], stored: _Stored, files: _Files, count: int
 ) -> tuple[Records, Records]:
-    """The records that `told` changes, before and after, of a project that has many files and is to have `count`.
+    """The records that `updates` changes, before and after, of a project that has many files and is to have `count`.
 
     `stored` and `files` are the releases that it touches, before and after.
     """
     before = stored.records.copy()
-    moved = {filename: file for filename, file in told.items() if file is not None}
+    moved = {filename: file for filename, file in updates.items() if file is not None}
     after = _count_record(project, count) | _release_records(project, files) | _place_records(project, moved)
     _change_shared(db, project, stored.files, files, before, after)
     return before, after
@@ -277,7 +277,7 @@ def _release_records(project: str, files: _Files) -> Records:
 
 
 def _place_records(project: str, files: _Files) -> Records:
-    """The records that tell in which release a file is."""
+    """The records of the release of each file."""
     return {key("f", project, filename): _release_of(file.version).encode() for filename, file in files.items()}
 
 
@@ -321,7 +321,7 @@ def _decode(runs: Iterable[Any], templates: Any) -> list[dict[str, Any]]:
 
 
 def _template(project: str, shared: dict[str, Any]) -> dict[str, Any]:
-    """A distribution as far as what it shares tells, with places for the rest."""
+    """A distribution with the fields that it shares, and places for the rest."""
     template = _TEMPLATE | shared
     template["normalized"] = project
     return template
@@ -332,8 +332,8 @@ def _has_files(value: bytes) -> bool:
     return value.startswith(b"[")
 
 
-def _read(db: plyvel.DB, project: str, told: Mapping[str, _File | None]) -> _Stored:
-    """What is there of the project: all where it has few files, else the releases that `told` touches."""
+def _read(db: plyvel.DB, project: str, updates: Mapping[str, _File | None]) -> _Stored:
+    """What is there of the project: all where it has few files, else the releases that `updates` touches."""
     first = key("d", project)
     value = db.get(first, verify_checksums=True)
     if value is None:
@@ -343,9 +343,9 @@ def _read(db: plyvel.DB, project: str, told: Mapping[str, _File | None]) -> _Sto
         files = _files_in(all_runs, dict(enumerate(map(bytes, all_shared))))
         return _Stored({first: value}, files, len(files))
     records = {first: value}
-    releases = {_release_of(file.version) for file in told.values() if file is not None}
+    releases = {_release_of(file.version) for file in updates.values() if file is not None}
     places = {}
-    for filename in told:
+    for filename in updates:
         place_key = key("f", project, filename)
         place = db.get(place_key, verify_checksums=True)
         if place is not None:
@@ -416,7 +416,7 @@ def _change_shared(db: plyvel.DB, project: str, was: _Files, will_be: _Files, be
             value = db.get(record_key, verify_checksums=True)
             uses = 0 if value is None else _split_shared(value)[0]
             if uses + change < 0:
-                raise LeveldbDamagedError(f"{record_key!r} does not tell how many files share it")
+                raise LeveldbDamagedError(f"{record_key!r} does not count the files that share it")
             if value is not None:
                 before[record_key] = value
             if uses + change:
@@ -451,7 +451,7 @@ def _requirements_in(shared: bytes) -> list[str] | None:
 
 
 def _requiring(groups: _Groups) -> dict[str, bytes]:
-    """What tells in which versions all of a project's requires a project, by the normalized name of that one."""
+    """The versions of a project that require another one, by the normalized name of that one."""
     places: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, (_, ranks) in enumerate(groups):
         for required, rank in ranks.items():
@@ -488,9 +488,9 @@ def _change_requiring(
     before: Records,
     after: Records,
 ) -> None:
-    """Adds the records, before and after, that tell what the project requires.
+    """Adds the records, before and after, of what the project requires.
 
-    `known` is what they tell before, by the project that is required; without it they are read.
+    `known` is what they held before, by the project that is required; without it they are read.
     """
     values: dict[tuple[bytes | None, tuple[_RankChange, ...]], bytes | None] = {}
     for required, changed in changes.items():
@@ -507,12 +507,12 @@ def _change_requiring(
 
 
 def _change_ranks(record_key: bytes, value: bytes | None, changes: Iterable[_RankChange]) -> bytes | None:
-    """What tells the ranks of versions, after some of them have changed; None where no version has one."""
+    """The field for the ranks of versions, after some of them have changed; None where no version has one."""
     versions_by: tuple[list[str], ...] = ([], [], []) if value is None else decode_dependent(value)
     for version, rank, new_rank in changes:
         found = [place for place, versions in enumerate(versions_by) if version in versions]
         if found != ([] if rank is None else [rank]):
-            raise LeveldbDamagedError(f"{record_key!r} does not tell what version {version} requires")
+            raise LeveldbDamagedError(f"{record_key!r} does not hold what version {version} requires")
         if rank is not None:
             versions_by[rank].remove(version)
         if new_rank is not None:

@@ -18,7 +18,7 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _EXTRA = re.compile(r"\bextra\b")
 
 CONDITIONS = ("always", "marker", "extra")
-"""When a requirement holds, by rank: always; if the marker says so; if an extra is asked for."""
+"""When a requirement holds, by rank: always; if the marker is true; with an extra."""
 
 
 @lru_cache(maxsize=131_072)
