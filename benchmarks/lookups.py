@@ -2,7 +2,7 @@
 
     python -m benchmarks.lookups FOLDER [--rows 1000000] [--asked 10000]
 
-FOLDER is a storage with published versions of both datasets. If it has none, a dump of `--rows` rows is generated
+FOLDER is a storage with published versions of all datasets. If it has none, a dump of `--rows` rows is generated
 there, and they are built. `--asked` names are drawn evenly, with repetition, from all that have an answer of at most
 100 results. They are looked up one after the other, first once to warm up, in one process and one thread. The table
 shows how many of them are different, and how many bytes their records take. Answers are complete, with all results
@@ -34,43 +34,57 @@ from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.datasets import provided_names
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.datasets.hashes import records as hashes
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.lookup import Answer, DepgraphReader, Distribution, ModulesReader, open_latest
+from pypi_assets.lookup import (
+    Answer,
+    CommandsReader,
+    DepgraphReader,
+    Distribution,
+    HashesReader,
+    ModulesReader,
+    open_latest,
+)
+from pypi_assets.lookup.dataset_readers import lookup_commands
 from pypi_assets.lookup.latest import CACHE_BYTES
 from pypi_assets.storage.store import Storage, open_storage
 
 MOST_RESULTS, FEW_RESULTS = 100, 5
+COMMANDS = {dataset.name: command for dataset, command in reversed(list(lookup_commands()))}
+UNKNOWN = {"hashes": "0" * 64}
+"""What no dataset has, where that is not any name."""
 OPENINGS, TURNS = 5, 3
 
 
 def publish(storage: Storage, rows: int) -> None:
-    """Publishes a version of both datasets with `rows` rows."""
+    """Publishes a version of each dataset with `rows` rows."""
     if not committed_directories(storage):
         write_full_dump(storage, generate_projects(rows))
     with tempfile.TemporaryDirectory() as folder:
         catalog = open_catalog(f"sqlite:///{Path(folder) / 'catalog.sqlite'}")
         open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
         restore_index(catalog, storage)
-        for dataset in ("modules", "depgraph"):
+        for dataset in DATASETS:
             build_version(dataset, storage=storage, catalog=catalog)
         catalog.close()
 
 
 def time_opening(storage: Storage) -> None:
     print("| opened | MB | hashes | seconds to the first answer | processor s |\n|---|---|---|---|---|")
-    for dataset in ("modules", "depgraph"):
+    for dataset in DATASETS:
         files = read_published(storage, dataset, published_versions(storage, dataset)[-1]).manifest.files
         for check_hashes in (True, False):
             times = []
             for _ in range(OPENINGS):
                 begun, used = time.perf_counter(), time.process_time()
                 with open_latest(dataset, storage, check_hashes=check_hashes) as reader:
-                    (reader.module if isinstance(reader, ModulesReader) else reader.project)("unknown")
+                    assert not COMMANDS[dataset].answer(reader, UNKNOWN.get(dataset, "unknown")).results
                     times.append((time.perf_counter() - begun, time.process_time() - used))
             clock, processor = (median(column) for column in zip(*times, strict=True))
             checked = "checked" if check_hashes else "not checked"
@@ -81,10 +95,10 @@ def time_opening(storage: Storage) -> None:
 def time_answers(storage: Storage, names: int) -> None:
     print("\n| lookup | names | MB | results | answers/s | bare reads/s | ratio | median µs | p99 µs | p99.9 µs |")
     print("|---|---|---|---|---|---|---|---|---|---|")
-    with open_latest("modules", storage) as reader, bare_leveldb("modules", storage) as db:
+    with open_latest(ModulesReader, storage) as reader, bare_leveldb("modules", storage) as db:
         counts = counted(one["module"] for one in reader.modules())
-        print_rates("`module`", reader.module, partial(module_records, db), drawn(counts, names))
-    with open_latest("depgraph", storage) as reader, bare_leveldb("depgraph", storage) as db:
+        print_rates("`module`", reader.module, partial(provider_records, db), drawn(counts, names))
+    with open_latest(DepgraphReader, storage) as reader, bare_leveldb("depgraph", storage) as db:
         bare = partial(depgraph.project_records, db)
         versions = {one["normalized"]: one["version"] for one in reader.projects()}
         counts = counted(one["normalized"] for one in reader.projects())
@@ -100,8 +114,15 @@ def time_answers(storage: Storage, names: int) -> None:
         for what, known in (("any", counts), ("with the most", most_results(counts))):
             print_rates(f"`dependents`, {what}", reader.dependents, bare, drawn(known, names))
 
+    with open_latest(CommandsReader, storage) as reader, bare_leveldb("commands", storage) as db:
+        counts = counted(one["command"] for one in reader.commands())
+        print_rates("`command`", reader.command, partial(provider_records, db), drawn(counts, names))
+    with open_latest(HashesReader, storage) as reader, bare_leveldb("hashes", storage) as db:
+        counts = counted(one["sha256"] for one in reader.files())
+        print_rates("`hash`", reader.file, partial(records_below, db, hashes.hash_prefix), drawn(counts, names))
 
-def module_records(db: plyvel.DB, name: str) -> list[tuple[bytes, bytes]]:
+
+def provider_records(db: plyvel.DB, name: str) -> list[tuple[bytes, bytes]]:
     found = records_of(db, provided_names.name_prefix(name))
     answers = [provided_names.answer_key(record_key, group) for record_key, group in found]
     return [*found, *((answer, provided_names.read_answer(db, answer)) for answer in answers)]
@@ -178,7 +199,7 @@ def main() -> None:
     parser.add_argument("--asked", dest="names", type=int, default=10_000, help="how many names are looked up")
     arguments = parser.parse_args()
     storage = open_storage(arguments.folder.resolve().as_uri())
-    if not published_versions(storage, "depgraph"):
+    if not all(published_versions(storage, dataset) for dataset in DATASETS):
         publish(storage, arguments.rows)
     time_opening(storage)
     time_answers(storage, arguments.names)
