@@ -78,9 +78,11 @@ def print_rows(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], as_jso
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
-    """Prints one `name   value` line per fact."""
-    for name, value in facts:
-        click.echo(f"{name:<16}{plain(value)}")
+    """Prints one `name   value` line per fact, the values in one column."""
+    rows = list(facts)
+    width = max([16, *(len(name) + 1 for name, _ in rows)])
+    for name, value in rows:
+        click.echo(f"{name:<{width}}{plain(value)}")
 
 
 def print_message(message: str) -> None:
