@@ -4,9 +4,9 @@
     make ui                                             # and in another terminal:
     . demo/env && python -m benchmarks.freshness [--uploads 20]
 
-Uploads wheels to the demo's index, one after the other, and looks each up in the newest LevelDBs until both datasets
-have it. The times of the steps in between come from the catalog, Dagster's runs and the storage. Seconds are by the
-clock.
+Uploads wheels to the demo's index, one after the other, and looks each up in the newest LevelDBs until `modules` and
+`depgraph` have it. The times of the steps in between come from the catalog, Dagster's runs and the storage. Seconds
+are by the clock.
 """
 
 import argparse
@@ -44,7 +44,7 @@ STEPS = (
     "its dump is committed",
     "a sensor requests the version",
     "its run has begun",
-    "both datasets are published",
+    "all datasets are published",
     "it is answered",
 )
 

@@ -1,4 +1,4 @@
-"""How fast are both LevelDBs built from scratch, in how much memory, and how many bytes are written for it?
+"""How fast are all LevelDBs built from scratch, in how much memory, and how many bytes are written for it?
 
     python -m benchmarks.leveldb_build [FOLDER] [--rows 200000 1000000 2000000] [--repeats 3]
 
@@ -164,7 +164,7 @@ def main() -> None:
             fixed = seconds - rows * (more_seconds - seconds) / (more_rows - rows)
             print(f"{dataset:10}of each build {fixed:.1f} s do not grow with the rows")
         estimate += slowest * PYPI_ROWS
-    print(f"{PYPI_ROWS} rows at the lowest of these rates, both: {estimate / 60:.1f} minutes")
+    print(f"{PYPI_ROWS} rows at the lowest of these rates, all datasets: {estimate / 60:.1f} minutes")
 
 
 if __name__ == "__main__":
