@@ -164,8 +164,8 @@ class Status:
         lines = []
         for one in self.due.datasets.values():
             if one.is_due and is_stale(self.settings, one.due_for_s(self.lag.measured_at)):
-                is_behind = one.need.need in {Need.NEW_DUMPS, Need.NO_VERSION}
-                what = "the LevelDB versions lag the dumps" if is_behind else one.need.reason
+                lags = one.need.need in {Need.NEW_DUMPS, Need.NO_VERSION}
+                what = "the LevelDB versions lag the dumps" if lags else one.need.reason
                 lines.append(f"{what}: {_BUILD}")
         lines += [need.reason for need in self.due.unbuildable]
         return list(dict.fromkeys(lines))

@@ -11,7 +11,7 @@ from dagster._core.launcher import WorkerStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._grpc.__generated__.dagster_api_pb2 import CanCancelExecutionReply, CanCancelExecutionRequest
 from dagster._grpc.__generated__.dagster_api_pb2_grpc import DagsterApiServicer, add_DagsterApiServicer_to_server
-from dagster._grpc.types import CanCancelExecutionRequest as Asked
+from dagster._grpc.types import CanCancelExecutionRequest as RunQuery
 from dagster._grpc.types import CanCancelExecutionResult
 from dagster._serdes import deserialize_value, serialize_value
 
@@ -27,8 +27,8 @@ class CodeServer(DagsterApiServicer):
     def CanCancelExecution(  # noqa: N802
         self, request: CanCancelExecutionRequest, context: grpc.ServicerContext
     ) -> CanCancelExecutionReply:
-        asked = deserialize_value(request.serialized_can_cancel_execution_request, Asked)
-        result = CanCancelExecutionResult(can_cancel=asked.run_id in self._runs)
+        query = deserialize_value(request.serialized_can_cancel_execution_request, RunQuery)
+        result = CanCancelExecutionResult(can_cancel=query.run_id in self._runs)
         return CanCancelExecutionReply(serialized_can_cancel_execution_result=serialize_value(result))
 
 
@@ -53,7 +53,7 @@ def test_a_run_is_lost_once_another_code_server_answers_in_place_of_its_own():
         with serving(CodeServer(run.run_id)) as port:
             instance.add_run_tags(run.run_id, {GRPC_INFO_TAG: json.dumps({"host": "127.0.0.1", "port": port})})
             assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
-        assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING  # nobody can tell
+        assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING  # unknown
         with serving(CodeServer(), port):
             found = launcher.check_run_worker_health(run)
         assert (found.status, found.msg) == (WorkerStatus.FAILED, "the code server was restarted since")

@@ -31,10 +31,9 @@ from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionErr
 from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
-from pypi_assets.lookup.depgraph_reader import project_answer
+from pypi_assets.lookup.depgraph_reader import DepgraphReader, project_answer
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.modules_reader import module_answer
-from pypi_assets.lookup.reader import DepgraphReader, ModulesReader
+from pypi_assets.lookup.modules_reader import ModulesReader, module_answer
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.small_catalog import continued
