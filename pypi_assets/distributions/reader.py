@@ -60,18 +60,15 @@ def read_distribution(
     parts = parse_filename(filename, project)
     extract, hashed = _take_out(source, parts.kind, Budget(limits or Limits()), hash_content=hash_content)
     sdists.condense(extract)
-    record = _make_record(extract, parts, project)
+    record = make_parsed_record(extract, parts, project)
     if hashed is not None:
         record = replace(record, sha256=hashed.sha256, size=hashed.size)
     return Reading(record, extract)
 
 
-def read_extract(
-    source: BinaryIO | RangeSource, filename: str, *, project: str | None = None, limits: Limits | None = None
-) -> Extract:
-    """What `make_record` needs of the distribution in `source`, unhashed and not yet condensed."""
-    kind = parse_filename(filename, project).kind
-    extract, _ = _take_out(source, kind, Budget(limits or Limits()), hash_content=False)
+def read_extract(source: BinaryIO | RangeSource, parts: FilenameParts, limits: Limits) -> Extract:
+    """What `make_parsed_record` needs of the distribution in `source`, unhashed and not yet condensed."""
+    extract, _ = _take_out(source, parts.kind, Budget(limits), hash_content=False)
     return extract
 
 
@@ -104,10 +101,11 @@ def make_record(extract: Extract, filename: str, *, project: str | None = None) 
 
     sha256 and size are None. The extract is left as it is.
     """
-    return _make_record(extract, parse_filename(filename, project), project)
+    return make_parsed_record(extract, parse_filename(filename, project), project)
 
 
-def _make_record(extract: Extract, parts: FilenameParts, project: str | None) -> DistributionRecord:
+def make_parsed_record(extract: Extract, parts: FilenameParts, project: str | None) -> DistributionRecord:
+    """The same as `make_record`, of a filename that is parsed already."""
     extract = replace(extract)
     try:
         if parts.kind in _READERS:

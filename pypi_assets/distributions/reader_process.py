@@ -23,9 +23,10 @@ from typing import Annotated, BinaryIO, Generic, TypeVar, cast
 import msgspec
 
 from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract, printable
+from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, Limits
-from pypi_assets.distributions.reader import make_record, read_extract
-from pypi_assets.distributions.record import DistributionRecord, ErrorKind
+from pypi_assets.distributions.reader import make_parsed_record, read_extract
+from pypi_assets.distributions.record import DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.record_building import record_digest
 from pypi_assets.distributions.sdists import condense
 from pypi_assets.distributions.sources import CHUNK, MismatchError
@@ -303,14 +304,16 @@ class _ParentRanges:
         return _request(self._channel, Sidecar())
 
 
-def _read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Extract | Mismatch | MachineFailure | Abandoned:
+def _read(
+    channel: Channel[ToReader], job: ReadJob, parts: FilenameParts, limits: Limits
+) -> Extract | Mismatch | MachineFailure | Abandoned:
     source = (
         cast("BinaryIO", _ParentStream(channel))
         if job.size is None
         else _ParentRanges(channel, job.size, job.metadata_sha256, job.end)
     )
     try:
-        return read_extract(source, job.filename, project=job.project, limits=limits)
+        return read_extract(source, parts, limits)
     except MismatchError as error:
         return Mismatch(str(error))
     except OSError as error:
@@ -325,7 +328,8 @@ def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Non
     kept: list[Message] = []
 
     def serve() -> None:
-        extract = _read(channel, job, limits)
+        parts = parse_filename(job.filename, job.project)
+        extract = _read(channel, job, parts, limits)
         if isinstance(extract, Message):
             channel.send(extract)
             return
@@ -335,7 +339,7 @@ def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> Non
             condense(extract)
         finally:
             kept.append(Extracted(encode_extract(extract)))
-        channel.send(*kept, Finished(make_record(extract, job.filename, project=job.project)))
+        channel.send(*kept, Finished(make_parsed_record(extract, parts, job.project)))
 
     failed = _attempt(serve)
     if failed is not None:
@@ -370,13 +374,15 @@ def _serve_each(
 
 
 def _read_whole(limits: Limits, file: WholeFile) -> Read:
-    extract = read_extract(io.BytesIO(file.content), file.filename, project=file.project, limits=limits)
+    parts = parse_filename(file.filename, file.project)
+    extract = read_extract(io.BytesIO(file.content), parts, limits)
     condense(extract)
-    return Read(make_record(extract, file.filename, project=file.project), encode_extract(extract))
+    return Read(make_parsed_record(extract, parts, file.project), encode_extract(extract))
 
 
 def _judge(stored: StoredExtract) -> DistributionRecord | None:
-    record = make_record(decode_extract(stored.content), stored.filename, project=stored.project)
+    parts = parse_filename(stored.filename, stored.project)
+    record = make_parsed_record(decode_extract(stored.content), parts, stored.project)
     return None if record_digest(record) == stored.digest else record
 
 

@@ -16,9 +16,11 @@ from typing import Any
 import msgspec
 
 from pypi_assets.distributions import reader_process, sdists
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.record import FilenameParts
 
 keep_arguments = sdists.keep_arguments
-make_record = reader_process.make_record
+make_parsed_record = reader_process.make_parsed_record
 read_extract = reader_process.read_extract
 
 
@@ -51,14 +53,14 @@ def misbehave(filename: str) -> None:
             os.write(0, len(content).to_bytes(4) + content)
 
 
-def misbehaving_record(extract: Any, filename: str, **options: Any) -> Any:
-    misbehave(filename.removeprefix("late_"))
-    return make_record(extract, filename, **options)
+def misbehaving_record(extract: Any, parts: FilenameParts, project: str | None) -> Any:
+    misbehave(parts.filename.removeprefix("late_"))
+    return make_parsed_record(extract, parts, project)
 
 
-def misbehaving_extract(source: Any, filename: str, **options: Any) -> Any:
-    misbehave(filename)
-    return read_extract(source, filename, **options)
+def misbehaving_extract(source: Any, parts: FilenameParts, limits: Limits) -> Any:
+    misbehave(parts.filename)
+    return read_extract(source, parts, limits)
 
 
 def misbehaving_arguments(source: bytes) -> bytes:
@@ -68,6 +70,6 @@ def misbehaving_arguments(source: bytes) -> bytes:
 
 if __name__ == "__main__":
     sdists.keep_arguments = misbehaving_arguments
-    reader_process.make_record = misbehaving_record
+    reader_process.make_parsed_record = misbehaving_record
     reader_process.read_extract = misbehaving_extract
     reader_process.main()
