@@ -1,4 +1,4 @@
-"""Drains a queue that several processes share, with up to `in_flight` items claimed at once.
+"""Drains a queue that several processes share, with up to `in_flight` items under way at once.
 
 The next items are claimed while others are still under way, so that no slow item keeps the rest waiting. A process
 that finds nothing to claim waits for the items of other processes, and takes them over where those die: at once on the
