@@ -1,4 +1,4 @@
-"""The code location loads whatever the settings say, and asks nobody while it does."""
+"""The code location loads whatever the settings are, and contacts nothing while it does."""
 
 import os
 import subprocess
@@ -16,6 +16,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.settings import ENV_PREFIX, Settings, SettingsError, load_settings
 from pypi_assets_tests.defs.conftest import failure_text
 
+LEVELDBS = {f"{dataset}_leveldb" for dataset in DATASETS}
 _NOTHING_OPENED = """
 import socket, sqlite3
 def refuse(*args, **kwargs):
@@ -41,7 +42,7 @@ def test_definitions_are_loadable() -> None:
         "full_dump",
         "incremental_dump",
         "compacted_dump",
-        *(f"{dataset}_leveldb" for dataset in DATASETS),
+        *LEVELDBS,
         "parquet_export",
     }
     assert graph.get(dg.AssetKey("modules_leveldb")).parent_keys == {
@@ -49,12 +50,16 @@ def test_definitions_are_loadable() -> None:
         dg.AssetKey("incremental_dump"),
     }
     assert len(defs.get_repository_def().asset_checks_defs_by_key) == 7 + 2 * len(DATASETS)
+    checks = {key.name for key in defs.get_repository_def().asset_checks_defs_by_key}
+    assert {f"{dataset}_{check}" for dataset in DATASETS for check in ("is_fresh", "matches_input_list")} <= checks
+    built = defs.resolve_job_def("update_leveldbs").asset_layer.executable_asset_keys
+    assert {key.to_user_string() for key in built} == LEVELDBS
     assert all(
         sensor.default_status == dg.DefaultSensorStatus.STOPPED for sensor in defs.get_repository_def().sensor_defs
     )
 
 
-def test_what_asks_the_index_or_reads_much_of_the_catalog_is_in_a_pool() -> None:
+def test_what_queries_the_index_or_reads_much_of_the_catalog_is_in_a_pool() -> None:
     nodes = [node for job in defs.get_repository_def().get_all_jobs() for node in job.nodes]
     pools = {pool for node in nodes for pool in node.definition.pools}
     crawled = {"project_listing", "crawled_projects", "crawled_distribution_data", "retry_given_up", "audit_catalog"}
@@ -62,7 +67,7 @@ def test_what_asks_the_index_or_reads_much_of_the_catalog_is_in_a_pool() -> None
     assert {pool: {node.name for node in nodes if pool in node.definition.pools} for pool in pools} == {
         "index": crawled | changed,
         "database": {"write_full_dump", "incremental_dump"},
-        **{f"{dataset}_leveldb": {f"{dataset}_leveldb"} for dataset in DATASETS},
+        **{name: {name} for name in LEVELDBS},
     }
 
 
@@ -79,13 +84,13 @@ def test_loading_opens_nothing_and_survives_wrong_settings(tmp_path: Path, name:
     assert not home.exists()
 
 
-def test_a_run_tells_of_a_missing_contact(tmp_path: Path) -> None:
+def test_a_run_names_a_missing_contact(tmp_path: Path) -> None:
     settings = load_settings(index_url="https://index.example.org/simple/", home=tmp_path)
     result = _list_with(settings)
     assert "PYPI_ASSETS_CONTACT is not set" in failure_text(result)
 
 
-def test_a_run_tells_of_wrong_settings_and_of_a_wrong_database(tmp_path: Path) -> None:
+def test_a_run_names_wrong_settings_and_a_wrong_database(tmp_path: Path) -> None:
     assert failure_text(_list_with(SettingsError("PYPI_ASSETS_HOME: wrong"))) == "PYPI_ASSETS_HOME: wrong"
     settings = load_settings(
         index_url="http://127.0.0.1:9/simple/", database_url="postgresql://127.0.0.1:9/none", home=tmp_path
@@ -98,7 +103,7 @@ def test_a_run_tells_of_wrong_settings_and_of_a_wrong_database(tmp_path: Path) -
     assert failed.value.allow_retries
 
 
-def test_a_tick_tells_of_wrong_settings() -> None:
+def test_a_tick_names_wrong_settings() -> None:
     wrong = build_resources(SettingsError("PYPI_ASSETS_HOME: wrong")).by_name()
     for sensor in build_sensors(60, on=False):
         with (

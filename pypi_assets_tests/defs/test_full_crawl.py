@@ -5,14 +5,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.observed.projects import project_shard
-from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
-from pypi_assets.crawl.full_crawl import crawl_full, list_index
-from pypi_assets.defs.assets.data_dumps import full_dump
+from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.defs.assets.full_crawl import crawled_distribution_data, crawled_projects
-from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_manifest import read_manifest
-from pypi_assets.dumps.dump_paths import file_path, shard_of
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text, lose_state, restore_state
 from pypi_assets_tests.served_index import ServedIndex, live
 
@@ -30,35 +25,6 @@ def test_one_run_takes_all_shards_and_marks_each_once(index: ServedIndex, pipeli
     assert (data["read"], data["failed"], data["dagster/partition_row_count"]) == (2, 0, 2)
     assert data["bytes_fetched"] > 0
     assert pipeline.metadata("project_listing")["projects"] == 3
-
-
-def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipeline: Pipeline) -> None:
-    pipeline.crawled()
-    result = pipeline.run("full_dump")
-    assert result.success
-    assert pipeline.marked("full_dump") == ALL_SHARDS[:256]
-    assert pipeline.metadata("full_dump", f"{shard_of('alpha', 256):03d}")["dagster/partition_row_count"] == 2
-    (check,) = result.get_asset_check_evaluations()
-    assert check.passed
-    assert check.metadata["rows"].value == 4
-    assert len(committed_dumps(pipeline.catalog)) == 2
-
-
-def test_a_redump_supersedes_and_new_versions_are_asked_for(pipeline: Pipeline) -> None:
-    pipeline.crawled(256)
-    (key,) = pipeline.requested("new_leveldb_version")
-    assert pipeline.run("update_leveldbs", key).success
-    assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
-    left = open_full_dump(pipeline.catalog, 256)
-    (before,) = cover(pipeline.catalog).dumps
-    assert pipeline.run("redump").success
-    (after,) = cover(pipeline.catalog).dumps
-    assert after.serials == before.serials
-    assert after.sequence > left.sequence > before.sequence
-    (following,) = pipeline.requested("new_leveldb_version")
-    assert following > key
-    assert pipeline.run("update_leveldbs", following).success
-    assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
 
 
 def test_shards_of_an_open_crawl_join_it_and_the_last_one_completes_it(pipeline: Pipeline) -> None:
@@ -101,17 +67,17 @@ def test_a_shard_run_while_no_crawl_is_open_visits_its_projects_again(index: Ser
     pipeline.crawled()
     with pipeline.catalog.read() as connection:
         before = last_completed_crawl(connection)
-    asked: list[str] = []
+    requested: list[str] = []
 
     def listen(request: Request) -> None:
-        asked.append(request.url.path)
+        requested.append(request.url.path)
 
     index.faults = listen
     key = f"{project_shard('alpha'):03d}"
     assert pipeline.materialize(crawled_projects, key).success
     assert pipeline.materialize(crawled_distribution_data, key).success
-    assert "/simple/alpha/" in asked
-    assert not {"/simple/beta/", "/simple/gamma/"} & set(asked)
+    assert "/simple/alpha/" in requested
+    assert not {"/simple/beta/", "/simple/gamma/"} & set(requested)
     with pipeline.catalog.read() as connection:
         assert last_completed_crawl(connection) == before
     assert live(pipeline.catalog) == index.shown()
@@ -126,47 +92,16 @@ def test_failures_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) ->
     key = f"{project_shard('alpha'):03d}"
     assert pipeline.materialize(crawled_projects, key).success
     assert pipeline.materialize(crawled_distribution_data, key).success
-    told = pipeline.metadata("crawled_distribution_data", key)
-    assert {name: count for name, count in told.items() if name.startswith("failed")} == {
+    numbers = pipeline.metadata("crawled_distribution_data", key)
+    assert {name: count for name, count in numbers.items() if name.startswith("failed")} == {
         "failed": 3,
         "failed: corrupt archive": 2,
         "failed: transient": 1,
     }
-    assert told["read"] == 2
+    assert numbers["read"] == 2
 
 
 def test_shards_are_refused_where_nothing_was_ever_listed(pipeline: Pipeline) -> None:
     result = pipeline.materialize(crawled_projects, "007")
     assert "no full crawl is complete yet" in failure_text(result)
     assert pipeline.marked("crawled_projects") == []
-
-
-def test_some_dump_shards_alone_open_nothing(pipeline: Pipeline) -> None:
-    crawl_full(pipeline.crawler)
-    result = pipeline.materialize(full_dump, "003")
-    assert "some shards alone open none" in failure_text(result)
-    assert committed_dumps(pipeline.catalog) == []
-
-
-def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> None:
-    pipeline.crawled(shards=256)
-    catalog, storage = pipeline.catalog, pipeline.storage
-    (dump,) = committed_dumps(catalog)
-    shard = shard_of("alpha", 256)
-    assert pipeline.materialize(full_dump, f"{shard:03d}").success
-    assert pipeline.metadata("full_dump", f"{shard:03d}")["written"] is False
-    file = read_manifest(storage, dump.directory).files[shard]
-    storage.put(file_path(dump.directory, file.name), b"damaged")
-    assert "is damaged" in failure_text(pipeline.materialize(full_dump, f"{shard:03d}"))
-    assert [one.directory for one in committed_dumps(catalog)] == [dump.directory]
-
-
-def test_the_check_of_a_full_dump_fails_where_the_catalog_counts_otherwise(pipeline: Pipeline) -> None:
-    pipeline.crawled()
-    assert pipeline.check("full_dump_rows_match_catalog").passed
-    with pipeline.catalog.engine.connect() as connection:
-        connection.exec_driver_sql("DELETE FROM live_intervals WHERE distribution_id = 1")
-        connection.commit()
-    check = pipeline.check("full_dump_rows_match_catalog")
-    assert not check.passed
-    assert "has 4 rows, and the catalog counts 3" in str(check.description)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from pypi_assets.catalog.tables import audits
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
-from pypi_assets.definitions import build_defs
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.served_index import ServedIndex
@@ -17,7 +17,7 @@ from pypi_assets_tests.served_index import ServedIndex
 PASSED, WARNED, FAILED = "passed", "warned", "failed"
 
 
-def told(pipeline: Pipeline, name: str) -> tuple[str, str]:
+def result_of(pipeline: Pipeline, name: str) -> tuple[str, str]:
     """How the check of that name ends, and what it says."""
     result = pipeline.check(name)
     level = WARNED if result.severity == dg.AssetCheckSeverity.WARN else FAILED
@@ -25,20 +25,20 @@ def told(pipeline: Pipeline, name: str) -> tuple[str, str]:
 
 
 def test_freshness_passes_warns_and_fails_by_the_age_of_what_is_missing(index: ServedIndex, pipeline: Pipeline) -> None:
-    assert told(pipeline, "catalog_is_fresh") == (WARNED, "no full crawl is complete yet: run the job full_crawl")
+    assert result_of(pipeline, "catalog_is_fresh") == (WARNED, "no full crawl is complete yet: run the job full_crawl")
     pipeline.crawled()
     pipeline.ahead_s = 1e6  # however old the last event is, nothing is missing
-    assert told(pipeline, "catalog_is_fresh") == (PASSED, "the catalog is as fresh as the index")
+    assert result_of(pipeline, "catalog_is_fresh") == (PASSED, "the catalog is as fresh as the index")
     pipeline.ahead_s = 0
     index.wheel("alpha", "2.0")
-    assert told(pipeline, "catalog_is_fresh")[0] == PASSED
+    assert result_of(pipeline, "catalog_is_fresh")[0] == PASSED
     pipeline.ahead_s = 1_860
-    level, text = told(pipeline, "catalog_is_fresh")
+    level, text = result_of(pipeline, "catalog_is_fresh")
     assert (level, text[:-2]) == (WARNED, "the catalog lags the index by 0:31:")
     pipeline.ahead_s = 7_260
-    assert told(pipeline, "catalog_is_fresh")[0] == FAILED
+    assert result_of(pipeline, "catalog_is_fresh")[0] == FAILED
     index.faults = lambda request: Response(status_code=503)
-    level, text = told(pipeline, "catalog_is_fresh")
+    level, text = result_of(pipeline, "catalog_is_fresh")
     assert level == WARNED
     assert "it is not known how far the catalog lags the index; the index's serial is not known" in text
 
@@ -48,17 +48,17 @@ def test_an_index_that_does_not_answer_for_long_is_no_mere_warning(index: Served
     index.faults = lambda request: Response(status_code=503)
     with pytest.raises(dg.Failure, match="503"):
         pipeline.tick("new_serial_range")
-    assert told(pipeline, "catalog_is_fresh")[0] == WARNED
+    assert result_of(pipeline, "catalog_is_fresh")[0] == WARNED
     pipeline.ahead_s = 7_260
-    level, text = told(pipeline, "catalog_is_fresh")
+    level, text = result_of(pipeline, "catalog_is_fresh")
     assert level == FAILED
     assert text.startswith("it has not been known for 2:01:")
     index.faults = None
     pipeline.tick("new_serial_range")
-    assert told(pipeline, "catalog_is_fresh")[0] == PASSED
+    assert result_of(pipeline, "catalog_is_fresh")[0] == PASSED
 
 
-def test_a_list_that_nobody_looks_at_any_more_makes_the_catalog_older_and_older(
+def test_a_list_that_is_not_fetched_any_more_makes_the_catalog_older_and_older(
     index: ServedIndex, pipeline: Pipeline
 ) -> None:
     pipeline.change_settings(lister="simple")
@@ -66,53 +66,55 @@ def test_a_list_that_nobody_looks_at_any_more_makes_the_catalog_older_and_older(
     pipeline.tick("new_serial_range")
     for ahead_s, level in ((0.0, PASSED), (2_400.0, PASSED), (3_660.0, WARNED), (7_260.0, FAILED)):
         pipeline.ahead_s = ahead_s
-        assert told(pipeline, "catalog_is_fresh")[0] == level
+        assert result_of(pipeline, "catalog_is_fresh")[0] == level
     pipeline.tick("new_serial_range")
-    assert told(pipeline, "catalog_is_fresh") == (PASSED, "the catalog is as fresh as the index")
+    assert result_of(pipeline, "catalog_is_fresh") == (PASSED, "the catalog is as fresh as the index")
 
 
 def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
-    assert told(pipeline, "modules_is_fresh")[1] == ("no version of modules is published: run the job update_leveldbs")
+    assert result_of(pipeline, "modules_is_fresh")[1] == (
+        "no version of modules is published: run the job update_leveldbs"
+    )
     (name,) = pipeline.requested("new_leveldb_version")
     assert pipeline.run("update_leveldbs", name).success
-    assert told(pipeline, "modules_is_fresh") == (PASSED, "modules is as fresh as the catalog")
+    assert result_of(pipeline, "modules_is_fresh") == (PASSED, "modules is as fresh as the catalog")
     index.wheel("alpha", "2.0")
     crawl_incremental(pipeline.crawler)
     pipeline.ahead_s = 7_260
-    assert told(pipeline, "catalog_is_fresh")[0] == PASSED
-    assert [told(pipeline, f"{dataset}_is_fresh")[0] for dataset in ("modules", "depgraph")] == [FAILED, FAILED]
+    assert result_of(pipeline, "catalog_is_fresh")[0] == PASSED
+    assert [result_of(pipeline, f"{dataset}_is_fresh")[0] for dataset in ("modules", "depgraph")] == [FAILED, FAILED]
 
 
-def test_what_was_given_up_counts_and_broken_files_do_not(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_what_was_abandoned_counts_and_broken_files_do_not(index: ServedIndex, pipeline: Pipeline) -> None:
     def fail_beta(request: Request) -> Response | None:
         return Response(status_code=503) if "beta-1.0" in request.url.path else None
 
     index.faults = fail_beta
     index.raw("broken-1.0.tar.gz", b"no archive")
     pipeline.crawled()
-    level, text = told(pipeline, "few_are_given_up")
+    level, text = result_of(pipeline, "few_are_given_up")
     assert (level, text.partition(";")[0]) == (FAILED, "11.11 % were abandoned: 1 transient")
     index.faults = None
     assert pipeline.run("retry_failures").success
-    assert told(pipeline, "few_are_given_up") == (PASSED, "nothing was abandoned")
+    assert result_of(pipeline, "few_are_given_up") == (PASSED, "nothing was abandoned")
 
 
-def test_drift_is_told_until_an_audit_finds_none(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_drift_is_reported_until_an_audit_finds_none(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
-    assert told(pipeline, "nothing_drifted")[1].startswith("no audit was made yet")
+    assert result_of(pipeline, "nothing_drifted")[1].startswith("no audit was made yet")
     audit_index(pipeline.crawler, 0)
-    assert told(pipeline, "nothing_drifted") == (PASSED, f"no drift at serial {index.serial}")
+    assert result_of(pipeline, "nothing_drifted") == (PASSED, f"no drift at serial {index.serial}")
     catalog = pipeline.catalog
     with catalog.write() as connection:
         findings = '{"counts": {"serial ahead": 2}, "examples": {}}'
         connection.execute(
             insert(audits).values(share_percent=0, opened_at=0, serial=7, findings=findings, completed_at=1)
         )
-    assert told(pipeline, "nothing_drifted") == (WARNED, "the audit at serial 7 found: 2 serial ahead")
+    assert result_of(pipeline, "nothing_drifted") == (WARNED, "the audit at serial 7 found: 2 serial ahead")
     with catalog.write() as connection:
         connection.execute(delete(audits).where(audits.c.serial == 7))
-    assert told(pipeline, "nothing_drifted")[0] == PASSED
+    assert result_of(pipeline, "nothing_drifted")[0] == PASSED
 
 
 def test_one_job_makes_all_checks_without_anything_else(pipeline: Pipeline) -> None:
@@ -125,6 +127,7 @@ def test_one_job_makes_all_checks_without_anything_else(pipeline: Pipeline) -> N
         "nothing_drifted",
         "modules_is_fresh",
         "depgraph_is_fresh",
+        *(f"{dataset}_is_fresh" for dataset in DATASETS),
     }
     assert not result.get_asset_materialization_events()
 
@@ -139,26 +142,3 @@ def test_the_weekly_verification_fails_where_a_version_is_not_its_rebuild(pipeli
     table = next(one.path for one in storage.list(leveldb_path("depgraph", name)) if one.path.endswith(".ldb"))
     storage.put(table, storage.get(table)[:-1] + b"x")
     assert "depgraph" in failure_text(pipeline.run("verify_leveldbs", raise_on_error=False))
-
-
-@pytest.mark.parametrize("on", [False, True])
-def test_schedules_are_on_where_the_settings_say_so(pipeline: Pipeline, on: bool) -> None:
-    defs = build_defs(pipeline.settings.model_copy(update={"sensors_on": on}))
-    running = {
-        schedule.name
-        for schedule in defs.get_repository_def().schedule_defs
-        if schedule.default_status == dg.DefaultScheduleStatus.RUNNING
-    }
-    assert running == (
-        {
-            "quarter_hourly_health",
-            "daily_retry",
-            "weekly_full_dump",
-            "hourly_compaction",
-            "daily_clean_up",
-            "weekly_audit",
-            "weekly_verification",
-        }
-        if on
-        else set()
-    )

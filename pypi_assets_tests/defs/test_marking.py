@@ -63,7 +63,7 @@ def test_a_range_that_fails_stops_none_of_those_after_it(instance: dg.DagsterIns
     assert "raise failures[serials.key]" in str(event.step_failure_data.error.cause)  # the first, with its traceback
 
 
-def test_what_may_pass_concerns_all_ranges_and_ends_the_run_at_once(instance: dg.DagsterInstance) -> None:
+def test_a_transient_error_concerns_all_ranges_and_ends_the_run_at_once(instance: dg.DagsterInstance) -> None:
     result, worked, marked = run(instance, {"10-20": StorageError("the storage does not answer")})
     assert worked == KEYS[:2]
     assert marked == KEYS[:1]

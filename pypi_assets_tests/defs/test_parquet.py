@@ -24,7 +24,7 @@ def test_an_export_is_made_checked_and_not_made_again(pipeline: Pipeline) -> Non
     assert pipeline.metadata("parquet_export")["published"] is False
 
 
-def test_without_dumps_it_is_said_what_to_do(pipeline: Pipeline) -> None:
+def test_without_dumps_the_error_names_what_to_do(pipeline: Pipeline) -> None:
     assert "run `pypi-assets dump full` first" in failure_text(pipeline.materialize(parquet_export))
     check = pipeline.check("parquet_rows_match_catalog")
     assert isinstance(check, dg.AssetCheckResult)

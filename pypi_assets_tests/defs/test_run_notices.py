@@ -23,7 +23,7 @@ def notify(pipeline: Pipeline, run: dg.ExecuteInProcessResult) -> None:
         sensor(context)
 
 
-def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_a_failed_range_is_reported_as_a_sentence_and_once_an_hour(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     key = f"{index.serial}-{index.serial + 7}"
     pipeline.instance.add_dynamic_partitions("serial_ranges", [key])
@@ -47,7 +47,7 @@ def test_a_failed_range_is_told_in_words_and_once_an_hour(index: ServedIndex, pi
         assert len(received) == 1
 
 
-def test_a_check_that_fails_is_told_once_until_it_passes_again(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_a_check_that_fails_is_reported_once_until_it_passes_again(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     with receiving() as (url, received):
         pipeline.change_settings(notify_urls=(url,))
@@ -66,9 +66,7 @@ def test_a_check_that_fails_is_told_once_until_it_passes_again(index: ServedInde
     assert received[0]["message"].startswith("changed_distribution_data: the catalog lags the index by 2:01:")
 
 
-def test_a_check_of_which_nobody_could_be_told_is_told_with_the_next_tick(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_a_notice_that_could_not_be_sent_is_sent_with_the_next_tick(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("alpha", "2.0")
     pipeline.ahead_s = 7_260
@@ -82,7 +80,7 @@ def test_a_check_of_which_nobody_could_be_told_is_told_with_the_next_tick(
     assert counts == [1, 1, 0]
 
 
-def test_a_run_that_is_run_again_by_itself_asks_nothing_of_a_person(pipeline: Pipeline) -> None:
+def test_a_run_that_dagster_runs_again_needs_no_person(pipeline: Pipeline) -> None:
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
     run = pipeline.run("update_leveldbs", "00007", raise_on_error=False)
@@ -95,7 +93,7 @@ def test_a_run_that_is_run_again_by_itself_asks_nothing_of_a_person(pipeline: Pi
     assert "new_leveldb_version" not in notice["message"]
 
 
-def test_a_run_that_lacks_its_partition_is_told_without_a_traceback(pipeline: Pipeline) -> None:
+def test_a_run_that_lacks_its_partition_is_reported_without_a_traceback(pipeline: Pipeline) -> None:
     pipeline.crawled()
     run = pipeline.run("update_leveldbs", raise_on_error=False)
     with receiving() as (url, received):
@@ -107,7 +105,7 @@ def test_a_run_that_lacks_its_partition_is_told_without_a_traceback(pipeline: Pi
     assert "What comes next: it needs a partition" in notice["message"]
 
 
-def test_of_a_process_that_was_killed_the_signal_is_told(pipeline: Pipeline) -> None:
+def test_of_a_process_that_was_killed_the_signal_is_named(pipeline: Pipeline) -> None:
     job = pipeline.defs.resolve_job_def("full_crawl")
     run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     pipeline.instance.report_engine_event("its process was terminated by signal 9 (SIGKILL)", run)  # as the code server
@@ -117,7 +115,7 @@ def test_of_a_process_that_was_killed_the_signal_is_told(pipeline: Pipeline) -> 
     assert reason_of(context).startswith("its process was terminated by signal 9 (SIGKILL)\n")
 
 
-def test_of_a_run_that_was_lost_the_launcher_tells_why(pipeline: Pipeline) -> None:
+def test_of_a_run_that_was_lost_the_launcher_names_the_reason(pipeline: Pipeline) -> None:
     job = pipeline.defs.resolve_job_def("full_crawl")
     run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     pipeline.instance.report_engine_event("Executing steps in process (pid: 1)", run)

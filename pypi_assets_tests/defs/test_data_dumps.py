@@ -1,0 +1,78 @@
+"""The assets of dumps: all shards, some of them, again from scratch, and compactions."""
+
+from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
+from pypi_assets.dumps.dump_paths import file_path, shard_of
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_dumps_of_ranges_are_compacted(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    for number in range(4):
+        index.wheel(f"newcomer{number}", "1.0")
+        (key,) = pipeline.requested("new_serial_range")
+        assert pipeline.run("incremental_crawl", key).success
+    (key,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", key).success
+    assert pipeline.run("compact_dumps").success
+    numbers = pipeline.metadata("compacted_dump")
+    assert (numbers["compactions"], numbers["ranges_in_use"], numbers["dagster/row_count"]) == (1, 1, 4)
+    assert numbers["directories"] == cover(pipeline.catalog).dumps[1].directory
+    assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
+    assert "nothing is new" in pipeline.skipped("new_serial_range")
+    before = committed_directories(pipeline.storage)
+    pipeline.ahead_s = 25 * 3600.0
+    assert pipeline.run("clean_up").success
+    assert committed_directories(pipeline.storage) == before  # the newest version names them all
+
+
+def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    result = pipeline.run("full_dump")
+    assert result.success
+    assert pipeline.marked("full_dump") == [f"{shard:03d}" for shard in range(256)]
+    assert pipeline.metadata("full_dump", f"{shard_of('alpha', 256):03d}")["dagster/partition_row_count"] == 2
+    (check,) = result.get_asset_check_evaluations()
+    assert check.passed
+    assert check.metadata["rows"].value == 4
+    assert len(committed_dumps(pipeline.catalog)) == 2
+
+
+def test_a_redump_supersedes_and_new_versions_are_requested(pipeline: Pipeline) -> None:
+    pipeline.crawled(256)
+    (key,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", key).success
+    assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
+    left = open_full_dump(pipeline.catalog, 256)
+    (before,) = cover(pipeline.catalog).dumps
+    assert pipeline.run("redump").success
+    (after,) = cover(pipeline.catalog).dumps
+    assert after.serials == before.serials
+    assert after.sequence > left.sequence > before.sequence
+    (following,) = pipeline.requested("new_leveldb_version")
+    assert following > key
+    assert pipeline.run("update_leveldbs", following).success
+    assert "hold all dumps" in pipeline.skipped("new_leveldb_version")
+
+
+def test_some_dump_shards_alone_open_nothing(pipeline: Pipeline) -> None:
+    crawl_full(pipeline.crawler)
+    result = pipeline.materialize(pipeline.asset("full_dump"), "003")
+    assert "some shards alone open none" in failure_text(result)
+    assert committed_dumps(pipeline.catalog) == []
+
+
+def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> None:
+    pipeline.crawled(shards=256)
+    catalog, storage = pipeline.catalog, pipeline.storage
+    (dump,) = committed_dumps(catalog)
+    shard = shard_of("alpha", 256)
+    assert pipeline.materialize(pipeline.asset("full_dump"), f"{shard:03d}").success
+    assert pipeline.metadata("full_dump", f"{shard:03d}")["written"] is False
+    file = read_manifest(storage, dump.directory).files[shard]
+    storage.put(file_path(dump.directory, file.name), b"damaged")
+    assert "is damaged" in failure_text(pipeline.materialize(pipeline.asset("full_dump"), f"{shard:03d}"))
+    assert [one.directory for one in committed_dumps(catalog)] == [dump.directory]

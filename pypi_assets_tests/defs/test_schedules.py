@@ -1,0 +1,76 @@
+"""Schedules: which are on, and when a tick requests no run."""
+
+from itertools import cycle
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pypi_assets.definitions import build_defs, defs
+from pypi_assets_tests.defs.conftest import Pipeline
+
+
+def test_schedules_are_off_until_turned_on() -> None:
+    schedules = {schedule.name: schedule for schedule in defs.get_repository_def().schedule_defs}
+    assert {name: (schedule.job_name, schedule.default_status) for name, schedule in schedules.items()} == {
+        "daily_retry": ("retry_failures", dg.DefaultScheduleStatus.STOPPED),
+        "daily_parquet": ("export_parquet", dg.DefaultScheduleStatus.STOPPED),
+        "weekly_full_dump": ("full_dump", dg.DefaultScheduleStatus.STOPPED),
+        "hourly_compaction": ("compact_dumps", dg.DefaultScheduleStatus.STOPPED),
+        "daily_clean_up": ("clean_up", dg.DefaultScheduleStatus.STOPPED),
+        "weekly_audit": ("audit", dg.DefaultScheduleStatus.STOPPED),
+        "quarter_hourly_health": ("health", dg.DefaultScheduleStatus.STOPPED),
+        "weekly_verification": ("verify_leveldbs", dg.DefaultScheduleStatus.STOPPED),
+    }
+
+
+def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(tmp_path: Path) -> None:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+
+        def new_run(job: str, status: str) -> dg.DagsterRun:
+            return instance.create_run_for_job(defs.resolve_job_def(job), status=dg.DagsterRunStatus(status))
+
+        jobs = [schedule.job_name for schedule in defs.get_repository_def().schedule_defs]
+        unended = [new_run(*pair) for pair in zip(jobs, cycle(["NOT_STARTED", "STARTING", "STARTED", "CANCELING"]))]
+        new_run(jobs[0], "FAILURE")  # newer than the one that has not ended
+        assert _skip_messages(instance) == {
+            run.job_name: f"the run {run.run_id} of the job {run.job_name} has not ended: it is {run.status.value}"
+            for run in unended
+        }
+        for run in unended:
+            instance.report_run_canceled(run)
+        assert _skip_messages(instance) == dict.fromkeys(jobs)
+
+
+def _skip_messages(instance: dg.DagsterInstance) -> dict[str, str | None]:
+    """By job, why the tick of its schedule asks for no run; None where it asks for one."""
+    messages = {}
+    for schedule in defs.get_repository_def().schedule_defs:
+        with dg.build_schedule_context(instance=instance) as context:
+            data = schedule.evaluate_tick(context)
+        assert len(data.run_requests or []) == (data.skip_message is None)
+        messages[schedule.job_name] = data.skip_message
+    return messages
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_schedules_are_on_where_the_settings_turn_them_on(pipeline: Pipeline, on: bool) -> None:
+    defs = build_defs(pipeline.settings.model_copy(update={"sensors_on": on}))
+    running = {
+        schedule.name
+        for schedule in defs.get_repository_def().schedule_defs
+        if schedule.default_status == dg.DefaultScheduleStatus.RUNNING
+    }
+    assert running == (
+        {
+            "quarter_hourly_health",
+            "daily_retry",
+            "weekly_full_dump",
+            "hourly_compaction",
+            "daily_clean_up",
+            "weekly_audit",
+            "weekly_verification",
+        }
+        if on
+        else set()
+    )

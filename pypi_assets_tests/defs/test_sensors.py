@@ -1,0 +1,175 @@
+"""What a tick of each sensor requests, and why it requests nothing."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from sqlalchemy import update
+
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, ledger
+from pypi_assets.catalog.observed.lister_states import changelog_trouble
+from pypi_assets.catalog.publications.leveldb_versions import allocated_versions
+from pypi_assets.catalog.tables import rates
+from pypi_assets.crawl.full_crawl import crawl_full, list_index
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.defs import resources, sensors
+from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from pypi_assets.devindex.faults import FaultPlan
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets_tests.defs.conftest import Pipeline, settings_for
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_the_range_sensor_waits_for_a_full_crawl(pipeline: Pipeline) -> None:
+    assert pipeline.skipped("new_serial_range") == "no full crawl is complete yet: run the job full_crawl first"
+    assert pipeline.skipped("first_full_dump") == "no full crawl is complete yet: run the job full_crawl first"
+    assert "run the job full_dump" in pipeline.skipped("new_leveldb_version")
+    list_index(pipeline.crawler)
+    assert "is not complete yet: run the job full_crawl to continue it" in pipeline.skipped("new_serial_range")
+
+
+def test_a_full_dump_is_requested_after_the_first_full_crawl(index: ServedIndex, pipeline: Pipeline) -> None:
+    crawl_full(pipeline.crawler)
+    request = pipeline.tick("first_full_dump")
+    assert isinstance(request, dg.RunRequest)
+    assert request.run_key == f"{index.serial}:1"
+    assert request.tags == {RANGE_START_TAG: "000", RANGE_END_TAG: "255"}
+    full_dump(pipeline.catalog, pipeline.storage, 1)
+    assert pipeline.skipped("first_full_dump") == "there is a full dump"
+
+
+def test_a_range_waits_for_its_age_or_for_enough_events(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    baseline = index.serial
+    index.wheel("newcomer", "1.0")
+    limits = {"range_min_age_s": 600.0, "range_min_events": index.serial - baseline + 1}
+    pipeline.change_settings(**limits)
+    assert f"what is new beyond serial {baseline} waits" in pipeline.skipped("new_serial_range")
+    pipeline.ahead_s = 601
+    (first,) = pipeline.requested("new_serial_range")
+    assert first == f"{baseline}-{index.serial}"
+    assert pipeline.run("incremental_crawl", first).success
+    assert "nothing is new" in pipeline.skipped("new_serial_range")
+    begun = index.serial
+    for name in ("second", "third"):
+        index.wheel(name, "1.0")
+    assert pipeline.requested("new_serial_range") == [f"{begun}-{index.serial}"]
+
+
+@pytest.fixture
+def patient(
+    index: ServedIndex, pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Pipeline]:
+    """As patient as by default, with a new file to be found, and ticks that wait for half a second."""
+    pipeline.crawled()
+    index.wheel("newcomer", "3.0")
+    monkeypatch.setattr(resources, "TICK_PATIENCE_S", 0.5)
+    options = {"request_attempts": 4, "retry_pause_s": 60.0, "retry_deadline_s": 3_600.0}
+    made = Pipeline(settings_for(index.url, tmp_path / "home", **options), pipeline.instance)
+    yield made
+    made.close()
+
+
+def failing_tick(pipeline: Pipeline) -> str:
+    """What a tick that fails says, soon."""
+    started = time.monotonic()
+    with pytest.raises(dg.Failure) as failure:
+        pipeline.tick("new_serial_range")
+    assert time.monotonic() - started < 20.0
+    return str(failure.value.description)
+
+
+def test_a_tick_does_not_wait_for_an_index_that_hangs(index: ServedIndex, patient: Pipeline) -> None:
+    hanging = index.faults = FaultPlan('[[fault]]\nkind = "hang"\non = ["changelog"]')
+    assert failing_tick(patient).startswith("timed out")
+    assert hanging.seen == 1
+    index.faults = None
+    assert len(patient.requested("new_serial_range")) == 1
+
+
+def test_a_tick_does_not_wait_where_the_index_requires_a_pause(index: ServedIndex, patient: Pipeline) -> None:
+    index.faults = FaultPlan('[[fault]]\nkind = "status"\nstatus = 429\nretry_after = 100')
+    assert failing_tick(patient).startswith("HTTP 429")
+    index.faults = FaultPlan("")
+    assert failing_tick(patient).startswith("no request is allowed for another ")
+    assert index.faults.seen == 0
+    patient.resources.close()
+    with patient.catalog.write() as connection:
+        connection.execute(update(rates).values(due_at=0))  # the pause is over
+    assert len(patient.requested("new_serial_range")) == 1
+
+
+def test_a_changelog_that_hangs_for_many_ticks_is_off_in_the_end(index: ServedIndex, patient: Pipeline) -> None:
+    index.faults = FaultPlan('[[fault]]\nkind = "hang"\non = ["changelog"]')
+    catalog, started = patient.catalog, time.time()
+    for patient.ahead_s in (0.0, 1_800.0, 3_500.0):
+        assert failing_tick(patient).startswith("timed out")
+        with catalog.read() as connection:
+            trouble = changelog_trouble(connection, index.url)
+        assert trouble is not None
+        assert not trouble.is_off
+        assert trouble.since == pytest.approx(started, abs=60.0)
+    patient.ahead_s = 3_700.0
+    assert len(patient.requested("new_serial_range")) == 1
+    with catalog.read() as connection:
+        assert ledger(connection)[-1].lister == SIMPLE
+
+
+def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.wheel("newcomer", "1.0")
+    (result,) = crawl_incremental(pipeline.crawler)
+    # crawled already, and its dump is missing
+    assert pipeline.requested("new_serial_range") == [result.serials.key]
+    list(write_missing_ranges(pipeline.catalog, pipeline.storage))
+    assert "nothing is new" in pipeline.skipped("new_serial_range")
+    assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [result.serials.key]
+
+
+def test_partitions_that_were_removed_manually_come_back_once_the_cursors_are_lost(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    pipeline.crawled()
+    names = ("serial_ranges", "leveldb_versions")
+    for number in range(2):
+        index.wheel(f"newcomer{number}", "1.0")
+        assert pipeline.run("incremental_crawl", *pipeline.requested("new_serial_range")).success
+        (version,) = pipeline.requested("new_leveldb_version")
+    known = [pipeline.instance.get_dynamic_partitions(name) for name in names]
+    assert [len(keys) for keys in known] == [2, 2]
+    for name, keys in zip(names, known, strict=True):
+        pipeline.instance.delete_dynamic_partition(name, keys[0])
+    for cursors, first in ((pipeline.cursors, 1), ({}, 0)):
+        pipeline.cursors = cursors
+        assert "nothing is new" in pipeline.skipped("new_serial_range")
+        assert pipeline.requested("new_leveldb_version") == [version]
+        found = [set(pipeline.instance.get_dynamic_partitions(name)) for name in names]
+        assert found == [set(keys[first:]) for keys in known]
+
+
+def test_partitions_are_brought_in_by_parts_where_they_are_many(
+    index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "KEYS_A_TICK", 2)
+    pipeline.crawled()
+    keys = []
+    for number in range(5):
+        index.wheel(f"newcomer{number}", "1.0")
+        keys += [result.serials.key for result in crawl_incremental(pipeline.crawler)]
+    list(write_missing_ranges(pipeline.catalog, pipeline.storage))
+    for entered in (2, 4, 5, 5):
+        assert "nothing is new" in pipeline.skipped("new_serial_range")
+        assert pipeline.instance.get_dynamic_partitions("serial_ranges") == keys[:entered]
+
+
+def test_no_second_version_is_requested_while_one_is_being_built(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    assert pipeline.requested("new_leveldb_version") == ["00001"]
+    assert pipeline.requested("new_leveldb_version") == ["00001"]  # the tick before came to no run
+    job = pipeline.defs.resolve_job_def("update_leveldbs")
+    pipeline.instance.create_run_for_job(job, tags={PARTITION_TAG: "00001"}, status=dg.DagsterRunStatus.STARTED)
+    assert "version 00001 is being built" in pipeline.skipped("new_leveldb_version")
+    assert len(allocated_versions(pipeline.catalog)) == 1
