@@ -33,6 +33,7 @@ from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.datasets import provided_names
+from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.datasets.hashes import records as hashes
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -110,7 +111,7 @@ def time_answers(storage: Storage, names: int) -> None:
             "`project`, its newest version", partial(look_up_newest, reader, versions), bare, drawn(counts, names)
         )
         counts = counted(one["required"] for one in reader.all_dependents())
-        bare = partial(records_below, db, depgraph.dependents_prefix)
+        bare = partial(records_below, db, dependents.dependents_prefix)
         for what, known in (("any", counts), ("with the most", most_results(counts))):
             print_rates(f"`dependents`, {what}", reader.dependents, bare, drawn(known, names))
 

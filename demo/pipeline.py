@@ -1,6 +1,7 @@
 """Runs the jobs and sensors that the UI offers, and reads the answers of the published versions."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Self
 
 import dagster as dg
@@ -10,7 +11,9 @@ from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.definitions import build_defs
 from pypi_assets.dumps.dump_manifest import read_manifest
-from pypi_assets.lookup.latest import open_latest
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.lookup import CommandsReader, DepgraphReader, HashesReader, ModulesReader, open_latest
+from pypi_assets.lookup.hashes_reader import hash_of_file
 from pypi_assets.settings import load_settings
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -57,25 +60,39 @@ class Pipeline:
         )
 
     def describe_versions(self) -> str:
-        with open_latest("modules", self._storage) as modules, open_latest("depgraph", self._storage) as depgraph:
-            return (
-                f"modules and depgraph are at version {modules.version} and {depgraph.version}, serial {modules.serial}"
-            )
+        versions = []
+        for dataset in DATASETS:
+            with open_latest(dataset, self._storage) as reader:
+                versions.append(f"{dataset} version {reader.version}")
+                serial = reader.serial
+        return f"{', '.join(versions)}, at serial {serial}"
 
     def providers(self, module: str) -> str:
         """The projects that provide `module`, each with its versions, as text."""
-        with open_latest("modules", self._storage) as reader:
+        with open_latest(ModulesReader, self._storage) as reader:
             answers = reader.module(module).results
         return "; ".join(f"{answer['project']} {', '.join(answer['versions'])}" for answer in answers)
 
+    def installers(self, command: str) -> str:
+        """The projects that install `command`, each with its versions, as text."""
+        with open_latest(CommandsReader, self._storage) as reader:
+            answers = reader.command(command).results
+        return "; ".join(f"{answer['project']} {', '.join(answer['versions'])}" for answer in answers)
+
+    def owners(self, file: Path) -> str:
+        """The projects and versions that a live file with the bytes of `file` is from, as text."""
+        with open_latest(HashesReader, self._storage) as reader:
+            answers = reader.file(hash_of_file(file)).results
+        return "; ".join(f"{answer['project']} {answer['version']}" for answer in answers)
+
     def requirements(self, project: str) -> str:
         """The versions of `project`, each with how many requirements it has."""
-        with open_latest("depgraph", self._storage) as reader:
+        with open_latest(DepgraphReader, self._storage) as reader:
             found = {row["version"]: row["requires_dist"] for row in reader.project(project).results}
         return ", ".join(f"{version} ({len(requires or ())})" for version, requires in found.items())
 
     def yanked(self, project: str) -> list[str]:
-        with open_latest("depgraph", self._storage) as reader:
+        with open_latest(DepgraphReader, self._storage) as reader:
             return [str(row["filename"]) for row in reader.project(project).results if row["yanked"]]
 
     def _tick(self, sensor: str, job: str) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # `run_pipeline` imports them once the environment has the de
 
     from pypi_assets.devindex.history import History
 
-LATER = ("attrs-25.3.0", "toolz-1.0.0")
+LATER = ("attrs-25.3.0", "toolz-1.0.0", "tqdm-4.67.1")
 """The files that are uploaded after the first crawl."""
 
 LISTS = {
@@ -38,6 +38,12 @@ LISTS = {
 
 MODULES = ("yaml", "dateutil", "attr", "bs4", "google.auth", "markupsafe._speedups", "toolz", "text_unidecode", "click")
 """The modules that the demo looks up."""
+
+COMMANDS = ("tqdm", "slugify", "normalizer")
+"""The commands that the demo looks up."""
+
+FILES = ("text_unidecode-1.3", "toolz-1.0.0", "PyYAML-6.0.3", "pyyaml-6.0.3")
+"""The beginnings of the names of the files that the demo identifies by their hash."""
 
 console = Console(width=None if sys.stdout.isatty() else 110)
 
@@ -107,16 +113,18 @@ def run_pipeline(files: list[Path], port: int) -> None:
         show_line(f"{url} has {len(history.state().projects)} projects, its last serial is {serial_before}")
 
         build_first_versions(pipeline)
-        before = {module: pipeline.providers(module) for module in MODULES}
+        identified = [path for path in files if path.name.startswith(FILES)]
+        before = answers(pipeline, identified)
         requires_before = pipeline.requirements("attrs")
         change_index(history, [path for path in files if path.name.startswith(LATER)])
         follow_index(pipeline)
-        show(before, {module: pipeline.providers(module) for module in MODULES})
+        after = answers(pipeline, identified)
+        show(before, after)
         requires_now = pipeline.requirements("attrs")
         show_line(f"releases of attrs (and how many requirements each has): {requires_before}; now {requires_now}")
         yanked = pipeline.yanked("requests")
         show_line(f"yanked files of requests: {', '.join(yanked)}")
-        check(before, pipeline.providers, yanked)
+        check(before, after, yanked)
     what_next(serial_before)
 
 
@@ -129,7 +137,7 @@ def build_first_versions(pipeline: "Pipeline") -> None:
     timed(pipeline.full_dump)
     show_line(pipeline.describe_dumps())
 
-    step(5, "LevelDB versions", "Sensor new_leveldb_version, job update_leveldbs: `modules` and `depgraph`.")
+    step(5, "LevelDB versions", "Sensor new_leveldb_version, job update_leveldbs: a version of each dataset.")
     timed(pipeline.leveldb_version)
     show_line(pipeline.describe_versions())
 
@@ -170,36 +178,55 @@ def timed(work: Callable[[], object]) -> object:
     return result
 
 
-def show(before: dict[str, str], after: dict[str, str]) -> None:
-    table = Table(title="Which projects provide this module?", title_justify="left", title_style="bold")
-    table.add_column("import")
-    table.add_column("before")
-    table.add_column("after the changes")
-    for module in MODULES:
-        changed = before[module] != after[module]
-        table.add_row(
-            module, before[module] or "-", f"[bold]{after[module] or '-'}[/bold]" if changed else after[module]
-        )
-    console.print()
-    console.print(table)
+def answers(pipeline: "Pipeline", files: list[Path]) -> dict[tuple[str, str], str]:
+    """The answers of today, by question and what it is about."""
+    return (
+        {("import", module): pipeline.providers(module) for module in MODULES}
+        | {("command", command): pipeline.installers(command) for command in COMMANDS}
+        | {("file", path.name): pipeline.owners(path) for path in files}
+    )
 
 
-def check(before: dict[str, str], providers: Callable[[str], str], yanked: list[str]) -> None:
+def show(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> None:
+    for about, title in {
+        "import": "Which projects provide this module?",
+        "command": "Which projects install this command?",
+        "file": "Which project is a file with these bytes from (looked up by its sha256)?",
+    }.items():
+        table = Table(title=title, title_justify="left", title_style="bold")
+        for column in (about, "before", "after the changes"):
+            table.add_column(column)
+        for question, now in after.items():
+            if question[0] == about:
+                shown = now or "-"
+                changed = before[question] != now
+                table.add_row(question[1], before[question] or "-", f"[bold]{shown}[/bold]" if changed else shown)
+        console.print()
+        console.print(table)
+
+
+def check(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str], yanked: list[str]) -> None:
     """Ends the demo with an error if an answer is wrong."""
     expected = {
-        ("yaml", before["yaml"]): "PyYAML 6.0.3",
-        ("dateutil", before["dateutil"]): "python-dateutil 2.9.0.post0",
-        ("attr", before["attr"]): "attrs 24.3.0",
-        ("text_unidecode", before["text_unidecode"]): "text-unidecode 1.3",
-        ("toolz", before["toolz"]): "",
-        ("click", before["click"]): "click 8.1.7, 8.2.1",
-        ("attr", providers("attr")): "attrs 24.3.0, 25.3.0",
-        ("text_unidecode", providers("text_unidecode")): "",
-        ("toolz", providers("toolz")): "toolz 1.0.0",
-        ("click", providers("click")): "click 8.2.1",
-        ("yanked", ", ".join(yanked)): "requests-2.31.0-py3-none-any.whl",
+        ("import", "yaml"): ("PyYAML 6.0.3", "PyYAML 6.0.3"),
+        ("import", "dateutil"): ("python-dateutil 2.9.0.post0", "python-dateutil 2.9.0.post0"),
+        ("import", "attr"): ("attrs 24.3.0", "attrs 24.3.0, 25.3.0"),
+        ("import", "text_unidecode"): ("text-unidecode 1.3", ""),
+        ("import", "toolz"): ("", "toolz 1.0.0"),
+        ("import", "click"): ("click 8.1.7, 8.2.1", "click 8.2.1"),
+        ("command", "tqdm"): ("", "tqdm 4.67.1"),
+        ("command", "slugify"): ("python-slugify 8.0.4", "python-slugify 8.0.4"),
+    } | {
+        question: ("text-unidecode 1.3", "") if question[1].startswith("text") else ("", "toolz 1.0.0")
+        for question in after
+        if question[0] == "file" and question[1].startswith(("text", "toolz"))
     }
-    wrong = [f"{what}: {found!r}, expected {right!r}" for (what, found), right in expected.items() if found != right]
+    found = {question: (before[question], after[question]) for question in expected}
+    wrong = [
+        f"{' '.join(what)}: {found[what]}, expected {right}" for what, right in expected.items() if found[what] != right
+    ]
+    if yanked != ["requests-2.31.0-py3-none-any.whl"]:
+        wrong.append(f"yanked: {yanked}")
     if wrong:
         raise SystemExit("the answers are wrong: " + "; ".join(wrong))
 
@@ -214,6 +241,8 @@ def what_next(serial_before: int | None) -> None:
         ("pypi-assets status", "the state of every stage, and what to do next"),
         ("pypi-assets lookup module google.auth", "which projects provide a module"),
         ("pypi-assets lookup project requests", "what each of its files requires"),
+        ("pypi-assets lookup command slugify", "which projects install a command"),
+        ("pypi-assets lookup hash --file .demo/downloads/sdists/six-1.17.0.tar.gz", "which project a file is from"),
         (f"pypi-assets files --project click --at-serial {serial_before}", "what was true before the changes"),
         ("pypi-assets inspect .demo/downloads/sdists/six-1.17.0.tar.gz", "read one file"),
     ):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 import plyvel
 from packaging.utils import canonicalize_name
 
+from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.format.keys import key
 from pypi_assets.leveldbs.format.records import Row, records_of, scan
@@ -87,7 +88,7 @@ class DepgraphReader(Reader):
     def dependents(self, name: str) -> Answer[Dependent]:
         """The projects that require a project, by normalized name."""
         required = canonicalize_name(name)
-        start = depgraph.dependents_prefix(required)
+        start = dependents.dependents_prefix(required)
 
         def found(db: plyvel.DB) -> Iterator[Dependent]:
             for record_key, value in records_of(db, start):
@@ -125,7 +126,7 @@ def project_answer(serial: int, rows: Iterable[Row], version: str | None = None)
 
 
 def _dependent(required: str, project: str, value: bytes) -> Dependent:
-    always, marker, extra = depgraph.decode_dependent(value)
+    always, marker, extra = dependents.decode_dependent(value)
     return Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra)
 
 

@@ -132,11 +132,9 @@ def build_version(
 ) -> BuildResult:
     """Builds and publishes `version`, an allocated number, or the next one, from the present cover.
 
-    Nothing is done where the version is valid already; nor, unless `force` is True, where a newer one is valid or
-    the newest holds all of the cover. The work is done within the storage's folder, or for remote stores below
-    `work_dir`, in about `memory_bytes` of memory. `work_dir` is also the cache of what is in a remote store: what is
-    there of the version that is built on is not fetched, and what was built is kept there. `progress` gets the
-    number of rows applied.
+    Nothing is done where the version is valid already; nor, without `force`, where a newer one is, or where the newest
+    holds all of the cover. The work is done in the storage's folder, or for remote stores below `work_dir`, in about
+    `memory_bytes` of memory. `work_dir` is also the cache of a remote store. `progress` receives the rows applied.
 
     Raises NoCoverError without a full dump, NotBuiltYetError where dumps of the cover lack columns that the dataset
     needs, LeaseTakenError where another process publishes this dataset, and DumpDamagedError where a dump of the cover
@@ -144,27 +142,10 @@ def build_version(
     """
     dataset = require_dataset(dataset_name)
     with lease(catalog, f"publish {dataset.name}", LEASE_TTL_S) as held:
-        cover = cover_of(committed_dumps(catalog))
-        if not cover.dumps:
-            raise NoCoverError("there is no full dump to build from: run `pypi-assets dump full` first")
-        published = published_versions(storage, dataset.name)
-        if version is not None and version in published:
-            standing = read_published(storage, dataset.name, version).manifest
-            return _result(standing, None, f"version {version} has been published before")
-        newest = _newest_whole(storage, dataset.name, published)
-        need = _require_buildable(build_need(dataset, newest.manifest, cover, newest.problems))
-        if newest.manifest is not None and not (force or from_scratch) and need.need != Need.OTHER_FORMAT:
-            standing = newest.manifest
-            if version is not None and version < standing.version:
-                return _result(standing, None, f"version {standing.version} has overtaken version {version}")
-            if not need.is_due:
-                return _result(standing, None, need.reason)
-        plan = _plan(newest, need, cover)
-        if from_scratch:
-            plan = plan.from_scratch("it was requested")
-        elif version is not None and plan.base is not None and version < plan.base.manifest.version:
-            plan = plan.from_scratch(f"{plan.base.name} is newer")
-        number = allocate_version(catalog, cover.serial) if version is None else version
+        plan = _plan_unless_held(storage, catalog, dataset, version, force=force, from_scratch=from_scratch)
+        if isinstance(plan, BuildResult):
+            return plan
+        number = allocate_version(catalog, plan.cover.serial) if version is None else version
         build = begin_build(catalog, dataset.name, number)
         with private_folder(private_parent(storage, work_dir)) as folder:
             attempt = _Attempt(
@@ -182,6 +163,33 @@ def build_version(
             manifest = _publish(attempt, built)
         mark_published(catalog, build, manifest.serial, manifest.base_version)
         return _result(manifest, built.builder)
+
+
+def _plan_unless_held(
+    storage: Storage, catalog: Catalog, dataset: Dataset, version: int | None, *, force: bool, from_scratch: bool
+) -> _Plan | BuildResult:
+    """The plan of the build, or the result where none is needed. Raises as `build_version`."""
+    cover = cover_of(committed_dumps(catalog))
+    if not cover.dumps:
+        raise NoCoverError("there is no full dump to build from: run `pypi-assets dump full` first")
+    published = published_versions(storage, dataset.name)
+    if version is not None and version in published:
+        standing = read_published(storage, dataset.name, version).manifest
+        return _result(standing, None, f"version {version} has been published before")
+    newest = _newest_whole(storage, dataset.name, published)
+    need = _require_buildable(build_need(dataset, newest.manifest, cover, newest.problems))
+    if newest.manifest is not None and not (force or from_scratch) and need.need != Need.OTHER_FORMAT:
+        standing = newest.manifest
+        if version is not None and version < standing.version:
+            return _result(standing, None, f"version {standing.version} has overtaken version {version}")
+        if not need.is_due:
+            return _result(standing, None, need.reason)
+    plan = _plan(newest, need, cover)
+    if from_scratch:
+        plan = plan.from_scratch("it was requested")
+    elif version is not None and plan.base is not None and version < plan.base.manifest.version:
+        plan = plan.from_scratch(f"{plan.base.name} is newer")
+    return plan
 
 
 def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[Manifest]) -> None:

@@ -13,21 +13,26 @@ the records of who requires what, only its place changes.
 """
 
 import hashlib
-from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import orjson
 import plyvel
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from pypi_assets.leveldbs.datasets.depgraph.requirement_names import CONDITIONS, required_projects
+from pypi_assets.leveldbs.datasets.depgraph.dependents import (
+    change_dependents,
+    dependent_values,
+    group_versions,
+    rank_changes,
+)
+from pypi_assets.leveldbs.datasets.depgraph.files import File, Files
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
 from pypi_assets.leveldbs.format.records import Records, Row, records_of
@@ -55,29 +60,6 @@ _TEMPLATE: dict[str, Any] = dict.fromkeys(
 """What is answered of a distribution, with places for all of it."""
 
 
-class _File(NamedTuple):
-    """A file. `shared` is the JSON of what it may have in common with others, `own` has the values of OWN_FIELDS."""
-
-    version: str
-    shared: bytes
-    own: Sequence[Any]
-
-
-_Files = dict[str, _File]
-"""By filename."""
-_Groups = list[tuple[list[str], Mapping[str, int]]]
-"""Versions that require the same, each group with what it requires, and the rank of the condition."""
-_RankChange = tuple[str, int | None, int | None]
-"""A version, and the rank of the condition under which it requires a project, before and after."""
-
-
-class _Requirements(msgspec.Struct):
-    """The part of the shared JSON of files that holds their requirements."""
-
-    requires_dist: list[str] | None
-
-
-_requirements_decoder = msgspec.json.Decoder(_Requirements)
 _few_decoder = msgspec.json.Decoder(tuple[list[msgspec.Raw], list[tuple[str, int, list[list[Any]]]]])
 """Of the one record of a project with few files."""
 
@@ -87,7 +69,7 @@ class _Stored:
     """Records of a project and the files in them: all of its `count` files, or those of some releases."""
 
     records: Records
-    files: _Files
+    files: Files
     count: int
 
 
@@ -96,7 +78,7 @@ def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records
     updates = _updates(rows)
     if db is None:
         files = _changed({}, updates)
-        requiring = _requiring(_grouped(files.values()))
+        requiring = dependent_values(group_versions(files.values()))
         return {}, _records(project, files) | {key("r", one, project): value for one, value in requiring.items()}
     stored = _read(db, project, updates)
     files = _changed(stored.files, updates)
@@ -110,16 +92,11 @@ def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records
             files = _changed(stored.files, updates)
         before, after = stored.records, _records(project, files)
     touched = {some[filename].version for filename in updates for some in (stored.files, files) if filename in some}
-    groups = _grouped(stored.files.values())
-    changed_groups = _grouped(file for file in files.values() if file.version in touched)
-    changes = _rank_changes(groups, changed_groups, touched)
-    _change_requiring(db, project, changes, None if is_part else _requiring(groups), before, after)
+    groups = group_versions(stored.files.values())
+    changed_groups = group_versions(file for file in files.values() if file.version in touched)
+    changes = rank_changes(groups, changed_groups, touched)
+    change_dependents(db, project, changes, None if is_part else dependent_values(groups), before, after)
     return before, after
-
-
-def dependents_prefix(project: str) -> bytes:
-    """What the keys of all that require `project` (normalized) begin with; their own normalized name follows."""
-    return prefix("r", project)
 
 
 def project_records(db: plyvel.DB, project: str) -> list[tuple[bytes, bytes]]:
@@ -179,22 +156,15 @@ def find_version(db: plyvel.DB, project: str, version: str) -> list[dict[str, An
     return _decode(runs, templates)
 
 
-def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
-    """The versions that require it always, only by a marker, and only with an extra, in PEP 440's order."""
-    found = orjson.loads(value)
-    always, marker, extra = (found.get(condition, []) for condition in CONDITIONS)
-    return always, marker, extra
-
-
 def encoded(project: str, rows: list[Row]) -> list[tuple[bytes, bytes]]:
     """The records of the distributions that `rows` of dumps are about, all of `project` (normalized) and live."""
     records = _records(project, _changed({}, _updates(rows)))
     return [record for record in sorted(records.items()) if record[0].startswith(b"d")]
 
 
-def _updates(rows: Iterable[Row]) -> dict[str, _File | None]:
+def _updates(rows: Iterable[Row]) -> dict[str, File | None]:
     """The files in the rows, by filename; None for those that are gone. Of several rows the last one counts."""
-    updates: dict[str, _File | None] = {}
+    updates: dict[str, File | None] = {}
     known: dict[tuple[object, ...], bytes] = {}
     for row in rows:
         filename = as_part(row["filename"])
@@ -208,11 +178,11 @@ def _updates(rows: Iterable[Row]) -> dict[str, _File | None]:
             shared = known[same] = orjson.dumps({field: row[field] for field in SHARED_FIELDS})
         platform, abi, build = _wheel_tags(filename)
         own = (filename, row["kind"], row["sha256"], row["size"], row["uploaded_at"], platform, abi, build)
-        updates[filename] = _File(as_part(row["version"]), shared, own)
+        updates[filename] = File(as_part(row["version"]), shared, own)
     return updates
 
 
-def _changed(files: _Files, updates: Mapping[str, _File | None]) -> _Files:
+def _changed(files: Files, updates: Mapping[str, File | None]) -> Files:
     """The files after these updates of some."""
     return {filename: file for filename, file in {**files, **updates}.items() if file is not None}
 
@@ -234,7 +204,7 @@ def _parse_tags(name_end: str) -> tuple[str, str, str]:
 
 
 def _change_some(
-    db: plyvel.DB, project: str, updates: Mapping[str, _File | None], stored: _Stored, files: _Files, count: int
+    db: plyvel.DB, project: str, updates: Mapping[str, File | None], stored: _Stored, files: Files, count: int
 ) -> tuple[Records, Records]:
     """The records that `updates` changes, before and after, of a project that has many files and is to have `count`.
 
@@ -247,7 +217,7 @@ def _change_some(
     return before, after
 
 
-def _records(project: str, files: _Files) -> Records:
+def _records(project: str, files: Files) -> Records:
     """All records of the files of a project, which are all that it has."""
     if not files:
         return {}
@@ -268,15 +238,15 @@ def _count_record(project: str, count: int) -> Records:
     return {key("d", project): b"%d" % count}
 
 
-def _release_records(project: str, files: _Files) -> Records:
+def _release_records(project: str, files: Files) -> Records:
     """The records of releases, of which all files are given."""
-    releases: defaultdict[str, list[_File]] = defaultdict(list)
+    releases: defaultdict[str, list[File]] = defaultdict(list)
     for file in files.values():
         releases[_release_of(file.version)].append(file)
     return {key("d", project, release): orjson.dumps(_runs(same, _name_of)) for release, same in releases.items()}
 
 
-def _place_records(project: str, files: _Files) -> Records:
+def _place_records(project: str, files: Files) -> Records:
     """The records of the release of each file."""
     return {key("f", project, filename): _release_of(file.version).encode() for filename, file in files.items()}
 
@@ -285,16 +255,16 @@ def _release_of(version: str) -> str:
     return as_part(canonical_version(version))
 
 
-def _runs(files: Iterable[_File], name_of: Callable[[bytes], object]) -> list[tuple[str, object, list[Sequence[Any]]]]:
+def _runs(files: Iterable[File], name_of: Callable[[bytes], object]) -> list[tuple[str, object, list[Sequence[Any]]]]:
     """Files by version (PEP 440) and filename, as (version, name of what they share, what each has of its own)."""
     ordered = sorted([(version_key(file.version), file.own[0], file) for file in files])
     together = groupby([file for _, _, file in ordered], key=itemgetter(0, 1))
     return [(version, name_of(shared), [file.own for file in run]) for (version, shared), run in together]
 
 
-def _files_in(runs: Iterable[Any], contents: Mapping[Any, bytes]) -> _Files:
+def _files_in(runs: Iterable[Any], contents: Mapping[Any, bytes]) -> Files:
     """The files that `_runs` made runs of. `contents` are what they share, by name."""
-    return {own[0]: _File(version, contents[name], own) for version, name, owns in runs for own in owns}
+    return {own[0]: File(version, contents[name], own) for version, name, owns in runs for own in owns}
 
 
 def _decode(runs: Iterable[Any], templates: Any) -> list[dict[str, Any]]:
@@ -332,7 +302,7 @@ def _has_files(value: bytes) -> bool:
     return value.startswith(b"[")
 
 
-def _read(db: plyvel.DB, project: str, updates: Mapping[str, _File | None]) -> _Stored:
+def _read(db: plyvel.DB, project: str, updates: Mapping[str, File | None]) -> _Stored:
     """What is there of the project: all where it has few files, else the releases that `updates` touches."""
     first = key("d", project)
     value = db.get(first, verify_checksums=True)
@@ -406,7 +376,7 @@ def _read_shared(db: plyvel.DB, project: str, name: str) -> tuple[int, bytes]:
     return _split_shared(value)
 
 
-def _change_shared(db: plyvel.DB, project: str, was: _Files, will_be: _Files, before: Records, after: Records) -> None:
+def _change_shared(db: plyvel.DB, project: str, was: Files, will_be: Files, before: Records, after: Records) -> None:
     """Adds the records, before and after, of what more files share than before, or fewer."""
     changes = Counter(file.shared for file in will_be.values())
     changes.subtract(Counter(file.shared for file in was.values()))
@@ -421,109 +391,3 @@ def _change_shared(db: plyvel.DB, project: str, was: _Files, will_be: _Files, be
                 before[record_key] = value
             if uses + change:
                 after[record_key] = _shared_value(uses + change, shared)
-
-
-def _grouped(files: Iterable[_File]) -> _Groups:
-    """Versions that require the same, each group with what it requires."""
-    lists_of: dict[str, list[list[str]]] = {}
-    for version, shared in dict.fromkeys((version, shared) for version, shared, _ in files):
-        known = lists_of.setdefault(version, [])
-        requirements = _requirements_in(shared)
-        if requirements and requirements not in known:  # the files of a version mostly share one list
-            known.append(requirements)
-    groups: dict[tuple[str, ...], tuple[list[str], Mapping[str, int]]] = {}
-    for version, lists in lists_of.items():
-        all_of_it = tuple(lists[0] if len(lists) == 1 else sorted({one for some in lists for one in some}))
-        if all_of_it not in groups:
-            groups[all_of_it] = ([], _required_projects(all_of_it))
-        groups[all_of_it][0].append(version)
-    return list(groups.values())
-
-
-@lru_cache(maxsize=1_024)
-def _required_projects(requirements: tuple[str, ...]) -> Mapping[str, int]:
-    return required_projects(requirements)
-
-
-@lru_cache(maxsize=1_024)
-def _requirements_in(shared: bytes) -> list[str] | None:
-    return _requirements_decoder.decode(shared).requires_dist
-
-
-def _requiring(groups: _Groups) -> dict[str, bytes]:
-    """The versions of a project that require another one, by the normalized name of that one."""
-    places: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    for number, (_, ranks) in enumerate(groups):
-        for required, rank in ranks.items():
-            places[required].append((number, rank))
-    values: dict[tuple[tuple[int, int], ...], bytes] = {}
-    requiring = {}
-    for required, found in places.items():
-        shared = tuple(found)
-        if shared not in values:  # most that a project requires it requires in the same versions
-            values[shared] = _encode_ranks({version: rank for number, rank in shared for version in groups[number][0]})
-        requiring[required] = values[shared]
-    return requiring
-
-
-def _rank_changes(was: _Groups, will_be: _Groups, versions: Iterable[str]) -> Mapping[str, list[_RankChange]]:
-    """How the ranks of `versions` change, by the project that is required."""
-    old, new = ({version: ranks for same, ranks in groups for version in same} for groups in (was, will_be))
-    changes: defaultdict[str, list[_RankChange]] = defaultdict(list)
-    for version in versions:
-        ranks, new_ranks = old.get(version, {}), new.get(version, {})
-        if ranks is not new_ranks:
-            for required in {**ranks, **new_ranks}:
-                rank, new_rank = ranks.get(required), new_ranks.get(required)
-                if rank != new_rank:
-                    changes[required].append((version, rank, new_rank))
-    return changes
-
-
-def _change_requiring(
-    db: plyvel.DB,
-    project: str,
-    changes: Mapping[str, list[_RankChange]],
-    known: Mapping[str, bytes] | None,
-    before: Records,
-    after: Records,
-) -> None:
-    """Adds the records, before and after, of what the project requires.
-
-    `known` is what they held before, by the project that is required; without it they are read.
-    """
-    values: dict[tuple[bytes | None, tuple[_RankChange, ...]], bytes | None] = {}
-    for required, changed in changes.items():
-        record_key = key("r", required, project)
-        value = db.get(record_key, verify_checksums=True) if known is None else known.get(required)
-        same = value, tuple(changed)
-        if same not in values:  # most that a project requires it requires in the same versions
-            values[same] = _change_ranks(record_key, value, changed)
-        new_value = values[same]
-        if value is not None:
-            before[record_key] = value
-        if new_value is not None:
-            after[record_key] = new_value
-
-
-def _change_ranks(record_key: bytes, value: bytes | None, changes: Iterable[_RankChange]) -> bytes | None:
-    """The field for the ranks of versions, after some of them have changed; None where no version has one."""
-    versions_by: tuple[list[str], ...] = ([], [], []) if value is None else decode_dependent(value)
-    for version, rank, new_rank in changes:
-        found = [place for place, versions in enumerate(versions_by) if version in versions]
-        if found != ([] if rank is None else [rank]):
-            raise LeveldbDamagedError(f"{record_key!r} does not hold what version {version} requires")
-        if rank is not None:
-            versions_by[rank].remove(version)
-        if new_rank is not None:
-            insort(versions_by[new_rank], version, key=version_key)
-    conditions = {name: versions for name, versions in zip(CONDITIONS, versions_by, strict=True) if versions}
-    return orjson.dumps(conditions) if conditions else None
-
-
-def _encode_ranks(ranks: Mapping[str, int]) -> bytes:
-    """`ranks` by version: of each condition the versions, in PEP 440's order; those without a version are left out."""
-    versions_by: defaultdict[int, list[str]] = defaultdict(list)
-    for version in sorted(ranks, key=version_key):
-        versions_by[ranks[version]].append(version)
-    return orjson.dumps({CONDITIONS[rank]: versions_by[rank] for rank in sorted(versions_by)})
