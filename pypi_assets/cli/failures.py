@@ -10,7 +10,7 @@ from pypi_assets.catalog.reports.failures import Failure, FailureGroup, group_fa
 from pypi_assets.cli.opening import opened_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
-from pypi_assets.crawl.retry import retry
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.settings import load_settings
 from pypi_assets.terminal import (
     local_time,

@@ -40,7 +40,7 @@ from pypi_assets.catalog.observed.events import (
     has_at_least,
     range_ends,
 )
-from pypi_assets.catalog.observed.visit_policy import revisits_for
+from pypi_assets.catalog.observed.visit_priority import revisits_for
 from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.work.full_crawls import require_followable
 from pypi_assets.catalog.work.listed_projects import exact_again_from

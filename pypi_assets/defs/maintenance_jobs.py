@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.crawl.index_audit import audit_index
-from pypi_assets.crawl.retry import retry
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.jobs import MANY_RUNS
 from pypi_assets.defs.markdown import markdown_table

@@ -17,7 +17,7 @@ from pypi_assets.catalog.publications.dump_registry import open_range_dump, rang
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_range, open_ranges
-from pypi_assets.crawl.retry import retry
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump

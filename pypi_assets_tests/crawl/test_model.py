@@ -29,7 +29,7 @@ from pypi_assets.crawl import draining
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range
-from pypi_assets.crawl.retry import retry
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.errors import TransientError
 from pypi_assets.storage.store import open_storage

@@ -14,7 +14,7 @@ from pypi_assets.catalog.tables import projects, visits
 from pypi_assets.catalog.work.visit_queue import REVISITS, scope_progress
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.crawl.retry import retry
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.crawl.test_second_crawl import change_page
 from pypi_assets_tests.served_index import ServedIndex, live
 

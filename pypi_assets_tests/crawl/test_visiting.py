@@ -10,7 +10,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import (
     crawl_incremental,
 )
-from pypi_assets.crawl.retry import retry
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.crawl.failing_requests import fail
 from pypi_assets_tests.served_index import JSON, ServedIndex, live, logged_changes
 

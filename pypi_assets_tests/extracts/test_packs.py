@@ -15,7 +15,7 @@ from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import distribution_data, distributions, extract_packs
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.crawl.retry import retry
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.distributions.extract import decode_extract
 from pypi_assets.extracts.packs import (
     UNUSED_FOR,

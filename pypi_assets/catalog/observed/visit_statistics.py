@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, select
 
 from pypi_assets.catalog.database import at_a_time, upsert
-from pypi_assets.catalog.observed.visit_policy import Prospect
+from pypi_assets.catalog.observed.visit_priority import Prospect
 from pypi_assets.catalog.tables import events, projects, visit_statistics
 from pypi_assets.index.actions import NO_FILE_CHANGE
 

@@ -13,7 +13,7 @@ from pypi_assets.catalog.tables import (
     projects,
     visit_queue,
 )
-from pypi_assets.catalog.work.retries import failed_reads
+from pypi_assets.catalog.work.requeued_failures import failed_reads
 from pypi_assets.catalog.work.visit_queue import TaskState
 
 VISIT = "visit"

@@ -17,7 +17,7 @@ from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Project
-from pypi_assets.catalog.observed.visit_policy import NEVER_VISITED, due_at, nice_of
+from pypi_assets.catalog.observed.visit_priority import NEVER_VISITED, due_at, nice_of
 from pypi_assets.catalog.observed.visit_statistics import prospects
 from pypi_assets.catalog.tables import projects, read_queue, visit_queue, visit_statistics
 

@@ -25,7 +25,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     recorded_files,
     restore_dump,
 )
-from pypi_assets.catalog.work.retries import retry_failed_reads
+from pypi_assets.catalog.work.requeued_failures import retry_failed_reads
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.reading import read_scope

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.catalog.ledger.range_ledger import RangeState, ledger
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, require_followable
-from pypi_assets.catalog.work.retries import retry_failed_reads, retry_failed_visits
+from pypi_assets.catalog.work.requeued_failures import retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.work.visit_queue import ScopeProgress, range_scope, scope_progress, scopes_to_visit
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.reading import ReadCounts, read_scope
