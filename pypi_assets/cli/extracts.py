@@ -7,7 +7,7 @@ import click
 from pypi_assets.assembly import storage_from
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.extracts.packs import clean_packs
+from pypi_assets.extracts.unused_packs import clean_packs
 from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_json
 

@@ -5,6 +5,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 MIB = 1024**2
+READER_MEMORY_BYTES = 1024 * MIB
+"""What a process that reads distributions may take above the interpreter, as the system enforces it. Honest files need
+a tenth of it.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ import msgspec
 
 from pypi_assets.distributions.extract import encode_extract, printable
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.limits import READER_MEMORY_BYTES, Limits
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.reader_process import (
     Abandon,
@@ -59,8 +59,6 @@ from pypi_assets.distributions.zips import first_read_at
 __all__ = ["FinishedReading", "ReaderFailure", "ReaderPool", "ReaderStartError", "StoredExtract", "WholeFile"]
 
 READER_PROGRAM = "pypi_assets.distributions.reader_process"
-MEMORY_BYTES = 1024 * MIB
-"""What one reader may take above the interpreter; honest files need a tenth of it."""
 GRACE_S = 5.0
 """How long a reader may be silent beyond twice its processor time, since machines are busy."""
 START_S = 60.0
@@ -286,7 +284,7 @@ class _Worker:
                 raise ReaderStartError(f"no reader process can be started: {error}") from error
         try:
             self._channel.set_timeout(START_S)
-            self.send(Setup(limits, silence_s, MEMORY_BYTES))
+            self.send(Setup(limits, silence_s, READER_MEMORY_BYTES))
             if not isinstance(message := self.receive(), Ready):
                 raise self.misbehaved(message)
             self._channel.set_timeout(silence_s)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pypi_assets.catalog.coordination.leases import end_expired_leases, lease, oldest_lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.dumps.unused_dumps import ABANDONED_AFTER_S, Reason, Removal, clean_dumps
-from pypi_assets.extracts.packs import CleanedPacks, clean_packs
+from pypi_assets.extracts.unused_packs import CleanedPacks, clean_packs
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.unused_versions import clean_versions
 from pypi_assets.parquet.unused_exports import clean_exports

@@ -413,7 +413,7 @@ def test_a_reader_that_died_idle_costs_nothing(
 def test_memory_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list["subprocess.Popen[bytes]"]
 ) -> None:
-    monkeypatch.setattr(reader_pool, "MEMORY_BYTES", 16 * 1024**2)
+    monkeypatch.setattr(reader_pool, "READER_MEMORY_BYTES", 16 * 1024**2)
     large = make_wheel(tmp_path, "large", "1.0", metadata="Name: large\nVersion: 1.0\n" + "Keywords: x\n" * 4_000_000)
     limits = Limits(max_kept_bytes=2**26, max_wanted_bytes=2**26, max_metadata_bytes=2**26, max_expansion_ratio=10_000)
     with ReaderPool(limits, size=1) as pool:

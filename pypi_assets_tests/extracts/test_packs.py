@@ -1,71 +1,27 @@
-"""What was read is kept in packs: stored before the catalog points to them, found again, and deleted once unused."""
+"""What was read is kept in packs: stored before the catalog points to them, found again."""
 
 import threading
-import time
-from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 from starlette.responses import Response
 
-from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.reads.extract_packs import used_packs
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.tables import distribution_data, distributions, extract_packs
+from pypi_assets.catalog.tables import distribution_data
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.distributions.extract import decode_extract
 from pypi_assets.extracts.packs import (
-    UNUSED_FOR,
-    PackedExtract,
     PackError,
-    clean_packs,
     make_pack,
     pack_path,
     read_extracts,
     read_pack,
 )
-from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets.storage.store import Storage, StorageError
+from pypi_assets_tests.extracts.stored_packs import EXTRACTS, places, put, stored
 from pypi_assets_tests.served_index import ServedIndex
-
-EXTRACTS = [
-    PackedExtract("demo", "demo-1.0-py3-none-any.whl", "a" * 64, b"one"),
-    PackedExtract("demo", "demo-1.0.tar.gz", None, b""),
-    PackedExtract("other", "other-2.0.tar.gz", "b" * 64, b"three" * 100),
-]
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "packs").as_uri())
-
-
-def put(storage: Storage, extracts: list[PackedExtract] = EXTRACTS) -> str:
-    pack = make_pack(extracts)
-    storage.put(pack_path(pack.name), pack.content)
-    return pack.name
-
-
-def stored(storage: Storage) -> set[str]:
-    return {found.path for found in storage.list("extracts")}
-
-
-def places(catalog: Catalog) -> dict[str, tuple[str, int, int]]:
-    """Where the extract of each distribution lies: pack, offset, length."""
-    with catalog.read() as connection:
-        rows = connection.execute(
-            select(
-                distributions.c.filename,
-                extract_packs.c.name,
-                distribution_data.c.pack_offset,
-                distribution_data.c.pack_length,
-            )
-            .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-            .join(extract_packs, extract_packs.c.id == distribution_data.c.pack_id)
-        )
-        return {filename: (pack, offset, length) for filename, pack, offset, length in rows}
 
 
 def test_a_pack_has_an_index_of_what_is_in_it(storage: Storage):
@@ -176,92 +132,3 @@ def test_what_is_read_again_points_to_its_new_extract_or_to_none(index: ServedIn
     index.faults = lambda request: Response(b"other bytes") if filename in request.url.path else None
     assert retry(crawler).reads.errors == 1
     assert places(catalog) == {}
-
-
-def later(catalog: Catalog, by: timedelta = UNUSED_FOR + timedelta(hours=1)) -> Catalog:
-    return Catalog(catalog.engine, lambda: time.time() + by.total_seconds())
-
-
-def test_packs_without_use_are_deleted_after_a_day(index: ServedIndex, catalog: Catalog):
-    index.raw("one-1.0.tar.gz", b"no archive")
-    crawler = index.crawler(catalog)
-    crawl_full(crawler)
-    [first] = stored(index.storage)
-    left_by_a_kill = put(index.storage, [PackedExtract("one", "one-1.0.tar.gz", None, b"one")])
-    index.storage.put("extracts/README", b"somebody else's")
-    retry(crawler)
-    [used] = {pack for pack, _, _ in places(catalog).values()}
-    everything = stored(index.storage)
-    assert clean_packs(catalog, index.storage).deleted == ()
-    waste = {first, pack_path(left_by_a_kill)}
-
-    listed = clean_packs(later(catalog), index.storage, dry_run=True)
-    assert (listed.packs, {pack_path(name) for name in listed.deleted}) == (3, waste)
-    assert stored(index.storage) == everything
-    assert clean_packs(later(catalog), index.storage) == listed
-    assert stored(index.storage) == everything - waste
-    with catalog.read() as connection:
-        assert connection.scalars(select(extract_packs.c.name)).all() == [used]
-        assert used_packs(connection, "", 9) == [used]
-    assert clean_packs(later(catalog), index.storage).deleted == ()
-
-
-def test_a_pack_that_comes_into_use_while_others_are_deleted_is_kept(
-    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-):
-    crawler = index.crawler(catalog)
-    index.wheel("one", "1.0")
-    crawl_full(crawler)
-    [first] = {pack for pack, _, _ in places(catalog).values()}
-    index.wheel("one", "2.0")
-    crawl_incremental(crawler)
-    everything = stored(index.storage)
-    assert len(everything) == 2
-    # as it was a moment ago
-    monkeypatch.setattr(
-        "pypi_assets.extracts.packs.used_packs", lambda _connection, after, _limit: [] if after else [first]
-    )
-    assert clean_packs(later(catalog), index.storage).deleted == ()
-    assert stored(index.storage) == everything
-
-
-def test_packs_that_may_be_needed_are_kept(index: ServedIndex, catalog: Catalog):
-    """An extract of what the catalog does not know, or has no extract of, and a pack that is damaged."""
-    known, unread = index.wheel("one", "1.0"), index.raw("two-1.0.win32.exe", b"MZ")
-    crawl_full(index.crawler(catalog))
-    of_known = PackedExtract("one", known, None, b"one")
-    put(index.storage)
-    put(index.storage, [of_known, PackedExtract("two", unread, None, b"two")])
-    put(index.storage, [of_known, PackedExtract("two", known, None, b"of another project")])
-    damaged = make_pack([of_known])
-    index.storage.put(pack_path(damaged.name), damaged.content[:-1])
-    waste = put(index.storage, [of_known])
-    everything = stored(index.storage)
-    assert clean_packs(later(catalog), index.storage).deleted == (waste,)
-    assert stored(index.storage) == everything - {pack_path(waste)}
-
-
-def test_another_catalogs_packs_are_not_waste(
-    index: ServedIndex, catalog: Catalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
-):
-    assert clean_packs(later(catalog), storage).packs == 0
-    monkeypatch.setattr("pypi_assets.extracts.packs._NAMES_AT_A_TIME", 1)
-    names = [index.wheel(name, "1.0") for name in ("one", "two")]
-    waste = put(index.storage, [PackedExtract("one", names[0], None, b"one")])
-    with pytest.raises(CatalogError, match="another catalog: the catalog refers to none of the 1 packs there"):
-        clean_packs(later(catalog), index.storage)
-    crawl_full(index.crawler(catalog, in_flight=1))  # each file has a pack of its own
-    in_use = sorted({pack for pack, _, _ in places(catalog).values()})
-    assert len(in_use) == 2
-    for dry_run in (False, True):
-        with pytest.raises(
-            CatalogError, match=f"2 of the 2 packs that the catalog refers to, like {in_use[0]}, are not"
-        ):
-            clean_packs(later(catalog), storage, dry_run=dry_run)
-    content = index.storage.get(pack_path(in_use[1]))
-    index.storage.delete(pack_path(in_use[1]))
-    with pytest.raises(CatalogError, match=f"1 of the 2 packs that the catalog refers to, like {in_use[1]}, are not"):
-        clean_packs(later(catalog), index.storage)
-    assert stored(index.storage) == {pack_path(in_use[0]), pack_path(waste)}
-    index.storage.put(pack_path(in_use[1]), content)
-    assert clean_packs(later(catalog), index.storage).deleted == (waste,)
