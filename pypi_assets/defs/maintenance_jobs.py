@@ -9,13 +9,13 @@ from pydantic import Field
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.retry_failures import retry
-from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.expected_errors import describe_error, expected_errors_as_failures, is_transient
 from pypi_assets.defs.jobs import MANY_RUNS
 from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, progress_log
 from pypi_assets.defs.pods import BUILDING, CRAWLING
 from pypi_assets.defs.policy import ENDS_IN_TIME, INDEX_POOL, ON_FAILURE, ONE_AT_A_TIME_TAG
-from pypi_assets.defs.pruning import prune
+from pypi_assets.defs.pruning import pruning_of
 from pypi_assets.defs.resources import (
     CatalogResource,
     CrawlerResource,
@@ -69,6 +69,8 @@ def clean_up_storage(
 ) -> None:
     """Deletes what was superseded and what stopped attempts have left, once no reader can have it open; removes old
     partitions and runs from Dagster.
+
+    A part that fails stops no other one: the run fails once they are done, names it, and shows the numbers of the rest.
     """
     jobs = [*(job.name for job in MANY_RUNS), *(job.name for job in MAINTENANCE_JOBS)]
     with expected_errors_as_failures():
@@ -76,9 +78,14 @@ def clean_up_storage(
             catalog.get(),
             storage.get(),
             kept_from(settings.get()),
-            partial(prune, context.instance, jobs),
+            pruning_of(context.instance, jobs),
             count_log(context, "deletions"),
         )
+    if cleaned.failures:
+        reasons = "; ".join(f"{name}: {describe_error(error)}" for name, error in cleaned.failures.items())
+        errors = list(cleaned.failures.values())
+        text = f"the clean-up failed in part: {reasons}"
+        raise dg.Failure(text, cleaned.counts, allow_retries=all(map(is_transient, errors))) from errors[0]
     context.add_output_metadata(cleaned.counts)
 
 

@@ -5,17 +5,18 @@ Which partitions are old is computed in `upkeep/old_partitions.py`.
 
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
+from functools import partial
 
 import dagster as dg
 
 from pypi_assets.defs.partitions import leveldb_versions, serial_ranges
-from pypi_assets.upkeep.deletion import Pruned
+from pypi_assets.upkeep.deletion import Pruning
 from pypi_assets.upkeep.old_partitions import OldPartitions
 
 
-def prune(instance: dg.DagsterInstance, jobs: Iterable[str], old: OldPartitions) -> Pruned:
-    """Removes old partitions, and old runs of `jobs`, from the instance."""
-    return Pruned(prune_partitions(instance, old), prune_runs(instance, jobs, old.runs_before))
+def pruning_of(instance: dg.DagsterInstance, jobs: Iterable[str]) -> Pruning:
+    """How old partitions, and old runs of `jobs`, are removed from the instance."""
+    return Pruning(partitions=partial(prune_partitions, instance), runs=partial(prune_runs, instance, jobs))
 
 
 def prune_partitions(instance: dg.DagsterInstance, old: OldPartitions) -> int:

@@ -1,14 +1,16 @@
 """What may be deleted, as one chain that is performed in order.
 
-LevelDB versions come first, then the dumps that no remaining version names, Parquet exports, packs, and at last what
-Dagster shows of old ranges, versions and runs. Each link keeps what a reader may have open: what was in use within the
-grace time, or since a lease that is held was taken. The rules of each link are in its own module; their order is here.
+LevelDB versions come first, then the dumps that no remaining version names, and Parquet exports: each of these needs
+the one before. Packs, and what Dagster shows of old ranges, versions and runs, depend on nothing else, so a link that
+fails does not stop them. Each link keeps what a reader may have open: what was in use within the grace time, or since a
+lease that is held was taken. The rules of each link are in its own module; their order is here.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from pypi_assets.catalog.coordination.leases import end_expired_leases, lease, oldest_lease, renewing
+from pypi_assets.catalog.coordination.leases import LeaseTakenError, end_expired_leases, lease, oldest_lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.dumps.unused_dumps import ABANDONED_AFTER_S, Reason, Removal, clean_dumps
 from pypi_assets.extracts.unused_packs import CleanedPacks, clean_packs
@@ -17,7 +19,7 @@ from pypi_assets.leveldbs.versions.unused_versions import clean_versions
 from pypi_assets.parquet.unused_exports import clean_exports
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import Storage
-from pypi_assets.upkeep.old_partitions import OldPartitions, old_partitions
+from pypi_assets.upkeep.old_partitions import OldPartitions, old_partitions, runs_kept_since
 
 LEASE_NAME = "clean up"
 _LEASE_TTL_S = 3600.0
@@ -35,32 +37,49 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
-    """The count of partitions and runs that were removed from Dagster."""
+class Pruning:
+    """How partitions, and the runs that ended before a time (unix seconds), are removed from Dagster.
 
-    partitions: int
-    runs: int
+    Both return the count of what they removed.
+    """
+
+    partitions: Callable[[OldPartitions], int]
+    runs: Callable[[float], int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CleanedUp:
-    """What the whole chain deleted."""
+    """What the chain deleted, and by name the links that failed. The numbers of a link that failed are None."""
 
-    removals: tuple[Removal, ...]
-    packs: CleanedPacks
-    pruned: Pruned
+    removals: list[Removal] = field(default_factory=list)
+    packs: CleanedPacks | None = None
+    partitions: int | None = None
+    runs: int | None = None
+    failures: dict[str, Exception] = field(default_factory=dict)
+
+    @property
+    def deletions(self) -> int:
+        """The count of folders and packs that were deleted."""
+        return len(self.removals) + (len(self.packs.deleted) if self.packs else 0)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The count of folders by reason, of packs, partitions and runs; files and bytes of folders and packs."""
+        """The count of folders by reason, of packs, partitions and runs; files and bytes of folders and packs.
+
+        What a link that failed would have counted is left out, except for folders that it had deleted by then.
+        """
         by_reason = {reason.value: sum(one.reason == reason for one in self.removals) for reason in Reason}
-        return by_reason | {
-            "files": sum(one.files for one in self.removals) + len(self.packs.deleted),
-            "bytes": sum(one.size for one in self.removals) + self.packs.size,
-            "packs": len(self.packs.deleted),
-            "partitions": self.pruned.partitions,
-            "runs": self.pruned.runs,
+        packs = self.packs or CleanedPacks(0, (), 0)
+        counts = by_reason | {
+            "files": sum(one.files for one in self.removals) + len(packs.deleted),
+            "bytes": sum(one.size for one in self.removals) + packs.size,
         }
+        of_links = {
+            "packs": len(self.packs.deleted) if self.packs else None,
+            "partitions": self.partitions,
+            "runs": self.runs,
+        }
+        return counts | {name: count for name, count in of_links.items() if count is not None}
 
 
 def kept_from(settings: Settings) -> Kept:
@@ -73,31 +92,43 @@ def kept_from(settings: Settings) -> Kept:
 
 
 def clean_all(
-    catalog: Catalog,
-    storage: Storage,
-    kept: Kept,
-    prune: Callable[[OldPartitions], Pruned],
-    progress: Callable[[int], None],
+    catalog: Catalog, storage: Storage, kept: Kept, pruning: Pruning, progress: Callable[[int], None]
 ) -> CleanedUp:
-    """Performs the whole chain. `prune` removes what it is given from Dagster; `progress` gets the count of deletions.
+    """Performs the whole chain, and returns what it deleted and which links failed. `progress` gets `deletions`.
 
-    Raises LeaseTakenError where another process cleans up, CatalogError where catalog and storage do not belong
-    together, and StorageError: what comes later in the chain stays then.
+    A link that fails does not stop the next one, since the four links here depend on nothing that others do. Raises
+    only LeaseTakenError, where another process cleans up: that process performs the chain.
     """
-    removals = []
-    for removal in clean_publications(catalog, storage, kept):
-        removals.append(removal)
-        progress(len(removals))
-    packs = clean_packs(catalog, storage)
-    progress(len(removals) + len(packs.deleted))
-    pruned = prune(old_partitions(catalog, kept.partition_days))
-    return CleanedUp(tuple(removals), packs, pruned)
+    cleaned = CleanedUp()
+
+    @contextmanager
+    def link(name: str) -> Iterator[None]:
+        try:
+            yield
+        except LeaseTakenError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets it with the name of the link
+            cleaned.failures[name] = error
+
+    with link("LevelDB versions, dumps and exports"):
+        for removal in clean_publications(catalog, storage, kept):
+            cleaned.removals.append(removal)
+            progress(cleaned.deletions)
+    with link("packs"):
+        cleaned.packs = clean_packs(catalog, storage)
+        progress(cleaned.deletions)
+    with link("partitions"):
+        cleaned.partitions = pruning.partitions(old_partitions(catalog, kept.partition_days))
+    with link("runs"):
+        cleaned.runs = pruning.runs(runs_kept_since(catalog, kept.partition_days))
+    return cleaned
 
 
 def clean_publications(catalog: Catalog, storage: Storage, kept: Kept, *, dry_run: bool = False) -> Iterator[Removal]:
     """Deletes LevelDB versions, dumps and Parquet exports, and yields what it deletes; nothing in a `dry_run`.
 
-    Raises what `clean_versions_and_dumps` raises.
+    Exports come last: before a dump is deleted, its link makes sure that catalog and storage belong together. Raises
+    what `clean_versions_and_dumps` raises, and what comes later stays then.
     """
     yield from clean_versions_and_dumps(
         catalog, storage, grace_s=kept.grace_s, versions_kept=kept.versions, dry_run=dry_run

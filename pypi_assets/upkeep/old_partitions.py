@@ -18,11 +18,10 @@ DAY_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class OldPartitions:
-    """The keys of the ranges and versions that are no longer shown, and the end (unix seconds) before which runs go."""
+    """The keys of the ranges and versions that are no longer shown."""
 
     ranges: frozenset[str]
     versions: frozenset[str]
-    runs_before: float
 
 
 def shown_ranges(catalog: Catalog, days: float, after: int = 0) -> list[SerialRange]:
@@ -60,5 +59,9 @@ def old_partitions(catalog: Catalog, days: float) -> OldPartitions:
     return OldPartitions(
         ranges=frozenset(serials.key for serials in ranges.difference(shown_ranges(catalog, days))),
         versions=frozenset(version_name(number) for number in versions.difference(shown_versions(catalog, days))),
-        runs_before=catalog.clock() - days * DAY_S,
     )
+
+
+def runs_kept_since(catalog: Catalog, days: float) -> float:
+    """The time (unix seconds) since which runs are kept in Dagster."""
+    return catalog.clock() - days * DAY_S

@@ -1,4 +1,4 @@
-"""Checks of how things stand: each level of each of them, and the job and schedules that run them."""
+"""Checks of how things stand: each level of each of them."""
 
 import dagster as dg
 import pytest
@@ -9,9 +9,7 @@ from starlette.responses import Response
 from pypi_assets.catalog.tables import audits
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
-from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
-from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex
 
 PASSED, WARNED, FAILED = "passed", "warned", "failed"
@@ -115,30 +113,3 @@ def test_drift_is_reported_until_an_audit_finds_none(index: ServedIndex, pipelin
     with catalog.write() as connection:
         connection.execute(delete(audits).where(audits.c.serial == 7))
     assert result_of(pipeline, "nothing_drifted")[0] == PASSED
-
-
-def test_one_job_makes_all_checks_without_anything_else(pipeline: Pipeline) -> None:
-    pipeline.crawled()
-    result = pipeline.run("health")
-    assert result.success
-    assert {one.check_name for one in result.get_asset_check_evaluations()} == {
-        "catalog_is_fresh",
-        "few_are_given_up",
-        "nothing_drifted",
-        "modules_is_fresh",
-        "depgraph_is_fresh",
-        *(f"{dataset}_is_fresh" for dataset in DATASETS),
-    }
-    assert not result.get_asset_materialization_events()
-
-
-def test_the_weekly_verification_fails_where_a_version_is_not_its_rebuild(pipeline: Pipeline) -> None:
-    assert pipeline.run("verify_leveldbs").success  # there is nothing yet
-    pipeline.crawled()
-    (name,) = pipeline.requested("new_leveldb_version")
-    assert pipeline.run("update_leveldbs", name).success
-    assert pipeline.run("verify_leveldbs").success
-    storage = pipeline.storage
-    table = next(one.path for one in storage.list(leveldb_path("depgraph", name)) if one.path.endswith(".ldb"))
-    storage.put(table, storage.get(table)[:-1] + b"x")
-    assert "depgraph" in failure_text(pipeline.run("verify_leveldbs", raise_on_error=False))

@@ -1,126 +1,19 @@
-"""Trying again what was given up, the periodic work, and what a run says of its progress."""
+"""The job of the checks of `health` makes them all, and nothing else."""
 
-from typing import Any
-
-import dagster as dg
-import pytest
-from sqlalchemy import update
-from starlette.requests import Request
-from starlette.responses import Response
-
-from pypi_assets.catalog.reads.name_lists import store_lists
-from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.catalog_status import catalog_status
-from pypi_assets.catalog.tables import distribution_data
-from pypi_assets.definitions import build_defs
-from pypi_assets.defs import marking
-from pypi_assets.defs.marking import PROGRESS_EVERY_S, progress_log
-from pypi_assets.distributions.record import EXTRACTOR_VERSION
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.progress import Progress
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets_tests.defs.conftest import Pipeline
-from pypi_assets_tests.served_index import ServedIndex, shared_readers
 
 
-def test_what_was_abandoned_is_tried_again_and_broken_archives_only_on_request(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
-    index.raw("broken-1.0.tar.gz", b"no archive")
-    requested: list[str] = []
-
-    def fail_beta(request: Request) -> Response | None:
-        return Response(status_code=503) if "beta-1.0" in request.url.path else None
-
-    def listen(request: Request) -> None:
-        requested.append(request.url.path.rpartition("/")[2])
-
-    index.faults = fail_beta
+def test_one_job_makes_all_checks_without_anything_else(pipeline: Pipeline) -> None:
     pipeline.crawled()
-    assert _outcomes(pipeline, Outcome.EXHAUSTED, Outcome.ERROR) == [1, 1]
-    index.faults = listen
-    assert pipeline.run("retry_failures").success
-    assert _outcomes(pipeline, Outcome.EXHAUSTED, Outcome.ERROR) == [0, 1]
-    assert [name for name in requested if name.endswith((".whl", ".gz"))] == ["beta-1.0-py3-none-any.whl"]
-    config = {"ops": {"retry_given_up": {"config": {"kinds": []}}}}
-    assert pipeline.run("retry_failures", run_config=config).success
-    assert "broken-1.0.tar.gz" in requested
-
-
-def test_a_reprocess_needs_no_index_and_reports_what_changed(index: ServedIndex, pipeline: Pipeline) -> None:
-    pipeline.crawled()
-    catalog = pipeline.catalog
-    with catalog.write() as connection:
-        lists = store_lists(connection, [("old", "a|b")])
-        connection.execute(
-            update(distribution_data).values(extractor_version=0, record_digest=None, modules_id=lists["old", "a|b"])
-        )
-    settings = pipeline.settings.model_copy(update={"index_url": "https://index.example.org/simple/", "contact": ""})
-    defs = build_defs(settings, catalog=catalog, storage=pipeline.storage, readers=shared_readers())
-
-    def reported(**config: object) -> dict[str, Any]:
-        result = defs.resolve_job_def("reprocess_distributions").execute_in_process(
-            instance=pipeline.instance, run_config={"ops": {"reprocess_extracts": {"config": config}}}
-        )
-        [output] = [event for event in result.all_events if event.is_successful_output]
-        return {name: value.value for name, value in output.step_output_data.metadata.items()}
-
-    alpha = reported(project="Alpha")
-    assert (alpha["looked_at"], alpha["changed"], alpha["gained_modules"], alpha["unread"]) == (2, 2, 2, 0)
-    assert "| modules | alpha-1.0-py3-none-any.whl: +alpha_module, -a\\|b, -old |" in alpha["examples"]
-    assert reported()["changed"] == 2
-    assert reported(older_than_version=EXTRACTOR_VERSION + 1)["looked_at"] == 4
-
-
-def test_an_audit_reports_what_drift_it_found(index: ServedIndex, pipeline: Pipeline) -> None:
-    pipeline.crawled()
-    index.history.archive("beta")
-    config = {"ops": {"audit_catalog": {"config": {"share_percent": 100.0}}}}
-    result = pipeline.run("audit", run_config=config)
-    [output] = [event for event in result.all_events if event.is_successful_output]
-    reported = {name: value.value for name, value in output.step_output_data.metadata.items()}
-    assert (reported["drift"], reported["status changed"], reported["gave_up"]) == (1, 1, 0)
-    assert "| status changed | beta |" in reported["examples"].lower()
-
-
-def test_progress_is_logged_every_30_seconds_at_most() -> None:
-    now = 0.0
-    reported: list[str] = []
-
-    with dg.build_op_context() as context:
-        context.log.info = reported.append  # type: ignore[assignment]
-        report = progress_log(context, lambda: now)
-        for now in (0.0, 1.0, PROGRESS_EVERY_S, PROGRESS_EVERY_S + 1, 2 * PROGRESS_EVERY_S):
-            report(Progress("visits", int(now), 100, failed=1, wait_s=now - PROGRESS_EVERY_S))
-    assert reported == ["visits: 30 of 100, 1 failed", "visits: 60 of 100, 1 failed, waiting for up to 30 s"]
-
-
-def test_what_can_take_long_logs_its_progress(
-    index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(marking, "PROGRESS_EVERY_S", 0.0)
-    pipeline.crawled()
-    index.wheel("newcomer", "3.0")
-    (key,) = pipeline.requested("new_serial_range")
-    assert f"rows of {key}: 1" in _logged(pipeline, "incremental_crawl", key)
-    full_dump(pipeline.catalog, pipeline.storage, 1)
-    pipeline.ahead_s = 90 * 86_400.0
-    assert "deletions: 1" in _logged(pipeline, "clean_up")
-    (name,) = pipeline.requested("new_leveldb_version")
-    assert pipeline.run("update_leveldbs", name).success
-    assert {
-        "version 1 of modules: records read: 0",
-        "version 1 of modules: rows of its rebuild: 5",
-        "version 1 of modules: records compared: 0",
-    } <= _logged(pipeline, "verify_leveldbs")
-
-
-def _logged(pipeline: Pipeline, job: str, key: str | None = None) -> set[str]:
-    """What a run of a job logs."""
-    result = pipeline.run(job, key)
+    result = pipeline.run("health")
     assert result.success
-    return {entry.user_message for entry in pipeline.instance.all_logs(result.run_id)}
-
-
-def _outcomes(pipeline: Pipeline, *outcomes: Outcome) -> list[int]:
-    counts = catalog_status(pipeline.catalog).outcomes
-    return [counts[outcome] for outcome in outcomes]
+    assert {one.check_name for one in result.get_asset_check_evaluations()} == {
+        "catalog_is_fresh",
+        "few_are_given_up",
+        "nothing_drifted",
+        "modules_is_fresh",
+        "depgraph_is_fresh",
+        *(f"{dataset}_is_fresh" for dataset in DATASETS),
+    }
+    assert not result.get_asset_materialization_events()

@@ -6,8 +6,9 @@ import dagster as dg
 import pytest
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.defs.marking import mark_each_range
+from pypi_assets.defs.marking import PROGRESS_EVERY_S, mark_each_range, progress_log
 from pypi_assets.defs.partitions import RANGE_END_TAG, RANGE_START_TAG, serial_ranges
+from pypi_assets.progress import Progress
 from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.defs.conftest import failure_text
 
@@ -68,3 +69,15 @@ def test_a_transient_error_concerns_all_ranges_and_ends_the_run_at_once(instance
     assert worked == KEYS[:2]
     assert marked == KEYS[:1]
     assert failure_text(result) == "the storage does not answer"
+
+
+def test_progress_is_logged_every_30_seconds_at_most() -> None:
+    now = 0.0
+    reported: list[str] = []
+
+    with dg.build_op_context() as context:
+        context.log.info = reported.append  # type: ignore[assignment]
+        report = progress_log(context, lambda: now)
+        for now in (0.0, 1.0, PROGRESS_EVERY_S, PROGRESS_EVERY_S + 1, 2 * PROGRESS_EVERY_S):
+            report(Progress("visits", int(now), 100, failed=1, wait_s=now - PROGRESS_EVERY_S))
+    assert reported == ["visits: 30 of 100, 1 failed", "visits: 60 of 100, 1 failed, waiting for up to 30 s"]

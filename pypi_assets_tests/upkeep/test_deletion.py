@@ -1,7 +1,7 @@
-"""What may be deleted is one chain: its order, what it counts, and that it stops where catalog and storage disagree."""
+"""What may be deleted is one chain: its order, what it counts, and that a link that fails stops no independent one."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,13 @@ from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.dump_manifest import committed_directories
+from pypi_assets.dumps.dump_paths import DUMPS
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.packs import EXTRACTS, make_pack, pack_path
+from pypi_assets.parquet.export import export_parquet
+from pypi_assets.parquet.export_paths import manifest_path
 from pypi_assets.settings import load_settings
-from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, Kept, Pruned, clean_all, clean_publications, kept_from
+from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, Kept, Pruning, clean_all, clean_publications, kept_from
 from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, served_index
@@ -51,16 +54,30 @@ def put_unused_pack(index: ServedIndex) -> str:
     return pack_path(pack.name)
 
 
-def clean(index: ServedIndex, catalog: Catalog) -> tuple[CleanedUp, list[str]]:
-    """What the chain deleted, and what was in the storage when it came to Dagster."""
-    seen: list[str] = []
+def clean(index: ServedIndex, catalog: Catalog, failing: Collection[str] = ()) -> tuple[CleanedUp, list[str]]:
+    """What the chain deleted, and what was in the storage when it came to Dagster, of which these removals fail."""
+    found: list[str] = []
 
-    def prune(old: OldPartitions) -> Pruned:
-        seen.extend(stored.path for stored in index.storage.list())
-        assert old.runs_before < catalog.clock() - 80 * DAY_S
-        return Pruned(2, 3)
+    def fail(name: str) -> None:
+        if name in failing:
+            raise RuntimeError(f"no {name}")
 
-    return clean_all(catalog, index.storage, KEPT, prune, lambda _count: None), seen
+    def prune_partitions(_old: OldPartitions) -> int:
+        found.extend(stored.path for stored in index.storage.list())
+        fail("partitions")
+        return 2
+
+    def prune_runs(before: float) -> int:
+        assert catalog.clock() - 91 * DAY_S < before < catalog.clock() - 89 * DAY_S
+        fail("runs")
+        return 3
+
+    return clean_all(catalog, index.storage, KEPT, Pruning(prune_partitions, prune_runs), lambda _count: None), found
+
+
+def lose_packs(index: ServedIndex) -> None:
+    for stored in list(index.storage.list(EXTRACTS)):
+        index.storage.delete(stored.path)
 
 
 def test_dumps_then_packs_then_partitions(index: ServedIndex, catalog: Catalog) -> None:
@@ -91,11 +108,48 @@ def test_one_chain_at_a_time(index: ServedIndex, catalog: Catalog) -> None:
         clean(index, catalog)
 
 
-def test_packs_of_another_catalog_stop_the_chain(index: ServedIndex, catalog: Catalog) -> None:
-    for stored in list(index.storage.list(EXTRACTS)):
+def test_packs_of_another_catalog_stop_no_other_link(index: ServedIndex, catalog: Catalog) -> None:
+    _, second = committed_directories(index.storage)
+    lose_packs(index)
+    cleaned, _ = clean(index, later(catalog))
+    [(name, error)] = cleaned.failures.items()
+    assert name == "packs"
+    assert isinstance(error, CatalogError)
+    assert "seems to belong to another catalog" in str(error)
+    assert committed_directories(index.storage) == [second]
+    counts = cleaned.counts
+    assert (counts["superseded"], counts["files"], counts["partitions"], counts["runs"]) == (1, 2, 2, 3)
+    assert "packs" not in counts
+
+
+def test_dumps_of_another_catalog_keep_exports_and_stop_no_other_link(index: ServedIndex, catalog: Catalog) -> None:
+    unused = put_unused_pack(index)
+    export = export_parquet(catalog, index.storage).export
+    full_dump(catalog, index.storage, 1, since=catalog.clock())
+    export_parquet(catalog, index.storage)  # supersedes the first
+    for stored in list(index.storage.list(DUMPS)):
         index.storage.delete(stored.path)
-    with pytest.raises(CatalogError, match="seems to belong to another catalog"):
-        clean(index, later(catalog))
+    cleaned, seen = clean(index, later(catalog))
+    [(name, error)] = cleaned.failures.items()
+    assert name == "LevelDB versions, dumps and exports"
+    assert "which is in use, is not there" in str(error)
+    assert manifest_path(export.directory) in seen
+    assert unused not in seen
+    counts = cleaned.counts
+    assert (counts["superseded"], counts["packs"], counts["partitions"], counts["runs"]) == (0, 1, 2, 3)
+
+
+def test_partitions_and_runs_stop_each_other_no_more_than_packs_stop_them(index: ServedIndex, catalog: Catalog) -> None:
+    without_partitions, _ = clean(index, catalog, {"partitions"})
+    assert list(without_partitions.failures) == ["partitions"]
+    assert without_partitions.counts["runs"] == 3
+    assert "partitions" not in without_partitions.counts
+    lose_packs(index)
+    nothing_left, seen = clean(index, catalog, {"partitions", "runs"})
+    assert list(nothing_left.failures) == ["packs", "partitions", "runs"]
+    assert [str(error) for error in nothing_left.failures.values()][1:] == ["no partitions", "no runs"]
+    assert seen  # partitions were tried after packs had failed
+    assert nothing_left.counts == {"superseded": 0, "abandoned": 0, "files": 0, "bytes": 0}
 
 
 def test_what_is_kept_follows_from_the_settings(tmp_path: Path) -> None:

@@ -1,0 +1,149 @@
+"""Trying again what was abandoned, the periodic work, and a clean-up of which a part fails."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.catalog.reads.name_lists import store_lists
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.tables import distribution_data
+from pypi_assets.definitions import build_defs
+from pypi_assets.defs import marking
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
+from pypi_assets.dumps.dump_manifest import committed_directories
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.extracts.packs import EXTRACTS
+from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
+from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.served_index import ServedIndex, shared_readers
+
+
+def test_what_was_abandoned_is_tried_again_and_broken_archives_only_on_request(
+    index: ServedIndex, pipeline: Pipeline
+) -> None:
+    index.raw("broken-1.0.tar.gz", b"no archive")
+    requested: list[str] = []
+
+    def fail_beta(request: Request) -> Response | None:
+        return Response(status_code=503) if "beta-1.0" in request.url.path else None
+
+    def listen(request: Request) -> None:
+        requested.append(request.url.path.rpartition("/")[2])
+
+    index.faults = fail_beta
+    pipeline.crawled()
+    assert _outcomes(pipeline, Outcome.EXHAUSTED, Outcome.ERROR) == [1, 1]
+    index.faults = listen
+    assert pipeline.run("retry_failures").success
+    assert _outcomes(pipeline, Outcome.EXHAUSTED, Outcome.ERROR) == [0, 1]
+    assert [name for name in requested if name.endswith((".whl", ".gz"))] == ["beta-1.0-py3-none-any.whl"]
+    config = {"ops": {"retry_given_up": {"config": {"kinds": []}}}}
+    assert pipeline.run("retry_failures", run_config=config).success
+    assert "broken-1.0.tar.gz" in requested
+
+
+def test_a_reprocess_needs_no_index_and_reports_what_changed(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    catalog = pipeline.catalog
+    with catalog.write() as connection:
+        lists = store_lists(connection, [("old", "a|b")])
+        connection.execute(
+            update(distribution_data).values(extractor_version=0, record_digest=None, modules_id=lists["old", "a|b"])
+        )
+    settings = pipeline.settings.model_copy(update={"index_url": "https://index.example.org/simple/", "contact": ""})
+    defs = build_defs(settings, catalog=catalog, storage=pipeline.storage, readers=shared_readers())
+
+    def reported(**config: object) -> dict[str, Any]:
+        result = defs.resolve_job_def("reprocess_distributions").execute_in_process(
+            instance=pipeline.instance, run_config={"ops": {"reprocess_extracts": {"config": config}}}
+        )
+        [output] = [event for event in result.all_events if event.is_successful_output]
+        return {name: value.value for name, value in output.step_output_data.metadata.items()}
+
+    alpha = reported(project="Alpha")
+    assert (alpha["looked_at"], alpha["changed"], alpha["gained_modules"], alpha["unread"]) == (2, 2, 2, 0)
+    assert "| modules | alpha-1.0-py3-none-any.whl: +alpha_module, -a\\|b, -old |" in alpha["examples"]
+    assert reported()["changed"] == 2
+    assert reported(older_than_version=EXTRACTOR_VERSION + 1)["looked_at"] == 4
+
+
+def test_an_audit_reports_what_drift_it_found(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    index.history.archive("beta")
+    config = {"ops": {"audit_catalog": {"config": {"share_percent": 100.0}}}}
+    result = pipeline.run("audit", run_config=config)
+    [output] = [event for event in result.all_events if event.is_successful_output]
+    reported = {name: value.value for name, value in output.step_output_data.metadata.items()}
+    assert (reported["drift"], reported["status changed"], reported["gave_up"]) == (1, 1, 0)
+    assert "| status changed | beta |" in reported["examples"].lower()
+
+
+def test_what_can_take_long_logs_its_progress(
+    index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marking, "PROGRESS_EVERY_S", 0.0)
+    pipeline.crawled()
+    index.wheel("newcomer", "3.0")
+    (key,) = pipeline.requested("new_serial_range")
+    assert f"rows of {key}: 1" in _logged(pipeline, "incremental_crawl", key)
+    full_dump(pipeline.catalog, pipeline.storage, 1)
+    pipeline.ahead_s = 90 * 86_400.0
+    assert "deletions: 1" in _logged(pipeline, "clean_up")
+    (name,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", name).success
+    assert {
+        "version 1 of modules: records read: 0",
+        "version 1 of modules: rows of its rebuild: 5",
+        "version 1 of modules: records compared: 0",
+    } <= _logged(pipeline, "verify_leveldbs")
+
+
+def _logged(pipeline: Pipeline, job: str, key: str | None = None) -> set[str]:
+    """What a run of a job logs."""
+    result = pipeline.run(job, key)
+    assert result.success
+    return {entry.user_message for entry in pipeline.instance.all_logs(result.run_id)}
+
+
+def _outcomes(pipeline: Pipeline, *outcomes: Outcome) -> list[int]:
+    counts = catalog_status(pipeline.catalog).outcomes
+    return [counts[outcome] for outcome in outcomes]
+
+
+def test_the_weekly_verification_fails_where_a_version_is_not_its_rebuild(pipeline: Pipeline) -> None:
+    assert pipeline.run("verify_leveldbs").success  # there is nothing yet
+    pipeline.crawled()
+    (name,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", name).success
+    assert pipeline.run("verify_leveldbs").success
+    storage = pipeline.storage
+    table = next(one.path for one in storage.list(leveldb_path("depgraph", name)) if one.path.endswith(".ldb"))
+    storage.put(table, storage.get(table)[:-1] + b"x")
+    assert "depgraph" in failure_text(pipeline.run("verify_leveldbs", raise_on_error=False))
+
+
+def test_a_clean_up_of_which_parts_fail_does_the_others_and_names_those_that_failed(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    old, newest = pipeline.run("health"), pipeline.run("health")
+    for stored in list(pipeline.storage.list(EXTRACTS)):
+        pipeline.storage.delete(stored.path)
+    [superseded] = committed_directories(pipeline.storage)
+    full_dump(pipeline.catalog, pipeline.storage, 1)
+    pipeline.ahead_s = 100 * 24 * 3600.0
+    result = pipeline.run("clean_up", raise_on_error=False)
+    assert not result.success
+    text = failure_text(result)
+    assert text.startswith("the clean-up failed in part: packs: ")
+    assert "extracts seems to belong to another catalog: 1 of the 1 packs" in text
+    assert "dumps" not in text
+    assert superseded not in committed_directories(pipeline.storage)
+    assert pipeline.instance.get_run_by_id(old.run_id) is None
+    assert pipeline.instance.get_run_by_id(newest.run_id)
+    [event] = [event for event in result.all_events if event.is_step_failure]
+    assert event.step_failure_data.user_failure_data
+    shown = {name: value.value for name, value in event.step_failure_data.user_failure_data.metadata.items()}
+    assert (shown["superseded"], shown["runs"], shown["partitions"], "packs" in shown) == (1, 1, 0, False)
