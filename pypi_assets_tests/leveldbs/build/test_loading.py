@@ -1,30 +1,21 @@
 """What a full dump is loaded as is what its rows lead to one project after the other."""
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.generated import generate_projects, write_full_dump
-from pypi_assets.dumps.dump_format import DumpDamagedError, Row, as_dumped
+from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import Manifest
-from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.build.builder import Builder, by_project
 from pypi_assets.leveldbs.build.loading import is_worth_loading, load_dump, load_runs, sampled_bounds
-from pypi_assets.leveldbs.build.reduce_process import Setup
-from pypi_assets.leveldbs.build.reducers import REDUCER_PROGRAM, Reducers
-from pypi_assets.leveldbs.build.row_decoder import RowDecoder
-from pypi_assets.leveldbs.build.sorted_runs import RunWriter, cut, memory_of, merged
+from pypi_assets.leveldbs.build.sorted_runs import RunWriter, cut
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbError
@@ -33,11 +24,10 @@ from pypi_assets.leveldbs.versions.publish import apply_dumps, build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.dump_rows import dump_row, histories, in_order
-from pypi_assets_tests.leveldbs.build.test_builder import FILES, Records, build, rows_of
+from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, rows_of
 from pypi_assets_tests.small_catalog import small_catalog
 
 RUN_BYTES = 1024
-SLOW_TO_IMPORT = ("sqlalchemy", "asyncio", "pandas")
 
 
 def load(folder: Path, dataset: Dataset, shards: Sequence[list[Row]], ranges: int) -> Records:
@@ -80,59 +70,10 @@ def test_loading_equals_applying(
     assert load(folder / "loaded", dataset, of_shard, ranges) == build(folder / "applied", dataset.name, [live])
 
 
-@given(history=histories(FILES, rows_of, most=8))
-def test_rows_are_decoded_as_they_were_dumped_where_a_dataset_looks(
-    history: tuple[list[list[Row]], list[Row]],
-) -> None:
-    for dataset in DATASETS.values():
-        decode = RowDecoder(dataset.columns).decode
-        for dump in history[0]:
-            for row in map(as_dumped, dump):
-                wanted = {name: row[name] for name in row if name in {"normalized", *dataset.columns}}
-                assert decode(line_of(row)) == wanted
-
-
-def line_of(row: Row) -> bytes:
-    return orjson.dumps(row)
-
-
-def test_files_of_a_project_share_their_lists() -> None:
-    decode = RowDecoder(DATASETS["modules"].columns).decode
-    one, other, third = (
-        decode(line_of(dump_row("demo", version, f"demo-{version}.zip", modules=modules)))
-        for version, modules in (("1", ["a", "b"]), ("2", ["b"]), ("3", ["a", "b"]))
-    )
-    assert one["modules"] is third["modules"] is not other["modules"]
-
-
-def test_runs_are_cut_at_their_bounds_and_come_back_in_order(tmp_path: Path) -> None:
-    records = {b"%04d" % (number * 7919 % 10_000): b"x" * (number % 50) for number in range(10_000)}
-    bounds = cut(records, 40)
-    assert 30 < len(bounds) < 40
-    with RunWriter(tmp_path / "runs", bounds, memory_of(records) // 5) as writer:
-        for key, value in records.items():
-            writer.add({key: value})
-        runs = writer.finish()
-    parts = list(merged([runs], memory_of(records) // 10))
-    assert 8 <= len(parts) <= 12
-    assert [one for part in parts for one in part.items()] == sorted(records.items())
-    assert runs.counts == {str(digit): 1_000 for digit in range(10)}
-
-
 def test_a_project_in_two_files_is_refused(tmp_path: Path) -> None:
     row = dump_row("demo", "1", "demo-1.zip", modules=["demo"])
     with pytest.raises(LeveldbError, match="twice: 5 records came again"):
         load(tmp_path / "db", DATASETS["modules"], [[row], [row]], 2)
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())
-
-
-@pytest.fixture
-def dump(storage: Storage) -> Manifest:
-    return write_full_dump(storage, generate_projects(1_500), shards=16)
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
@@ -172,11 +113,6 @@ def test_a_version_is_built_by_processes_and_leaves_nothing_behind(
     small.catalog.close()
 
 
-def test_a_process_starts_without_the_database() -> None:
-    program = f"import sys, {REDUCER_PROGRAM}; sys.exit(any(name in sys.modules for name in {SLOW_TO_IMPORT}))"
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def test_bounds_are_sampled_also_from_one_great_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
 ) -> None:
@@ -194,33 +130,3 @@ def test_few_rows_and_a_store_in_memory_are_not_worth_processes(storage: Storage
     assert is_worth_loading(storage, many)
     assert not is_worth_loading(storage, dump)
     assert not is_worth_loading(open_storage("memory:///"), many)
-
-
-def setups(storage: Storage, dump: Manifest, folder: Path) -> Setup:
-    return Setup("modules", storage.url, dump.directory, str(folder / "runs"), [], RUN_BYTES)
-
-
-def test_a_process_that_is_killed_ends_the_build(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
-    with Reducers(2) as reducers:
-        os.kill(reducers.processes[1], signal.SIGKILL)
-        with pytest.raises(LeveldbError, match="died: signal SIGKILL"):
-            reducers.reduce(dump.files, lambda number: setups(storage, dump, tmp_path / f"{number}"), int)
-
-
-def test_damage_and_a_full_disk_are_reported_as_they_are(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
-    with Reducers(1) as reducers, pytest.raises(LeveldbError, match=r"nowhere.runs cannot be written.*disk full"):
-        reducers.reduce(dump.files, lambda _: setups(storage, dump, tmp_path / "nowhere"), int)
-    path = file_path(dump.directory, dump.files[5].name)
-    storage.put(path, storage.get(path)[:-20])
-    for number in range(2):
-        (tmp_path / f"{number}").mkdir()
-    with Reducers(2) as reducers, pytest.raises(DumpDamagedError, match=dump.files[5].name):
-        reducers.reduce(dump.files, lambda number: setups(storage, dump, tmp_path / f"{number}"), int)
-
-
-def test_the_progress_callback_can_end_the_build(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
-    def lost(_: int) -> None:
-        raise LeveldbError("the lease is lost")
-
-    with Reducers(1) as reducers, pytest.raises(LeveldbError, match="lease"):
-        reducers.reduce(dump.files, lambda _: setups(storage, dump, tmp_path), lost)

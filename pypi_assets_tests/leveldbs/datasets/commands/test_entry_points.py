@@ -1,0 +1,27 @@
+"""The name of a command is what is before the first `=` of its line, whatever follows it."""
+
+import pytest
+
+from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        ([], []),
+        (["http = httpie.__main__:main"], ["http"]),
+        (["http=httpie.__main__:main", "  http  =other:main"], ["http"]),
+        (["b = x:y", "A = x:y", "a = x:y"], ["A", "a", "b"]),
+        (["demo = demo.cli:main [extra, other]"], ["demo"]),
+        (["demo [extra] = demo:main"], ["demo [extra]"]),
+        (["two words = x:y", "dash-ed.py = x:y", "größe = x:y"], ["dash-ed.py", "größe", "two words"]),
+        (["one = two = three"], ["one"]),
+        (["no attribute = demo", "nothing ="], ["no attribute", "nothing"]),
+        (["demo"], ["demo"]),
+        (["= demo:main", " = demo:main", "", "   ", "="], []),
+        (["tab\t=\tx:y\n"], ["tab"]),
+    ],
+)
+def test_names_are_those_before_the_first_equals_sign(lines: list[str], names: list[str]) -> None:
+    assert command_names(lines) == names
+    assert command_names(iter([*lines, *lines])) == names

@@ -1,0 +1,101 @@
+"""A dataset is an entry, its records and its reader: all else follows, also for one that is not of this project."""
+
+from collections.abc import Iterator
+from typing import TypedDict
+
+import plyvel
+import pytest
+
+from pypi_assets.leveldbs.datasets.dataset import Change, Dataset
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.keys import key, prefix
+from pypi_assets.leveldbs.format.records import Row, records_of
+from pypi_assets.lookup.answers import Answer
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.lookup_command import LookupCommand
+from pypi_assets.lookup.reader import Reader
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.cli.conftest import commands, index  # noqa: F401
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> Change:
+    """`k KIND PROJECT FILENAME`: a dataset from kinds of files to files."""
+    before = {}
+    if db:
+        with db.iterator(prefix=b"k") as records:
+            of_project = {record: value for record, value in records if record.split(b"\0")[2] == project.encode()}
+        changed = {str(row["filename"]).encode() for row in rows}
+        before = {record: value for record, value in of_project.items() if record.split(b"\0")[3] in changed}
+    live = [row for row in rows if not row["tombstone"]]
+    return before, {key("k", row["kind"], project, row["filename"]): b"1" for row in live}
+
+
+class KindResult(TypedDict):
+    kind: str
+    filename: str
+
+
+class KindsReader(Reader):
+    dataset = "kinds"
+
+    def kind(self, name: str) -> Answer[KindResult]:
+        def found(db: plyvel.DB) -> Iterator[KindResult]:
+            for record_key, _ in records_of(db, prefix("k", name)):
+                yield KindResult(kind=name, filename=record_key.decode().split("\0")[3])
+
+        return self._answer(KindResult, found)
+
+
+READER = KindsReader
+
+
+COMMANDS = (
+    LookupCommand(
+        name="kind",
+        argument="KIND",
+        example="wheel",
+        help="Which files are of a KIND.",
+        columns=("filename",),
+        answer=KindsReader.kind,
+        nothing_found=lambda name: f"no file is a {name}",
+    ),
+)
+
+
+KINDS = Dataset(
+    name="kinds",
+    format=1,
+    description="Which files are of a kind.",
+    columns=("filename", "tombstone", "kind"),
+    change=change,
+    reader=__name__,
+)
+
+
+def test_a_dataset_of_somebody_else_is_built_listed_and_looked_up(
+    commands: Commands,  # noqa: F811
+    index: ServedIndex,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(DATASETS, "kinds", KINDS)
+    index.wheel("demo", "1.0")
+    index.sdist("demo", "1.0")
+    commands.build_versions()
+    index.wheel("demo", "2.0")
+    index.history.remove_release("demo", "1.0")
+    for step in (("crawl", "incremental"), ("dump", "incremental"), ("leveldb", "update")):
+        commands.done(*step)
+    listed = [one for one in commands.json("leveldb", "list") if one["dataset"] == "kinds"]
+    assert [one["records"] for one in listed] == [2, 1]
+    assert all(one["ok"] for one in commands.json("leveldb", "verify", "--deep"))
+    assert commands.json("status")["leveldbs"]["kinds"]["serial"] == index.serial
+    assert commands.json("lookup", "kind", "wheel") == [{"kind": "wheel", "filename": "demo-2.0-py3-none-any.whl"}]
+    assert commands.done("lookup", "kind", "sdist").stderr == f"no file is a sdist as of serial {index.serial}\n"
+    assert "Which files are of a KIND." in commands.done("lookup", "kind", "--help").stdout
+    assert "  kind " in commands.done("lookup", "--help").stdout
+    storage = open_storage((commands.home / "storage").as_uri())
+    for dataset in (KindsReader, "kinds"):
+        with open_latest(dataset, storage) as reader:
+            assert len(reader.kind("wheel").results) == 1

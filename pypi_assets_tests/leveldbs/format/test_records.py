@@ -1,0 +1,52 @@
+"""Records below a prefix come in the order of their keys, and damage among them is not overlooked."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import plyvel
+import pytest
+
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.keys import key, prefix
+from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb
+from pypi_assets.leveldbs.format.records import records_of, scan
+
+Reading = Callable[[plyvel.DB, bytes], object]
+
+
+def all_at_once(db: plyvel.DB, start: bytes) -> object:
+    return list(scan(db, start))
+
+
+@pytest.mark.parametrize("reading", [all_at_once, records_of])
+def test_records_below_a_prefix_come_in_order(tmp_path: Path, reading: Reading) -> None:
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        for project in ("demo-b", "é", "demo", "dem"):
+            for number in "21":
+                db.put(key("f", project, number), number.encode())
+        assert reading(db, prefix("f", "demo")) == [(b"f\0demo\x001", b"1"), (b"f\0demo\x002", b"2")]
+        assert reading(db, prefix("f", "de")) == []
+        whole = reading(db, b"f")
+        assert whole == sorted(db.iterator())
+        assert reading(db, b"") == whole
+        assert [one for one, _ in whole] == [  # type: ignore[attr-defined]
+            key("f", project, number) for project in ("dem", "demo", "demo-b", "é") for number in "12"
+        ]
+
+
+@pytest.mark.parametrize("reading", [all_at_once, records_of])
+def test_checksums_of_records_are_verified(tmp_path: Path, reading: Reading) -> None:
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        for number in range(20):
+            db.put(b"%02d" % number, b"value %02d " % number + os.urandom(1_000))  # a few records are a block
+        flush(db)
+    [table] = (tmp_path / "db").glob("*.ldb")
+    content = bytearray(table.read_bytes())
+    content[content.index(b"value 05")] ^= 1
+    table.write_bytes(content)
+    for start in (b"", b"0", b"05"):
+        with pytest.raises(LeveldbDamagedError, match="x cannot be read"), open_leveldb(tmp_path / "db", "x") as db:
+            reading(db, start)
+    with open_leveldb(tmp_path / "db", "x") as db:
+        assert len(reading(db, b"1")) == 10  # type: ignore[arg-type]
