@@ -43,16 +43,12 @@ def decoded(records: Records, letter: bytes) -> dict[tuple[str, ...], object]:
 
 PROJECTS = ["a", "ab", "b"]
 _VERSIONS = ["1.0", "1.0.0", "2"]
-
-
 FILES = [
     (project, version, f"{project}-{version}{suffix}")
     for project in PROJECTS
     for version in _VERSIONS
     for suffix in (".tar.gz", "-py3-none-any.whl")
 ]
-
-
 _REQUIREMENTS = ["a>1", "A; python_version<'3'", "a; extra=='x'", "b", "b ;extra == 'y'", "c; os_name=='nt'", "no name"]
 
 

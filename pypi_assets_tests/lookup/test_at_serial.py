@@ -4,7 +4,6 @@ import hashlib
 import tempfile
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.depgraph_reader import project_answer
-from pypi_assets.lookup.hashes_reader import hash_answer, known_hash_answer
+from pypi_assets.lookup.hashes_reader import hash_answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import module_answer
 from pypi_assets.storage.store import Storage, open_storage
@@ -25,7 +24,6 @@ PROJECTS = ("Demo.Pkg", "other", "third")
 VERSIONS = ("1.0", "1.0.0", "2", "10", "no version")
 MODULES = ("demo", "demo.a", "demo.a.b", "other", "tests", "größe", "requests>=2")
 QUESTIONS = (*MODULES, "demo.b", "dem", "demo.", ".demo", "", "unknown", "m" * 600, "half \udc80", "nul\0")
-
 files = st.fixed_dictionaries(
     {
         "project": st.sampled_from(PROJECTS),
@@ -115,52 +113,3 @@ def test_answers_equal_those_of_the_leveldbs_of_that_serial(batches):
                 question: found for question, found in expected.items() if found
             }
         small.catalog.close()
-
-
-def test_a_module_is_found_by_its_root_and_not_by_its_siblings(tmp_path: Path):
-    small = small_catalog(tmp_path)
-    small.add(1, "Demo", "1", "demo-1.zip", modules=("space.one",), requires_dist=("two",))
-    small.add(2, "Demo", "2", "demo-2.zip", modules=("space.one", "two"))
-    small.add(3, "other", "1", "other-1.zip", modules=("two",), requires_dist=("space.one",))
-    small.remove(4, "demo-2.zip")
-
-    def provided(module: str, serial: int) -> object:
-        return [
-            (row["project"], row["versions"])
-            for row in module_answer(serial, module, providing_releases(small.catalog, serial, module)).results
-        ]
-
-    assert provided("space.one", 3) == [("Demo", ["1", "2"])]
-    assert provided("space", 3) == []
-    assert provided("two", 2) == [("Demo", ["2"])]
-    assert provided("two", 4) == [("other", ["1"])]
-    small.catalog.close()
-
-
-@pytest.mark.parametrize("length", [511, 512, 513, 5_000])
-def test_module_names_of_any_length(tmp_path: Path, length: int):
-    small = small_catalog(tmp_path)
-    name = "größe" * length
-    small.add(1, "demo", "1", "demo-1.zip", modules=(name[:length], name[:length] + ".x"))
-    for module in (name[:length], name[:length] + ".x"):
-        assert list(providing_releases(small.catalog, 1, module)) == [("demo", "demo", "1")]
-    assert list(providing_releases(small.catalog, 1, name[: length + 1])) == []
-    small.catalog.close()
-
-
-def test_a_removed_file_is_known_with_its_times(tmp_path: Path):
-    small = small_catalog(tmp_path)
-    small.add(1, "Demo", "1", "demo-1.zip")
-    small.remove(3, "demo-1.zip")
-    small.show_again(5, "demo-1.zip")
-    [sha256] = hashes_of(small)
-
-    def known(serial: int) -> object:
-        answer = known_hash_answer(serial, sha256, files_with_sha256(small.catalog, serial, sha256))
-        return [(one["filename"], one["live_since"], one["live"]) for one in answer.results]
-
-    assert known(2) == [("demo-1.zip", 1, [(1, None)])]
-    assert known(4) == [("demo-1.zip", None, [(1, 3)])]
-    assert known(5) == [("demo-1.zip", 5, [(1, 3), (5, None)])]
-    assert hash_answer(4, sha256, files_with_sha256(small.catalog, 4, sha256)).results == ()
-    small.catalog.close()

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, update
 
-from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
+from pypi_assets.catalog.publications.dump_rows import providing_releases, rows_at, shard_at, stream_rows
 from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import distribution_data, distributions, projects
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
@@ -118,3 +118,14 @@ def test_statements_do_not_grow_with_the_rows_of_a_batch(small: SmallCatalog) ->
         assert [row["summary"] for row in rows] == [f"file {number}" for number in sorted(range(files), key=str)]
         counts.append(len([one for one in statements if one.startswith("SELECT")]))
     assert counts == [3, 3]
+
+
+@pytest.mark.parametrize("length", [511, 512, 513, 5_000])
+def test_module_names_of_any_length(tmp_path: Path, length: int):
+    small = small_catalog(tmp_path)
+    name = "größe" * length
+    small.add(1, "demo", "1", "demo-1.zip", modules=(name[:length], name[:length] + ".x"))
+    for module in (name[:length], name[:length] + ".x"):
+        assert list(providing_releases(small.catalog, 1, module)) == [("demo", "demo", "1")]
+    assert list(providing_releases(small.catalog, 1, name[: length + 1])) == []
+    small.catalog.close()

@@ -49,8 +49,6 @@ class KindsReader(Reader):
 
 
 READER = KindsReader
-
-
 COMMANDS = (
     LookupCommand(
         name="kind",
@@ -62,8 +60,6 @@ COMMANDS = (
         nothing_found=lambda name: f"no file is a {name}",
     ),
 )
-
-
 KINDS = Dataset(
     name="kinds",
     format=1,

@@ -1,8 +1,6 @@
 """The one rule of what a dataset needs: by the dumps that its newest version holds, its format, and their columns."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,27 +13,12 @@ from pypi_assets.leveldbs.format.errors import NotBuiltYetError
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, build_need, newest_version
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path, leveldb_path
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.storage.store import Storage
 from pypi_assets_tests.compaction import compact
-from pypi_assets_tests.demo_catalog import add_range, demo_catalog
+from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 MODULES = DATASETS["modules"]
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    small = demo_catalog(tmp_path)
-    yield small
-    small.catalog.close()
-
-
-@pytest.fixture
-def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
-    """A folder with a full dump up to serial 100."""
-    storage = open_storage((tmp_path / "storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    return storage
 
 
 def need(small: SmallCatalog, storage: Storage) -> BuildNeed:

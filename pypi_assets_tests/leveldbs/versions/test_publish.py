@@ -1,6 +1,5 @@
 """Versions are built from real dumps of a real catalog, published, damaged, killed half-way and verified."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,44 +14,19 @@ from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
-from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, read_input_list, write_input_list
+from pypi_assets.leveldbs.versions.input_lists import published_versions, read_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path
 from pypi_assets.leveldbs.versions.private_copy import copy_published
-from pypi_assets.leveldbs.versions.publish import BuildResult, NoCoverError, build_version
+from pypi_assets.leveldbs.versions.publish import NoCoverError
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup import NoVersionError, open_latest
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.compaction import compact
-from pypi_assets_tests.demo_catalog import add_range, demo_catalog
+from pypi_assets_tests.demo_catalog import add_range
+from pypi_assets_tests.leveldbs.versions.demo_versions import assert_verified, build
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    small = demo_catalog(tmp_path)
-    yield small
-    small.catalog.close()
-
-
-@pytest.fixture
-def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
-    """A folder with a full dump up to serial 100."""
-    storage = open_storage((tmp_path / "storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    return storage
-
-
-def build(small: SmallCatalog, storage: Storage, dataset: str = "modules", **options: object) -> BuildResult:
-    return build_version(dataset, storage=storage, catalog=small.catalog, **options)  # type: ignore[arg-type]
-
-
-def assert_verified(storage: Storage, result: BuildResult, *, deep: bool = True) -> None:
-    checked = verify(result.dataset, result.version, storage=storage, deep=deep)
-    assert checked.problems == ()
-    assert checked.records == sum(result.counts.values())
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -75,22 +49,6 @@ def test_versions_build_on_each_other_and_equal_their_rebuild(
     for result in (first, second, scratch):
         assert_verified(storage, result)
     assert published_versions(storage, dataset) == [1, 2, 3]
-
-
-def test_the_input_list_names_the_dump_files(small: SmallCatalog, storage: Storage) -> None:
-    add_range(small, storage, 100)
-    build(small, storage)
-    text = storage.get("modules/input_lists/00001").decode()
-    comments = [line for line in text.splitlines() if line.startswith("#")]
-    assert comments[0] == "# leveldb: 00001"
-    assert comments[2] == "# serial: 150"
-    assert [line for line in text.splitlines() if not line.startswith("#")] == [
-        storage.uri("data_dumps/python_distribution_data/0-100/python_distribution_data0000.json.gz"),
-        storage.uri("data_dumps/python_distribution_data/100-150/python_distribution_data0000.json.gz"),
-    ]
-    manifest = json.loads(storage.get("modules/leveldbs/00001/_MANIFEST.json"))
-    assert (manifest["cover"], manifest["held"]) == (["0-100", "100-150"], ["0-100", "100-150"])
-    assert (manifest["serial"], manifest["base_version"]) == (150, None)
 
 
 @pytest.mark.parametrize("remote", [False, True])
@@ -370,35 +328,6 @@ def test_a_damaged_dump_publishes_nothing(small: SmallCatalog, storage: Storage)
         build(small, storage)
     assert published_versions(storage, "modules") == [1]
     assert [path.name for path in (storage.root or Path()).glob(".private/*")] == []
-
-
-def test_verify_reports_what_is_wrong(small: SmallCatalog, storage: Storage) -> None:
-    build(small, storage)
-    inputs = read_input_list(storage, "modules", 1)
-    assert verify("modules", 5, storage=storage).problems[0].startswith("there is no version 5 of modules")
-    with pytest.raises(LeveldbError, match="no dataset"):
-        verify("other", 1, storage=storage)
-    write_input_list(storage, InputList("modules", 1, inputs.directory, inputs.manifest_sha256, 99, inputs.inputs))
-    assert "serial differ: 100 inside, 100 promised, 99 found" in verify("modules", 1, storage=storage).problems[0]
-    write_input_list(storage, InputList("modules", 1, inputs.directory, "00" * 32, 100, inputs.inputs))
-    assert "not the manifest that the input list names" in verify("modules", 1, storage=storage).problems[0]
-    storage.put(input_list_path("modules", 1), b"nothing of the kind\n")
-    with pytest.raises(LeveldbDamagedError, match="not an input list"):
-        read_input_list(storage, "modules", 1)
-
-
-def test_deep_verification_finds_a_version_that_its_inputs_do_not_lead_to(
-    small: SmallCatalog, storage: Storage
-) -> None:
-    build(small, storage)
-    add_range(small, storage, 100)
-    build(small, storage)
-    old, new = read_input_list(storage, "modules", 1), read_input_list(storage, "modules", 2)
-    write_input_list(storage, InputList("modules", 1, old.directory, old.manifest_sha256, old.serial, new.inputs))
-    assert verify("modules", 1, storage=storage).ok
-    assert "differs from its rebuild" in verify("modules", 1, storage=storage, deep=True).problems[0]
-    storage.delete(file_path("0-100", "python_distribution_data0000.json.gz"))
-    assert "is missing, though" in verify("modules", 2, storage=storage, deep=True).problems[0]
 
 
 def test_a_storage_that_fails_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:

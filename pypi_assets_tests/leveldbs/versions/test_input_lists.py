@@ -1,0 +1,97 @@
+"""An input list names all that a version was made from, and what is no input list is refused."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.versions.input_lists import (
+    InputList,
+    newest_serials,
+    published_versions,
+    read_input_list,
+    stored_input_lists,
+    write_input_list,
+)
+from pypi_assets.leveldbs.versions.leveldb_paths import input_list_path
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.demo_catalog import add_range
+from pypi_assets_tests.leveldbs.versions.demo_versions import build
+from pypi_assets_tests.small_catalog import SmallCatalog
+
+LIST = InputList("modules", 7, "00007.2", "ab" * 32, 150, ("data_dumps/d/0-100/a.gz", "data_dumps/d/100-150/b.gz"))
+
+
+def test_the_input_list_names_the_dump_files(small: SmallCatalog, storage: Storage) -> None:
+    add_range(small, storage, 100)
+    build(small, storage)
+    text = storage.get("modules/input_lists/00001").decode()
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    assert comments[0] == "# leveldb: 00001"
+    assert comments[2] == "# serial: 150"
+    assert [line for line in text.splitlines() if not line.startswith("#")] == [
+        storage.uri("data_dumps/python_distribution_data/0-100/python_distribution_data0000.json.gz"),
+        storage.uri("data_dumps/python_distribution_data/100-150/python_distribution_data0000.json.gz"),
+    ]
+    manifest = json.loads(storage.get("modules/leveldbs/00001/_MANIFEST.json"))
+    assert (manifest["cover"], manifest["held"]) == (["0-100", "100-150"], ["0-100", "100-150"])
+    assert (manifest["serial"], manifest["base_version"]) == (150, None)
+
+
+@pytest.mark.parametrize("inputs", [LIST, replace(LIST, inputs=()), replace(LIST, version=123_456, directory="123456")])
+def test_what_is_written_is_read_back(tmp_path: Path, inputs: InputList) -> None:
+    storage = open_storage((tmp_path / "storage").as_uri())
+    write_input_list(storage, inputs)
+    assert read_input_list(storage, "modules", inputs.version) == inputs
+    assert published_versions(storage, "modules") == [inputs.version]
+    (tmp_path / "storage").rename(tmp_path / "moved")
+    moved = open_storage((tmp_path / "moved").as_uri())
+    assert read_input_list(moved, "modules", inputs.version) == inputs  # its paths are relative to the old root
+
+
+def test_versions_are_those_whose_input_list_is_there() -> None:
+    storage = open_storage("memory:///")
+    assert published_versions(storage, "modules") == []
+    for version in (100_000, 2, 99_999):
+        write_input_list(storage, replace(LIST, version=version, serial=version))
+    write_input_list(storage, replace(LIST, dataset="depgraph", version=3, serial=3))
+    for other in ("00004.tmp", "4", "0000x", "00005/00006"):
+        storage.put(f"modules/input_lists/{other}", b"")
+    assert published_versions(storage, "modules") == [2, 99_999, 100_000]
+    assert [stored.path for stored in stored_input_lists(storage, "modules").values()] == [
+        input_list_path("modules", version) for version in (2, 99_999, 100_000)
+    ]
+    assert newest_serials(storage, ["modules", "commands", "depgraph"]) == [100_000, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda content: content.replace(b"# serial: 150\n", b""), "is not an input list: KeyError"),
+        (lambda content: content.replace(b"# leveldb:", b"# folder:"), "is not an input list: KeyError"),
+        (lambda content: content.replace(b"150", b"many", 1), "is not an input list: ValueError"),
+        (lambda content: content.replace(b"# storage root: ", b"# storage root: x"), "is not an input list: Storage"),
+        (lambda content: content + b"file:///elsewhere/c.gz\n", "is not an input list: StorageError"),
+        (lambda content: content + b"\xff", "is no text"),
+        (lambda _: b"", "is not an input list: KeyError"),
+    ],
+)
+def test_what_is_no_input_list_is_damage(change: Callable[[bytes], bytes], problem: str) -> None:
+    storage = open_storage("memory:///")
+    write_input_list(storage, LIST)
+    path = input_list_path("modules", 7)
+    content = change(storage.get(path))
+    assert content != storage.get(path)
+    storage.put(path, content)
+    for read in (lambda: read_input_list(storage, "modules", 7), lambda: newest_serials(storage, ["modules"])):
+        with pytest.raises(LeveldbDamagedError, match=problem) as raised:
+            read()
+        assert storage.uri(path) in str(raised.value)
+
+
+def test_a_version_without_an_input_list_is_not_there() -> None:
+    with pytest.raises(LeveldbDamagedError, match=r"there is no version 7 of modules: .*00007 is missing"):
+        read_input_list(open_storage("memory:///"), "modules", 7)

@@ -1,0 +1,61 @@
+"""The command line offers what readers declare of their commands, and what is not a name is refused at once."""
+
+from typing import Any
+
+import click
+import pytest
+
+from pypi_assets.cli.lookup import lookup_group
+from pypi_assets.lookup.dataset_readers import lookup_commands, reader_class
+from pypi_assets.lookup.lookup_command import LookupCommand, LookupNameError
+
+COMMANDS = {command.name: command for _, command in lookup_commands()}
+DATASET_OF = {command.name: dataset for dataset, command in lookup_commands()}
+
+
+def options_of(command: LookupCommand[Any]) -> set[str]:
+    with click.Context(lookup_group) as context:
+        made = lookup_group.get_command(context, command.name)
+    assert made is not None
+    return {one for param in made.params if isinstance(param, click.Option) for one in param.opts}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_options_follow_from_what_is_declared(command: LookupCommand[Any]) -> None:
+    expected = {"--limit", "--json"}
+    expected |= {"--prefix"} if command.prefix else set()
+    expected |= {"--at-serial"} if command.at_serial else set()
+    expected |= {"--all"} if command.ever else set()
+    expected |= {"--file"} if command.name_of_file else set()
+    assert options_of(command) == expected
+    assert command.help.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("project", "demo>=1"), ("project", ""), ("hash", "demo"), ("hash", "ab"), ("hash", "")],
+)
+def test_what_is_not_a_name_is_refused_before_anything_is_opened(name: str, wrong: str) -> None:
+    command = COMMANDS[name]
+    reader_kind = reader_class(DATASET_OF[name])
+    unopened = reader_kind.__new__(reader_kind)
+    queries = [lambda: command.nothing_found(wrong), lambda: command.answer(unopened, wrong)]
+    for lookup in (command.at_serial, command.ever):
+        if lookup:
+            queries += [
+                lambda lookup=lookup: lookup.nothing_found(wrong),
+                lambda lookup=lookup: lookup.answer(None, 1, wrong),
+            ]
+    for query in queries:
+        with pytest.raises(LookupNameError, match=f"^{wrong!r} is n"):
+            query()
+
+
+@pytest.mark.parametrize("name", ["module", "dependents", "command"])
+def test_any_text_is_a_name_elsewhere(name: str) -> None:
+    for text in ("", "demo>=1", "größe"):
+        assert COMMANDS[name].nothing_found(text).endswith(f" {text}")
+
+
+def test_a_name_that_is_refused_is_a_wrong_value() -> None:
+    assert issubclass(LookupNameError, ValueError)
