@@ -1,0 +1,64 @@
+"""Each module has a test file of its name, in the folder of its name."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import pypi_assets
+
+PACKAGE = Path(pypi_assets.__file__).parent
+TESTS = Path(__file__).parent
+MIGRATIONS = PACKAGE / "catalog" / "migrations"
+"""`catalog/test_migrations.py` runs all of them."""
+
+DEFINE_ONLY = {
+    "catalog/publications/dump_files.py": "values",
+    "devindex/errors.py": "errors",
+    "distributions/record.py": "values",
+    "leveldbs/datasets/depgraph/files.py": "types",
+    "leveldbs/format/errors.py": "errors",
+}
+"""Modules that do nothing, and what they define: there is nothing to test about them alone."""
+
+NOT_YET = {
+    "cli/metrics.py",
+    "cli/opening.py",
+    "cli/options.py",
+    "cli/status.py",
+    "dagster_instance/postgres_storage.py",
+    "defs/assets/leveldbs.py",
+    "defs/expected_errors.py",
+    "defs/partitions.py",
+    "defs/pods.py",
+    "defs/policy.py",
+    "dumps/unused_dumps.py",
+    "index/counts.py",
+    "index/models.py",
+    "upkeep/old_partitions.py",
+}
+"""Modules whose tests are still in files of other names."""
+
+MODULES = [
+    path for path in sorted(PACKAGE.rglob("*.py")) if not path.stem.startswith("__") and MIGRATIONS not in path.parents
+]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if name_of(path) not in {*DEFINE_ONLY, *NOT_YET}], ids=name_of
+)
+def test_a_module_has_a_test_file_of_its_name(path: Path) -> None:
+    tests = TESTS / path.relative_to(PACKAGE).parent / f"test_{path.stem}.py"
+    assert tests.exists()
+    functions = [one for one in ast.walk(ast.parse(tests.read_text())) if isinstance(one, ast.FunctionDef)]
+    assert any(one.name.startswith("test_") for one in functions), f"{tests} tests nothing"
+
+
+@pytest.mark.parametrize("name", DEFINE_ONLY)
+def test_a_module_without_tests_does_nothing(name: str) -> None:
+    nodes = list(ast.walk(ast.parse((PACKAGE / name).read_text())))
+    assert not [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
