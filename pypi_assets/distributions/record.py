@@ -1,6 +1,6 @@
 """What is known of one distribution file: its kind by name, and the record of what was read from it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 EXTRACTOR_VERSION = 3
@@ -66,7 +66,8 @@ class FilenameParts:
 class DistributionRecord:
     """What was read from one distribution.
 
-    `requires_dist` None means unknown, an empty tuple means none. `modules` are dotted import names, sorted.
+    `requires_dist` None means unknown, an empty tuple means none. `entry_points` are object references by group and
+    name: None means unknown, an empty dict none. `modules` are dotted import names, sorted.
     `modules_by` and `requires_by` name the rule by which they are known (`archive`, `METADATA`, `find packages` ...),
     None where they are unknown. `stubs` are the modules that its stub files describe, `left_out` counts module files
     whose paths no import statement can name. `declared` are top-level names as the project declares them
@@ -92,7 +93,7 @@ class DistributionRecord:
     requires_python: str | None = None
     requires_dist: tuple[str, ...] | None = None
     provides_extra: tuple[str, ...] = ()
-    entry_points: dict[str, dict[str, str]] = field(default_factory=dict)
+    entry_points: dict[str, dict[str, str]] | None = None
     modules: tuple[str, ...] | None = None
     modules_by: str | None = None
     requires_by: str | None = None

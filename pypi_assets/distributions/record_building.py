@@ -36,7 +36,8 @@ def build_record(
 ) -> DistributionRecord:
     """The record; where the metadata lack name or version, the filename's count, and `project` where it has none.
 
-    `at_root` are the folders whose files are installed right in site-packages.
+    `at_root` are the folders whose files are installed right in site-packages. Where the extract has an error, the file
+    that has entry points may be missing: then no entry points are unknown ones.
     """
     start_up_paths, start_up_notes = _start_up_paths(at_root)
     all_notes = (*extract.notes, *metadata.notes, *notes, *start_up_notes)
@@ -50,7 +51,7 @@ def build_record(
         requires_python=metadata.requires_python,
         requires_dist=requires_dist,
         provides_extra=provides_extra,
-        entry_points=entry_points or {},
+        entry_points=None if extract.error and not entry_points else entry_points,
         modules=modules,
         modules_by=None if modules is None else modules_by,
         requires_by=None if requires_dist is None else requires_by,

@@ -1,27 +1,46 @@
-"""Finds the entry points that a build of an sdist would declare, without building it."""
+"""Finds the entry points that a build of an sdist would declare, without building it.
+
+What no file decides is unknown, which differs from no entry point.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 from pypi_assets.distributions.extract import printable
+from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import decode_text, parse_entry_points
 from pypi_assets.distributions.pyproject import strings, table
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
+from pypi_assets.distributions.setup_script import SetupArguments
 from pypi_assets.distributions.source_tree import SourceTree
 
 Groups = dict[str, dict[str, str]]
 _DYNAMIC = frozenset({"scripts", "gui-scripts", "entry-points"})
+_PLUGINS = frozenset({"pbr", "d2to1", "configuration"})
+"""Arguments of setup() by which others than setuptools may add entry points."""
 
 
-def find_entry_points(tree: SourceTree) -> Groups:
+def find_entry_points(tree: SourceTree) -> Groups | None:
     """Object references by group and name, from entry_points.txt of the .egg-info, else from what declares them.
 
     That is [project], with what Poetry's own tables add to it; flit's tables; setup.cfg; setup.py. setuptools' files
     count next to [project] where that leaves some of them dynamic (PEP 621). An .egg-info without entry_points.txt was
-    written where there are none.
+    written where there are none. None where they are unknown: only a build shows them.
     """
     if (content := tree.files.get(f"{tree.egg_info}/entry_points.txt")) is not None:
         return parse_entry_points(content)
+    found, are_all = _of_pyproject(tree)
+    if are_all or f"{tree.egg_info}/PKG-INFO" in tree.files:
+        return found
+    others = _of_setuptools(tree)
+    return None if others is None else others | found
+
+
+def _of_pyproject(tree: SourceTree) -> tuple[Groups, bool]:
+    """Those of the tables of pyproject.toml, and whether there can be no others.
+
+    That follows from entry points in such a table, and from a table that describes a project without any.
+    """
     project, poetry, flit = tree.table("project"), tree.table("tool", "poetry"), tree.table("tool", "flit")
     found: Groups = {}
     if poetry:
@@ -30,10 +49,25 @@ def find_entry_points(tree: SourceTree) -> Groups:
         found = _groups(_of_tables(flit, "entrypoints"))
     if project:
         found |= _groups(_of_tables(project, "entry-points"))
-    is_static = bool(project or poetry or flit) and not _DYNAMIC & set(strings(project.get("dynamic")))
-    if is_static or f"{tree.egg_info}/PKG-INFO" in tree.files:
-        return found
-    return _of_setuptools(tree) | found
+    backend = _backend(tree)
+    if _DYNAMIC & set(strings(project.get("dynamic"))):
+        return found, bool(poetry) and backend.startswith("poetry")
+    if found or "name" in project:
+        return found, True
+    described = "name" in poetry or ("metadata" in flit and not _has_flit_file(tree, table(flit, "metadata")))
+    return found, described and not backend.startswith("setuptools")
+
+
+def _backend(tree: SourceTree) -> str:
+    """The build backend that pyproject.toml names, empty where it names none."""
+    backend = tree.table("build-system").get("build-backend")
+    return backend if isinstance(backend, str) else ""
+
+
+def _has_flit_file(tree: SourceTree, metadata: Mapping[str, object]) -> bool:
+    """Whether flit takes the entry points from a file, which is none of those that are read."""
+    at_top = tree.members.get(tree.top[:-1], Folder())
+    return "entry-points-file" in metadata or "entry_points.txt" in at_top
 
 
 def _of_tables(settings: Mapping[str, Any], others: str) -> dict[str, dict[str, object]]:
@@ -60,20 +94,42 @@ def _of_poetry(poetry: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     return groups
 
 
-def _of_setuptools(tree: SourceTree) -> Groups:
+def _of_setuptools(tree: SourceTree) -> Groups | None:
     """Those of setup.cfg, else the literal ones of setup.py; of flit.ini where that is there instead."""
     if "flit.ini" in tree.files and not {"setup.cfg", "setup.py"} & tree.files.keys():
         sections = _as_written(tree, "flit.ini")
-        return _groups({"console_scripts": {**sections.get("scripts", {})}})
+        groups = _groups({"console_scripts": {**sections.get("scripts", {})}})
+        return groups if groups or not _has_flit_file(tree, sections.get("metadata", {})) else None
+    if "entry-points" in tree.table("tool", "setuptools", "dynamic"):  # they are in a file
+        return None
     has_options = b"[options.entry_points]" in tree.files.get("setup.cfg", b"")
-    if has_options and (options := _as_written(tree, "setup.cfg").get("options.entry_points")):
-        return _of_sections(options)
-    script = tree.read_setup_script() if b"entry_points" in tree.files.get("setup.py", b"") else None
-    if script is None or script.entry_points is None:
-        return {}
+    options = _as_written(tree, "setup.cfg").get("options.entry_points", {}) if has_options else {}
+    return _of_sections(options) or _of_setup_script(tree)
+
+
+def _of_setup_script(tree: SourceTree) -> Groups | None:
+    """The literal ones of setup.py.
+
+    There are none where it was followed to its call of setup(), which does not pass any, and where nothing else
+    that setuptools takes them from is there.
+    """
+    script = _setup_arguments(tree)
     if isinstance(script.entry_points, str):
         return parse_entry_points(script.entry_points.encode("utf-8", "replace"))
-    return _of_sections({group: "\n".join(lines) for group, lines in script.entry_points.items()})
+    if script.entry_points is not None:
+        return _of_sections({group: "\n".join(lines) for group, lines in script.entry_points.items()})
+    is_setuptools = (_backend(tree) or "setuptools").startswith("setuptools")
+    is_passed = "entry_points" in script.given or script.given & _PLUGINS
+    is_in_file = "entry_points" in tree.setup_cfg.get("options", {})
+    return {} if is_setuptools and script.is_complete and not is_passed and not is_in_file else None
+
+
+def _setup_arguments(tree: SourceTree) -> SetupArguments:
+    """What setup.py passes to setup(); complete without it, where other files are setuptools' own."""
+    if "setup.py" in tree.files:
+        return tree.read_setup_script() or SetupArguments()
+    has_options = any(section.startswith("options") for section in tree.setup_cfg)
+    return SetupArguments(is_complete=bool(has_options or tree.table("project") or _backend(tree)))
 
 
 def _as_written(tree: SourceTree, name: str) -> Mapping[str, Mapping[str, str]]:

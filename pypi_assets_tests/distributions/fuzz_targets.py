@@ -32,7 +32,7 @@ from pypi_assets.distributions.kept_arguments import keep_arguments, kept_argume
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.project_facts import MAX_LICENSE_BYTES, MAX_VALUE_CHARACTERS, MAX_VALUES
 from pypi_assets.distributions.reader import Reading, make_record, read_distribution
-from pypi_assets.distributions.record import DistributionRecord
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import read_setup_script
@@ -101,12 +101,16 @@ def check_record(record: DistributionRecord) -> None:
     assert all(len(values) <= MAX_VALUES for values in lists), "lists are bounded"
     assert max(map(len, chain.from_iterable(lists)), default=0) <= MAX_VALUE_CHARACTERS, "and so is each value"
     assert all(classifier.startswith("License ::") for classifier in record.license_classifiers)
-    for group, entries in record.entry_points.items():
+    for group, entries in (record.entry_points or {}).items():
         texts += [group, *entries, *entries.values()]
     assert all(text.isprintable() for text in texts), "texts are lines without control characters"
     assert all(record.requires_dist or (True,)), "no requirement is empty"
     assert (record.modules_by is None) == (record.modules is None), "the rule for modules is named"
     assert (record.requires_by is None) == (record.requires_dist is None), "the rule for requirements is named"
+    if record.entry_points is None:
+        is_archive = record.kind in {DistributionKind.WHEEL, DistributionKind.EGG}
+        assert record.error or not is_archive, "a wheel or egg has its entry points in it"
+    assert record.entry_points != {} or record.error is None, "none is no conclusion from a part of a file"
 
 
 def check_reading(content: bytes, filename: str) -> Reading:

@@ -13,7 +13,7 @@ from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
 
 DIGESTS = {
     2: "1c2575e67b8ed205e8545108d378d94fecadbad3b0f960f6f3be4e110227c7a4",
-    3: "c5fda68121d2a5e7b07873556d6826da4cd081b9413d8d3cc15ddc03b2d44760",
+    3: "162c31892bf9ff8c0a23275fade95da61b065b176295a5b0de25fd02218d4749",
 }
 """By version, of all the records. Those of older versions are kept, so that no version is used twice."""
 

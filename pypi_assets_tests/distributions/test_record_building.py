@@ -7,6 +7,7 @@ import pytest
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.metadata import CoreMetadata
+from pypi_assets.distributions.record import ErrorKind
 from pypi_assets.distributions.record_building import (
     MAX_NOTES,
     build_record,
@@ -59,15 +60,37 @@ def test_versions_that_are_written_in_two_ways(one, other, expected):
 def test_a_digest_is_of_all_values():
     record = build_record(PARTS, None, Extract(), METADATA)
     assert record_digest(record) == record_digest(replace(record))
-    for change in ({"license": "MIT"}, {"import_names": ()}, {"start_up_paths": ("a.pth",)}, {"summary": "x"}):
+    for change in (
+        {"license": "MIT"},
+        {"import_names": ()},
+        {"start_up_paths": ("a.pth",)},
+        {"summary": "x"},
+        {"entry_points": {}},
+    ):
         assert record_digest(replace(record, **change)) != record_digest(record)
 
 
 def test_unknown_and_none_differ_in_json():
     unknown = record_to_json(build_record(PARTS, None, Extract(), METADATA))
-    assert (unknown["requires_dist"], unknown["modules"], unknown["import_names"]) == (None, None, None)
+    assert [unknown[name] for name in ("requires_dist", "modules", "import_names", "entry_points")] == [None] * 4
     none = build_record(
-        PARTS, None, Extract(), replace(METADATA, import_names=()), requires_dist=(), modules=(), requires_by="x"
+        PARTS,
+        None,
+        Extract(),
+        replace(METADATA, import_names=()),
+        requires_dist=(),
+        modules=(),
+        requires_by="x",
+        entry_points={},
     )
     known = record_to_json(none)
     assert (known["requires_dist"], known["modules"], known["import_names"]) == ([], [], [])
+    assert known["entry_points"] == {}
+
+
+def test_an_error_leaves_open_what_was_not_found():
+    extract = Extract()
+    extract.fail(ErrorKind.CORRUPT_ARCHIVE, "it is cut")
+    found = {"console_scripts": {"demo": "demo:main"}}
+    assert build_record(PARTS, None, extract, METADATA, entry_points={}).entry_points is None
+    assert build_record(PARTS, None, extract, METADATA, entry_points=found).entry_points == found

@@ -1,4 +1,4 @@
-"""Sdists: the entry points that each kind of file declares."""
+"""Sdists: the entry points that each kind of file declares, and where they are unknown."""
 
 import pytest
 
@@ -55,7 +55,6 @@ DECLARED = {"console_scripts": {"run": "demo:main"}, "plugins": {"a.b": "demo:pl
             },
             DECLARED,
         ),
-        ({"setup.py": f"{SETUP}setup(entry_points=unknown)"}, {}),
         (
             {
                 "demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"),
@@ -121,3 +120,84 @@ DECLARED = {"console_scripts": {"run": "demo:main"}, "plugins": {"a.b": "demo:pl
 )
 def test_entry_points(tmp_path, files, expected):
     assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points == expected
+
+
+FOLLOWED = {"setup.py": f"{SETUP}setup(name='demo')"}
+DYNAMIC = '[project]\nname = "demo"\ndynamic = ["entry-points"]\n'
+BACKEND = '[build-system]\nbuild-backend = "{}"\n'
+FLIT = '[tool.flit.metadata]\nmodule = "demo"\n'
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "setup.py": "exec(x)"},
+        {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "demo.egg-info/entry_points.txt": "\n"},
+        {"pyproject.toml": '[project]\nname = "demo"\n', "setup.py": "exec(x)"},
+        {"pyproject.toml": f"{DYNAMIC}", **FOLLOWED},
+        {"pyproject.toml": DYNAMIC},
+        {"pyproject.toml": DYNAMIC + "[tool.poetry]\npackages = []\n" + BACKEND.format("poetry.core.masonry.api")},
+        {"pyproject.toml": '[tool.poetry]\nname = "demo"\n'},
+        {"pyproject.toml": FLIT},
+        {"pyproject.toml": BACKEND.format("setuptools.build_meta")},
+        {"pyproject.toml": BACKEND.format("setuptools.build_meta"), "setup.cfg": "[metadata]\nname = demo\n"},
+        {"setup.cfg": "[options]\npackages = demo\n"},
+        {"setup.cfg": "[options]\npackages = demo\n", **FOLLOWED},
+        {"setup.cfg": "[options.entry_points]\nconsole_scripts =\n", **FOLLOWED},
+        {"flit.ini": "[metadata]\nmodule = demo\n"},
+        {"setup.py": f"{SETUP}setup(entry_points={{'console_scripts': []}})"},
+        {"setup.py": f"{SETUP}options = {{'name': 'demo'}}\nif x:\n    setup(**options)\nelse:\n    setup()\n"},
+        {"pyproject.toml": "[tool.black]\nx = 1\n", **FOLLOWED},
+    ],
+)
+def test_none_are_declared(tmp_path, files):
+    assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points == {}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"demo.py": ""},
+        {"setup.py": f"{SETUP}setup(entry_points=unknown)"},
+        {"setup.py": f"{SETUP}setup(entry_points={{'console_scripts': [unknown, 'run = demo:main']}})"},
+        {"setup.py": f"{SETUP}setup(entry_points={{unknown: ['run = demo:main']}})"},
+        {"setup.py": f"{SETUP}setup(**unknown)"},
+        {"setup.py": f"{SETUP}if x:\n    setup(entry_points={{'a': ['b = c:d']}})\nelse:\n    setup()\n"},
+        {"setup.py": "exec(open('real_setup.py').read())"},
+        {"setup.py": "from setuptools import setup as set_up\n(lambda: set_up())()"},
+        {"setup.py": "def setup(:"},
+        {"setup.py": f"{SETUP}setup(pbr=True)", "setup.cfg": "[entry_points]\nconsole_scripts =\n    a = b:c\n"},
+        {"setup.cfg": "[options.entry_points]\nconsole_scripts =\n", "setup.py": f"{SETUP}setup(**unknown)"},
+        {"setup.cfg": "[options]\nentry_points = file: points.txt\n", **FOLLOWED},
+        {"setup.cfg": "[egg_info]\ntag_build =\n"},
+        {"pyproject.toml": "[tool.black]\nx = 1\n"},
+        {"pyproject.toml": DYNAMIC, "setup.py": f"{SETUP}setup(entry_points=unknown)"},
+        {"pyproject.toml": DYNAMIC + '[project.scripts]\nrun = "demo:main"\n', "setup.py": "exec(x)"},
+        {"pyproject.toml": DYNAMIC + '[tool.setuptools.dynamic]\nentry-points = {file = "points.txt"}\n'},
+        {"pyproject.toml": DYNAMIC + BACKEND.format("hatchling.build")},
+        {"pyproject.toml": BACKEND.format("maturin")},
+        {"pyproject.toml": BACKEND.format("builder") + 'backend-path = ["."]\n', **FOLLOWED},
+        {"pyproject.toml": '[tool.poetry.group.dev.dependencies]\npytest = "*"\n', "setup.py": "exec(x)"},
+        {
+            "pyproject.toml": '[tool.poetry]\nname = "demo"\n' + BACKEND.format("setuptools.build_meta"),
+            "setup.py": "exec(x)",
+        },
+        {"pyproject.toml": FLIT, "entry_points.txt": "[console_scripts]\nrun = demo:main\n"},
+        {"pyproject.toml": f'{FLIT}entry-points-file = "points.txt"\n'},
+        {"flit.ini": "[metadata]\nmodule = demo\nentry-points-file = points.txt\n"},
+        {"other.egg-info/PKG-INFO": "", "another.egg-info/PKG-INFO": "", "setup.py": "exec(x)"},
+    ],
+)
+def test_they_are_unknown(tmp_path, files):
+    assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points is None
+
+
+def test_a_part_of_an_sdist_does_not_show_that_there_are_none(tmp_path):
+    """An archive that is cut may have had entry_points.txt after what is left."""
+    members = {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "setup.py": "", "more.bin": "x" * 100_000}
+    path = make_sdist(tmp_path, "demo", "1.0", files=members, format="tar")
+    path.write_bytes(path.read_bytes()[:60_000])
+    record = read_path(path)
+    assert record.error is not None
+    assert record.project == "demo"
+    assert record.entry_points is None

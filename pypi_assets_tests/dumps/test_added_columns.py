@@ -30,6 +30,7 @@ demo-window = demo.window:open
 [demo.plugins]
 one = demo.plugins
 """
+SETUP = "from setuptools import setup\n"
 HEADERS = [
     ("License-Expression", "MIT OR Apache-2.0"),
     ("License", "Either of two"),
@@ -110,12 +111,16 @@ def test_each_column_has_the_facts_of_a_wheel(index: ServedIndex, catalog: Catal
 
 
 def test_what_is_not_known_is_null(index: ServedIndex, catalog: Catalog) -> None:
-    """Of a file that could not be read all is unknown; of an sdist only a build shows the start-up files."""
-    sdist = index.sdist("plain", "1.0")
+    """Of a file that could not be read all is unknown; of an sdist only a build shows the start-up files, and what
+    setup.py computes."""
+    computed = index.sdist("computed", "1.0", files={"setup.py": f"{SETUP}setup(entry_points=found())"})
+    sdist = index.sdist("plain", "1.0", files={"setup.py": f"{SETUP}setup(name='plain')"})
     broken = index.raw("broken-1.0-py3-none-any.whl", b"no zip")
     crawl_full(index.crawler(catalog))
     rows = dumped(index, full_dump(catalog, index.storage, 1).directory)
     assert rows[sdist] | {"notes": []} == NOTHING | {"start_up_paths": None}
+    unknown = {"console_scripts": None, "gui_scripts": None, "entry_point_groups": None}
+    assert rows[computed] | {"notes": []} == NOTHING | unknown | {"start_up_paths": None}
     assert rows[broken] == dict.fromkeys(NOTHING)
 
 

@@ -29,7 +29,8 @@ _ROWS_AT_A_TIME = 1_000
 _ENTRY_POINTS_SINCE = 2
 """The first extractor version whose details are sure to have summary, entry points and notes."""
 _LICENSES_SINCE = 3
-"""The first extractor version that reads licences, project URLs, import names and start-up paths."""
+"""The first extractor version that reads licences, project URLs, import names and start-up paths, and that has null for
+unknown entry points."""
 
 
 class _Found(NamedTuple):
@@ -214,11 +215,14 @@ def _place(found: _Found) -> dict[str, object]:
 
 def _added_columns(details: Mapping[str, Any], kind: str, outcome: str, extractor_version: int) -> dict[str, object]:
     """The columns that can be unknown. Details leave out what is empty: it is known to be so where the whole file was
-    read by an extractor that looks for it, and only then. The start-up files of an sdist are known once it is built."""
+    read by an extractor that looks for it, and only then. The start-up files of an sdist are known once it is built.
+    Version 2 left out the entry points of an sdist also where they are unknown."""
     is_whole = outcome == Outcome.DATA
-    in_version_2: Any = {} if is_whole and extractor_version >= _ENTRY_POINTS_SINCE else None
+    is_sdist = kind == DistributionKind.SDIST
+    in_version_2: list[str] | None = [] if is_whole and extractor_version >= _ENTRY_POINTS_SINCE else None
     in_version_3: list[str] | None = [] if is_whole and extractor_version >= _LICENSES_SINCE else None
-    entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", in_version_2)
+    left_out: Any = None if (in_version_3 if is_sdist else in_version_2) is None else {}
+    entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", left_out)
     return {
         "summary": details.get("summary"),
         "license_expression": details.get("license_expression"),
@@ -230,8 +234,8 @@ def _added_columns(details: Mapping[str, Any], kind: str, outcome: str, extracto
         "project_urls": details.get("project_urls", in_version_3),
         "import_names": details.get("import_names"),
         "modules_grade": None,
-        "notes": details.get("notes", None if in_version_2 is None else []),
-        "start_up_paths": details.get("start_up_paths", None if kind == DistributionKind.SDIST else in_version_3),
+        "notes": details.get("notes", in_version_2),
+        "start_up_paths": details.get("start_up_paths", None if is_sdist else in_version_3),
         "project_status": None,
         "provenance": None,
     }

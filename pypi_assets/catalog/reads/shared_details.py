@@ -28,7 +28,8 @@ class RecordDetails:
 def record_details(record: DistributionRecord) -> RecordDetails:
     """Both parts leave out what is empty, so that the same facts give the same bytes.
 
-    `import_names` alone can be empty and there: the project declares that there is nothing to import.
+    `import_names` alone can be empty and there: the project declares that there is nothing to import. `entry_points` is
+    null in the row's own part where the file was read and they are unknown.
     """
     shared = {
         "summary": record.summary,
@@ -52,8 +53,9 @@ def record_details(record: DistributionRecord) -> RecordDetails:
         "start_up_paths": record.start_up_paths,
     }
     in_common = {name: value for name, value in shared.items() if value or (value == () and name == "import_names")}
+    unknown = {"entry_points": None} if record.entry_points is None and record.error is None else {}
     return RecordDetails(
-        own=to_json({name: value for name, value in own.items() if value}).decode(),
+        own=to_json({name: value for name, value in own.items() if value} | unknown).decode(),
         shared=to_json(in_common) if in_common else None,
     )
 

@@ -88,7 +88,8 @@ class RecordContent:
         """The names of what differs in `record`, except for lists and errors."""
         before = {**self.columns, **self.details}
         after = {**_columns(record), **_details(record)}
-        return ", ".join(name for name in before | after if before.get(name) != after.get(name))
+        absent = object()
+        return ", ".join(name for name in before | after if before.get(name, absent) != after.get(name, absent))
 
 
 def _is_list(stored: tuple[int, str] | None, names: Sequence[str] | None) -> bool:

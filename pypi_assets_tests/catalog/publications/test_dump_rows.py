@@ -89,6 +89,32 @@ def test_stored_lists_are_dumped_as_if_decoded(
     assert dumped(iter([row])) == dumped(iter([decoded]))
 
 
+@pytest.mark.parametrize(
+    ("filename", "version", "details", "expected"),
+    [
+        ("demo-1-py3-none-any.whl", 1, {}, None),
+        ("demo-1-py3-none-any.whl", 2, {}, []),
+        ("demo-1-py3-none-any.whl", 3, {}, []),
+        ("demo-1.zip", 1, {}, None),
+        ("demo-1.zip", 2, {}, None),
+        ("demo-1.zip", 2, {"entry_points": {"other": {"a": "b:c"}}}, []),
+        ("demo-1.zip", 3, {}, []),
+        ("demo-1.zip", 3, {"entry_points": None}, None),
+    ],
+)
+def test_no_commands_are_not_the_same_as_unknown_ones(
+    small: SmallCatalog, filename: str, version: int, details: dict[str, object], expected: object
+) -> None:
+    small.add(1, "demo", "1", filename)
+    set_details(small, filename, details)
+    with small.catalog.write() as connection:
+        connection.execute(update(distribution_data).values(extractor_version=version))
+    [row] = stream_rows(small.catalog, rows_at(1))
+    assert row["console_scripts"] == row["gui_scripts"] == expected
+    groups = details.get("entry_points") or {}
+    assert row["entry_point_groups"] == (None if expected is None else list(groups))  # type: ignore[call-overload]
+
+
 @pytest.mark.parametrize("shards", [1, 16, 256])
 def test_each_live_row_is_in_its_shard_alone(small: SmallCatalog, shards: int) -> None:
     for number in range(20):

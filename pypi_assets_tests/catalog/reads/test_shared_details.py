@@ -11,7 +11,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
 from pypi_assets.catalog.reads.shared_details import merged_details, record_details, store_shared_details
 from pypi_assets.catalog.tables import shared_details
-from pypi_assets.distributions.record import DistributionKind, DistributionRecord
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ErrorKind, ReadError
 from pypi_assets_tests.small_catalog import small_catalog
 
 RECORD = DistributionRecord(
@@ -64,7 +64,7 @@ def test_both_parts_together_have_all_details() -> None:
 
 
 def test_a_record_with_nothing_to_share_shares_nothing() -> None:
-    parts = record_details(DistributionRecord("demo-1.zip", DistributionKind.SDIST, "demo", "1"))
+    parts = record_details(DistributionRecord("demo-1.zip", DistributionKind.SDIST, "demo", "1", entry_points={}))
     assert (parts.own, parts.shared) == ('{"name":"demo","version":"1"}', None)
 
 
@@ -73,6 +73,17 @@ def test_nothing_to_import_is_not_the_same_as_no_declaration() -> None:
     assert merged_details(parts.own, parts.shared)["import_names"] == []
     parts = record_details(replace(RECORD, import_names=None))
     assert "import_names" not in merged_details(parts.own, parts.shared)
+
+
+def test_unknown_entry_points_are_not_the_same_as_none() -> None:
+    """The files of a release share the rest all the same."""
+    unknown = record_details(replace(RECORD, entry_points=None))
+    none = record_details(replace(RECORD, entry_points={}))
+    assert merged_details(unknown.own, unknown.shared)["entry_points"] is None
+    assert "entry_points" not in merged_details(none.own, none.shared)
+    assert unknown.shared == none.shared
+    error = ReadError(ErrorKind.CORRUPT_ARCHIVE, "it is cut")
+    assert record_details(replace(RECORD, entry_points=None, error=error)).own == none.own
 
 
 def test_half_a_surrogate_pair_stays_what_it_is() -> None:
