@@ -117,3 +117,10 @@ def catalog(database_url: str) -> Iterator[Catalog]:
     opened = open_catalog(database_url)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def dagster_postgres(monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str) -> str:
+    """The URL of an empty database that Dagster's instance uses."""
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
+    return empty_postgres_database_url.replace("+psycopg:", ":")

@@ -12,16 +12,15 @@ from typing import Any
 
 import boto3
 import dagster as dg
-import psycopg
 import pytest
 import yaml
 
 from pypi_assets.dagster_instance.celery_launcher import WatchedCeleryRunLauncher
 from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
-from pypi_assets.definitions import build_defs
 from pypi_assets.defs.pruning import prune_runs
 from pypi_assets.settings import ENV_PREFIX, load_settings
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.dagster_instance.instances import anything
 from pypi_assets_tests.deploy.services import compose_services, instance_file, read_environment
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.s3_server import BUCKET, s3_server
@@ -37,20 +36,8 @@ SECRETS = {
 EXAMPLE = read_environment(DEPLOY / "env.example", SECRETS)
 
 
-@dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name="ranges"))
-def anything() -> None:
-    """Something to materialize."""
-
-
 def load(name: str) -> Any:
     return yaml.safe_load((DEPLOY / name).read_text())
-
-
-@pytest.fixture
-def dagster_postgres(monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str) -> str:
-    """The URL of an empty database that Dagster's instance uses."""
-    monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
-    return empty_postgres_database_url.replace("+psycopg:", ":")
 
 
 @pytest.mark.usefixtures("dagster_postgres")
@@ -80,33 +67,6 @@ def test_dagster_on_postgresql_and_s3(tmp_path: Path, monkeypatch: pytest.Monkey
         assert prune_runs(instance, [runs[0].dagster_run.job_name], time.time() + 60) == 2
         assert are_logged() == [False, True]
         logs.close()
-
-
-def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path: Path, dagster_postgres: str):
-    (tmp_path / "dagster.yaml").write_text(
-        yaml.safe_dump({"storage": load("dagster.yaml")["storage"], "telemetry": {"enabled": False}})
-    )
-    with psycopg.connect(dagster_postgres, autocommit=True) as connection:
-        used = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-
-        def processes() -> set[int]:
-            return {pid for (pid,) in connection.execute(f"SELECT pid {used}")}
-
-        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
-            instance.add_dynamic_partitions("ranges", ["0-5"])
-            assert (kept := processes())
-        for _ in range(3):  # as for a tick
-            with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
-                assert dg.materialize([anything], instance=instance, partition_key="0-5").success
-        assert kept <= processes()
-        assert len(processes()) <= 5
-
-        connection.execute(f"SELECT pg_terminate_backend(pid) {used}")
-        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
-            assert instance.get_materialized_partitions(dg.AssetKey("anything")) == {"0-5"}
-            assert dg.materialize([anything], instance=instance, partition_key="0-5").success
-            assert instance.get_runs_count() == 4
-        assert processes().isdisjoint(kept)
 
 
 def test_dumps_and_compute_logs_share_the_settings_of_the_store(monkeypatch: pytest.MonkeyPatch):
@@ -272,12 +232,3 @@ def test_the_files_that_the_image_copies_exist():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(extras.split(",")) <= set(project["optional-dependencies"])
     assert text.index("USER 10001") < text.index("CMD")
-
-
-def test_large_jobs_define_the_size_of_their_pods():
-    defs = build_defs(load_settings())
-    sized = {job.name for job in defs.jobs or [] if "dagster-k8s/config" in (job.tags or {})}
-    assert sized == {
-        *("full_crawl", "incremental_crawl", "retry_failures", "audit"),
-        *("full_dump", "redump", "update_leveldbs", "export_parquet", "verify_leveldbs", "reprocess_distributions"),
-    }

@@ -1,23 +1,17 @@
 """Metrics: what Prometheus reads of how things stand, printed, in a file and at an address."""
 
-import re
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from prometheus_client.parser import text_string_to_metric_families
 
 from pypi_assets.cli import cli
 from pypi_assets.metrics import StatusMetrics
 from pypi_assets.settings import load_settings
+from pypi_assets_tests.prometheus import samples
 from pypi_assets_tests.served_index import ServedIndex, followed_index
-
-Samples = dict[tuple[str, ...], float]
 
 
 @pytest.fixture
@@ -30,15 +24,6 @@ def run(*arguments: object) -> str:
     result = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
-
-
-def samples(text: str) -> Samples:
-    """Each value by its name and the values of its labels, as Prometheus' own reader finds them."""
-    return {
-        (sample.name.removeprefix("pypi_assets_"), *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
 
 
 def test_metrics_describe_the_state_of_each_stage(index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,36 +95,3 @@ def test_a_scrape_between_two_takes_is_answered_at_once_with_the_last(index: Ser
     assert metrics.text() == before
     metrics.take()
     assert samples(metrics.text())["serial", "index"] == index.serial
-
-
-def test_a_file_is_written_whole_again_and_again_and_an_address_answers(index: ServedIndex, tmp_path: Path) -> None:
-    index.wheel("demo", "1.0")
-    run("crawl", "full")
-    path = tmp_path / "pypi-assets.prom"
-    run("metrics", "--file", path)
-    assert samples(path.read_text())["serial", "catalog"] == index.serial
-    command = [sys.executable, "-c", "from pypi_assets.cli import main; main()", "metrics", "--every", "1"]
-    command += ["--file", str(path), "--listen", "127.0.0.1:0"]
-    path.unlink()
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            address = re.fullmatch(r"serving metrics at (http://\S+)\n", process.stderr.readline())
-            assert address
-            with urllib.request.urlopen(address[1], timeout=10) as response:
-                served = response.read().decode()
-            assert samples(served)["serial", "catalog"] == index.serial
-            index.wheel("demo", "2.0")
-            deadline = time.monotonic() + 30
-            while samples(path.read_text() if path.exists() else "").get(("serial", "index")) != index.serial:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-        finally:
-            process.terminate()
-
-
-@pytest.mark.parametrize("address", ["9464", ":9464", "localhost:", "localhost:none", "localhost:70000"])
-def test_what_is_no_address_is_refused(index: ServedIndex, address: str) -> None:
-    result = CliRunner().invoke(cli, ["metrics", "--listen", address])
-    assert result.exit_code == 2
-    assert f"{address} is not HOST:PORT" in result.stderr

@@ -69,13 +69,6 @@ def test_a_stage_lags_once_it_lacks_an_old_event(index: ServedIndex, status_at: 
     assert status_at(event_at + LAG_WARN_S).to_do() == []
 
 
-def test_a_young_lag_is_shown_all_the_same(index: ServedIndex) -> None:
-    index.wheel("demo", "2.0")
-    shown = CliRunner().invoke(cli, ["status"]).stdout
-    assert "lags the index by 2 serials" in shown
-    assert "all is well" in shown
-
-
 def test_ranges_that_are_running_are_let_be_and_looked_at(index: ServedIndex, status_at: StatusAt) -> None:
     status = status_at(0)
     lag = replace(status.lag, index_serial=index.serial + 1, lagging_since=1_000.0, measured_at=1_000.0 + LAG_WARN_S)

@@ -24,13 +24,6 @@ def test_a_host_that_does_not_resolve(commands: Commands, monkeypatch: pytest.Mo
     assert "the host's name cannot be resolved; check the network and the URL (http://index.invalid/pypi)" in message
 
 
-def test_an_index_elsewhere_without_a_contact(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")
-    assert "PYPI_ASSETS_CONTACT is not set" in commands.refused("crawl", "full", exit_code=2)
-    assert not commands.home.exists()
-    assert "PYPI_ASSETS_CONTACT is not set" in commands.json("status")["index_error"]
-
-
 def test_a_catalog_of_another_index(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")

@@ -6,19 +6,16 @@ import pty
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.cli import INTERRUPTED, cli
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.cli.commands import PROCESS, Commands, every_command
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -128,26 +125,6 @@ def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: Ser
         "".join(f"{dataset}: nothing is new since version 1\n" for dataset in DATASETS)
     )
     assert commands.json("dump", "incremental") == []
-
-
-def every_command(
-    group: click.Group = cli, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            yield from every_command(command, (*path, name))
-        else:
-            yield (*path, name), command
-
-
-@pytest.mark.parametrize(("path", "command"), [(" ".join(path), command) for path, command in every_command()])
-def test_every_command_has_help_with_an_example(path: str, command: click.Command) -> None:
-    result = CliRunner().invoke(cli, [*path.split(), "--help"])
-    assert result.exit_code == 0
-    assert f"Example: pypi-assets {path}" in result.output
-    assert command.help
 
 
 @pytest.mark.parametrize("name", [name for name in cli.commands if name != "devindex"])

@@ -1,9 +1,8 @@
 """Following the index as the sensors do: ranges, dumps, LevelDB versions, and what goes wrong on the way."""
 
-from pypi_assets.defs.assets.incremental_crawl import changelog
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
@@ -46,14 +45,3 @@ def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -
     with open_latest("modules", pipeline.storage) as reader:
         assert [found["project"] for found in reader.module("newcomer_module").results] == ["newcomer"]
         assert reader.module("gamma_module").results == ()
-
-
-def test_unknown_ranges_and_versions_are_refused(pipeline: Pipeline) -> None:
-    pipeline.crawled()
-    pipeline.instance.add_dynamic_partitions("serial_ranges", ["7-9", "nonsense"])
-    pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
-    assert "7-9 is not a range of the ledger" in failure_text(pipeline.materialize(changelog, "7-9"))
-    assert "not the key of a serial range" in failure_text(pipeline.materialize(changelog, "nonsense"))
-    modules_leveldb = pipeline.asset("modules_leveldb")
-    assert "version 00007 was never allocated" in failure_text(pipeline.materialize(modules_leveldb, "00007"))
-    assert pipeline.marked("changelog") == pipeline.marked("modules_leveldb") == []

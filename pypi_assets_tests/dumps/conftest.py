@@ -7,6 +7,7 @@ import pytest
 
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+from pypi_assets_tests.upkeep.simulated_upkeep import upkeep as upkeep
 
 
 def fill(small: SmallCatalog) -> None:

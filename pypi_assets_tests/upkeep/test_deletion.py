@@ -1,25 +1,48 @@
-"""What may be deleted is one chain: its order, what it counts, and that a link that fails stops no independent one."""
+"""What may be deleted is one chain: its order, what it counts, and that a link that fails stops no independent one.
+
+After any sequence of dumps, builds, clean-ups and kills all is whole, and nothing is left over.
+"""
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_registry import (
+    DumpDroppedError,
+    begin_commit,
+    open_compaction,
+    open_full_dump,
+    open_range_dump,
+)
+from pypi_assets.catalog.publications.leveldb_versions import allocate_version, begin_build
 from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.dumps.compaction import compact, joined_rows
+from pypi_assets.dumps.cover import cover, inputs_of
 from pypi_assets.dumps.dump_manifest import committed_directories
-from pypi_assets.dumps.dump_paths import DUMPS
+from pypi_assets.dumps.dump_paths import DUMPS, file_path, manifest_path
+from pypi_assets.dumps.dump_writer import commit, write_file, write_shard
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.dumps.unused_dumps import Reason, Removal
 from pypi_assets.extracts.packs import EXTRACTS, make_pack, pack_path
+from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
+from pypi_assets.parquet import export_paths
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_paths import manifest_path
 from pypi_assets.settings import load_settings
+from pypi_assets.storage.store import Storage
 from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, Kept, Pruning, clean_all, clean_publications, kept_from
 from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.upkeep.simulated_upkeep import HOUR, Killed, Upkeep, directories
 
 DAY_S = 24 * 3600.0
 KEPT = Kept(grace_s=DAY_S, versions=1, exports=1, partition_days=90)
@@ -133,7 +156,7 @@ def test_dumps_of_another_catalog_keep_exports_and_stop_no_other_link(index: Ser
     [(name, error)] = cleaned.failures.items()
     assert name == "LevelDB versions, dumps and exports"
     assert "which is in use, is not there" in str(error)
-    assert manifest_path(export.directory) in seen
+    assert export_paths.manifest_path(export.directory) in seen
     assert unused not in seen
     counts = cleaned.counts
     assert (counts["superseded"], counts["packs"], counts["partitions"], counts["runs"]) == (0, 1, 2, 3)
@@ -155,3 +178,144 @@ def test_partitions_and_runs_stop_each_other_no_more_than_packs_stop_them(index:
 def test_what_is_kept_follows_from_the_settings(tmp_path: Path) -> None:
     settings = load_settings(home=tmp_path, superseded_kept_hours=2, leveldb_versions_kept=4, parquet_exports_kept=5)
     assert kept_from(settings) == Kept(2 * 3600, 4, 5, settings.partitions_kept_days)
+
+
+def test_who_lets_a_lease_expire_and_wakes_up_publishes_nothing(upkeep: Upkeep) -> None:
+    with lease(upkeep.catalog, "publish modules", ttl_s=HOUR) as held:
+        upkeep.wait(2)
+        upkeep.clean(dry_run=True)
+        held.renew()
+        upkeep.wait(2)
+        upkeep.clean()
+        with pytest.raises(LeaseTakenError, match="not renewed in time"):
+            held.renew()
+
+
+def test_what_stopped_attempts_have_left_goes_after_a_day(upkeep: Upkeep) -> None:
+    catalog, storage = upkeep.catalog, upkeep.storage
+    upkeep.dump_range()
+    stopped = open_range_dump(catalog, upkeep.change())
+    write_shard(catalog, storage, stopped, 0)
+    storage.put(file_path("0-3", "python_distribution_data0000.9.json.gz"), b"of a writer that was too late")
+    storage.put(file_path("77-88", "python_distribution_data0000.json.gz"), b"of a catalog that was lost")
+    storage.put(manifest_path("88-99"), b"of a catalog that was lost")
+    unfinished = begin_build(catalog, "modules", allocate_version(catalog, 3))
+    storage.put(f"{leveldb_path('modules', unfinished.directory)}/000005.ldb", b"table")
+    upkeep.wait(23)
+    assert upkeep.clean() == []
+    upkeep.wait(2)
+    expected = {"6-9", "0-3", "77-88", "00001"}
+    assert directories(upkeep.clean()) == dict.fromkeys(expected, Reason.ABANDONED)
+    with pytest.raises(DumpDroppedError):  # its writer wakes up
+        commit(catalog, storage, stopped)
+    assert committed_directories(storage) == ["0-3", "3-6", "88-99"]
+    upkeep.dump_range()
+    upkeep.assert_whole()
+
+
+def test_what_a_killed_put_has_left_goes_after_a_day(upkeep: Upkeep) -> None:
+    left = upkeep.storage.local_path("modules/leveldbs/00001/CURRENT#1")
+    assert left is not None
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half")
+    upkeep.wait(23)
+    assert upkeep.clean() == []
+    upkeep.wait(2)
+    for dry_run in (True, False):
+        removed = [Removal("modules/leveldbs/00001/CURRENT#1", Reason.ABANDONED, 1, 4)]
+        assert upkeep.clean(dry_run=dry_run) == removed
+    assert not left.exists()
+
+
+STEPS = [
+    *["range", "range", "range", "compact", "compact all", "full", "redo", "build", "build", "clean", "clean"],
+    *["wait", "wait", "open full", "open range", "stopped compaction", "stopped build", "killed clean", "lease"],
+    *["range", "build", "rebuild", "clean while building", "late build"],
+]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.sampled_from(STEPS), max_size=16), st.randoms(use_true_random=False))
+def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[str], random: object) -> None:
+    choose: Callable[[Sequence[str]], str] = random.choice  # type: ignore[attr-defined]
+    with TemporaryDirectory() as folder, ExitStack() as held:
+        upkeep = Upkeep(Path(folder))
+        catalog, storage = upkeep.catalog, upkeep.storage
+        upkeep.change(choose)
+        full_dump(catalog, storage, 1)
+        for step in steps:
+            ranges = cover(catalog).dumps[1:]
+            if step == "range":
+                upkeep.dump_range(choose)
+            elif step.startswith("compact"):
+                list(compact(catalog, storage, growth=1 if step == "compact all" else 2))
+            elif step == "full":
+                full_dump(catalog, storage, 1)
+            elif step == "redo":
+                full_dump(catalog, storage, 1, since=catalog.clock())
+            elif step == "build":
+                upkeep.build()
+            elif step == "rebuild":
+                upkeep.build(from_scratch=True)
+            elif step == "clean while building":
+                upkeep.dump_range(choose)
+                upkeep.build(progress=lambda _rows: _clean_meanwhile(upkeep, 0))
+            elif step == "late build":
+                upkeep.dump_range(choose)
+                with suppress(LeaseTakenError):
+                    upkeep.build(progress=lambda _rows: _clean_meanwhile(upkeep, 25))
+            elif step == "clean":
+                upkeep.clean()
+            elif step == "wait":
+                upkeep.wait(13)
+            elif step == "open full":
+                write_shard(catalog, storage, open_full_dump(catalog, 16), 0)
+            elif step == "open range" and ranges:
+                write_shard(catalog, storage, open_range_dump(catalog, upkeep.last_range), 0)
+            elif step == "stopped compaction" and len(ranges) > 1:
+                serials = SerialRange(ranges[-2].serials.start, ranges[-1].serials.end)
+                dump = open_compaction(catalog, serials, ranges[-2].sequence, inputs_of(ranges[-2:]))
+                write_file(catalog, storage, dump, 0, joined_rows(storage, ranges[-2:]))
+                with suppress(DumpDroppedError):  # it would cross an open full dump
+                    begin_commit(catalog, dump, None if choose(["frozen", "checked"]) == "frozen" else lambda _: False)
+            elif step == "stopped build":
+                build = begin_build(catalog, "modules", allocate_version(catalog, upkeep.serial))
+                storage.put(f"{leveldb_path('modules', build.directory)}/000005.ldb", b"table")
+            elif step == "killed clean":
+                _kill_clean_up(upkeep, int(choose("0123456789")))
+            elif step == "lease":
+                held.close()
+                held.enter_context(lease(catalog, "publish depgraph", ttl_s=20 * HOUR))
+            upkeep.assert_whole()
+        held.close()
+        full_dump(catalog, storage, 16)  # whatever was left open is finished or overtaken
+        upkeep.build()
+        for _ in range(2):
+            upkeep.wait(25)
+            upkeep.clean()
+        upkeep.assert_whole()
+        upkeep.assert_nothing_left_over()
+        catalog.close()
+
+
+def _clean_meanwhile(upkeep: Upkeep, hours: float) -> None:
+    """Time passes for a build, in which others clean up."""
+    upkeep.wait(hours)
+    upkeep.clean()
+
+
+def _kill_clean_up(upkeep: Upkeep, moment: int) -> None:
+    """Ends a clean-up at its deletion number `moment`, if it comes so far."""
+    delete, deleted = Storage.delete, 0
+
+    def counted(self: Storage, path: str) -> None:
+        nonlocal deleted
+        if deleted == moment:
+            raise Killed
+        deleted += 1
+        delete(self, path)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Storage, "delete", counted)
+        with suppress(Killed):
+            upkeep.clean()

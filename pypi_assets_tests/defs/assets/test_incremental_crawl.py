@@ -1,7 +1,7 @@
 """The assets of serial ranges: their numbers, and ranges that are refused."""
 
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
-from pypi_assets.defs.assets.incremental_crawl import changed_distributions
+from pypi_assets.defs.assets.incremental_crawl import changed_distributions, changelog
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -29,3 +29,11 @@ def test_ranges_that_are_refused_stop_none_of_the_others_in_their_run(index: Ser
     assert f"{unknown}: {unknown} is not a range of the ledger" in failure_text(result)
     assert "nonsense: not the key of a serial range" in failure_text(result)
     assert pipeline.marked("changed_distributions") == keys
+
+
+def test_unknown_ranges_are_refused(pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    pipeline.instance.add_dynamic_partitions("serial_ranges", ["7-9", "nonsense"])
+    assert "7-9 is not a range of the ledger" in failure_text(pipeline.materialize(changelog, "7-9"))
+    assert "not the key of a serial range" in failure_text(pipeline.materialize(changelog, "nonsense"))
+    assert pipeline.marked("changelog") == []

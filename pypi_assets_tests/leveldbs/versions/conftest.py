@@ -1,4 +1,4 @@
-"""A catalog of three files, and a storage with its full dump."""
+"""A catalog of three files, and a storage with its full dump; and a catalog and a storage that age."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +9,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import demo_catalog
 from pypi_assets_tests.small_catalog import SmallCatalog
+from pypi_assets_tests.upkeep.simulated_upkeep import upkeep as upkeep
 
 
 @pytest.fixture

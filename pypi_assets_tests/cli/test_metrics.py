@@ -1,0 +1,46 @@
+"""The command writes metrics to a file and serves them at an address."""
+
+import re
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.prometheus import samples
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_a_file_is_written_whole_again_and_again_and_an_address_answers(
+    commands: Commands, index: ServedIndex, tmp_path: Path
+) -> None:
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    path = tmp_path / "pypi-assets.prom"
+    commands.done("metrics", "--file", path)
+    assert samples(path.read_text())["serial", "catalog"] == index.serial
+    command = [*PROCESS, "metrics", "--every", "1"]
+    command += ["--file", str(path), "--listen", "127.0.0.1:0"]
+    path.unlink()
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            address = re.fullmatch(r"serving metrics at (http://\S+)\n", process.stderr.readline())
+            assert address
+            with urllib.request.urlopen(address[1], timeout=10) as response:
+                served = response.read().decode()
+            assert samples(served)["serial", "catalog"] == index.serial
+            index.wheel("demo", "2.0")
+            deadline = time.monotonic() + 30
+            while samples(path.read_text() if path.exists() else "").get(("serial", "index")) != index.serial:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        finally:
+            process.terminate()
+
+
+@pytest.mark.parametrize("address", ["9464", ":9464", "localhost:", "localhost:none", "localhost:70000"])
+def test_what_is_no_address_is_refused(commands: Commands, address: str) -> None:
+    assert f"{address} is not HOST:PORT" in commands.refused("metrics", "--listen", address, exit_code=2)

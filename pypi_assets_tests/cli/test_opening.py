@@ -1,0 +1,42 @@
+"""What commands open is closed, also where they fail, and nothing is opened without a contact."""
+
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.cli.opening import opened_catalog, opened_crawler
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.settings import load_settings
+from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.served_index import ServedIndex
+
+
+def test_an_index_elsewhere_without_a_contact(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")
+    assert "PYPI_ASSETS_CONTACT is not set" in commands.refused("crawl", "full", exit_code=2)
+    assert not commands.home.exists()
+    assert "PYPI_ASSETS_CONTACT is not set" in commands.json("status")["index_error"]
+
+
+def test_a_catalog_is_closed_also_where_the_command_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Catalog] = []
+    close = Catalog.close
+    monkeypatch.setattr(Catalog, "close", lambda catalog: (closed.append(catalog), close(catalog)))
+    settings = load_settings(home=tmp_path)
+    with opened_catalog(settings) as catalog:
+        assert closed == []
+    with pytest.raises(ZeroDivisionError), opened_catalog(settings) as other:
+        raise ZeroDivisionError
+    assert closed == [catalog, other]
+
+
+def test_a_crawler_reports_its_progress_and_messages_on_the_terminal(
+    commands: Commands, index: ServedIndex, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index.wheel("demo", "1.0")
+    with opened_crawler() as crawler:
+        crawler.notify("odd")
+        crawl_full(crawler)
+    output = capsys.readouterr()
+    assert (output.out, output.err.splitlines()) == ("", ["odd", "listing: 1 of 1", "visits: 1 of 1", "reads: 1 of 1"])

@@ -1,0 +1,36 @@
+"""Dagster's storage on a real PostgreSQL keeps its connections, and survives that they are cut."""
+
+from pathlib import Path
+
+import dagster as dg
+import psycopg
+import yaml
+
+from pypi_assets_tests.dagster_instance.instances import anything
+from pypi_assets_tests.deploy.services import DEPLOY
+
+
+def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path: Path, dagster_postgres: str):
+    storage = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())["storage"]
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump({"storage": storage, "telemetry": {"enabled": False}}))
+    with psycopg.connect(dagster_postgres, autocommit=True) as connection:
+        used = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+        def processes() -> set[int]:
+            return {pid for (pid,) in connection.execute(f"SELECT pid {used}")}
+
+        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+            instance.add_dynamic_partitions("ranges", ["0-5"])
+            assert (kept := processes())
+        for _ in range(3):  # as for a tick
+            with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+                assert dg.materialize([anything], instance=instance, partition_key="0-5").success
+        assert kept <= processes()
+        assert len(processes()) <= 5
+
+        connection.execute(f"SELECT pg_terminate_backend(pid) {used}")
+        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+            assert instance.get_materialized_partitions(dg.AssetKey("anything")) == {"0-5"}
+            assert dg.materialize([anything], instance=instance, partition_key="0-5").success
+            assert instance.get_runs_count() == 4
+        assert processes().isdisjoint(kept)

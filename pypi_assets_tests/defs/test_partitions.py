@@ -1,0 +1,35 @@
+"""Keys of partitions: shards in order, in three digits, and the tags of a run of all of them."""
+
+import pytest
+
+from pypi_assets.catalog.observed.projects import PROJECT_SHARDS
+from pypi_assets.defs.partitions import (
+    DUMP_SHARDS,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    all_of,
+    dump_shards,
+    leveldb_versions,
+    parse_shards,
+    project_shards,
+    serial_ranges,
+)
+
+
+def test_a_shard_has_a_key_of_three_digits_so_that_keys_sort_as_numbers() -> None:
+    for partitions, count in ((project_shards, PROJECT_SHARDS), (dump_shards, DUMP_SHARDS)):
+        keys = list(partitions.get_partition_keys())
+        assert (len(keys), keys[0], keys) == (count, "000", sorted(keys))
+        assert list(parse_shards(keys).items()) == [(int(key), key) for key in keys]
+    assert list(all_of(project_shards).values()) == ["000", "999"]
+    assert all_of(dump_shards) == {RANGE_START_TAG: "000", RANGE_END_TAG: "255"}
+
+
+def test_shards_are_parsed_in_order_each_with_its_key() -> None:
+    assert list(parse_shards(["010", "002", "000"]).items()) == [(0, "000"), (2, "002"), (10, "010")]
+    with pytest.raises(ValueError, match="nonsense"):
+        parse_shards(["nonsense"])
+
+
+def test_names_of_partition_sets_stay_since_dagster_stores_them() -> None:
+    assert (serial_ranges.name, leveldb_versions.name) == ("serial_ranges", "leveldb_versions")

@@ -1,0 +1,14 @@
+"""Reads metrics as Prometheus does."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+Samples = dict[tuple[str, ...], float]
+
+
+def samples(text: str) -> Samples:
+    """Each value by its name and the values of its labels, as Prometheus' own reader finds them."""
+    return {
+        (sample.name.removeprefix("pypi_assets_"), *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }

@@ -1,0 +1,72 @@
+"""Which ranges and versions are shown: what is not in use yet, what is recent, and the newest version."""
+
+from sqlalchemy import update
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.leveldb_versions import allocate_version
+from pypi_assets.catalog.tables import serial_ranges
+from pypi_assets.dumps.cover import cover
+from pypi_assets.upkeep.old_partitions import old_partitions, runs_kept_since, shown_ranges, shown_versions
+from pypi_assets_tests.upkeep.simulated_upkeep import Upkeep
+
+DAYS = 90
+DAY_HOURS = 24.0
+
+
+def dump_new_range(upkeep: Upkeep) -> SerialRange:
+    """A range that is complete by now, and its dump."""
+    upkeep.dump_range()
+    with upkeep.catalog.write() as connection:
+        of_range = serial_ranges.c.start == upkeep.last_range.start
+        connection.execute(update(serial_ranges).where(of_range).values(completed_at=upkeep.catalog.clock()))
+    return upkeep.last_range
+
+
+def test_a_range_is_shown_for_some_days_after_its_dump_came_into_use(upkeep: Upkeep) -> None:
+    baseline = upkeep.last_range
+    first = dump_new_range(upkeep)
+    upkeep.wait(60 * DAY_HOURS)
+    second = dump_new_range(upkeep)
+    assert shown_ranges(upkeep.catalog, DAYS) == [first, second]  # the baseline is no range that follows
+    assert old_partitions(upkeep.catalog, DAYS).ranges == {baseline.key}
+    upkeep.wait(60 * DAY_HOURS)
+    assert shown_ranges(upkeep.catalog, DAYS) == [second]
+    assert old_partitions(upkeep.catalog, DAYS).ranges == {baseline.key, first.key}
+
+
+def test_a_range_that_is_not_in_use_is_shown_however_old_it_is(upkeep: Upkeep) -> None:
+    old = dump_new_range(upkeep)
+    undumped = upkeep.change()
+    upkeep.wait(1000 * DAY_HOURS)
+    assert cover(upkeep.catalog).serial == old.end < undumped.end
+    assert shown_ranges(upkeep.catalog, DAYS) == [undumped]
+    assert undumped.key not in old_partitions(upkeep.catalog, DAYS).ranges
+    assert old.key in old_partitions(upkeep.catalog, DAYS).ranges
+
+
+def test_beyond_a_serial_only_what_is_new_or_not_in_use_is_returned(upkeep: Upkeep) -> None:
+    first = dump_new_range(upkeep)
+    second, undumped = dump_new_range(upkeep), upkeep.change()
+    assert shown_ranges(upkeep.catalog, DAYS) == [first, second, undumped]
+    assert shown_ranges(upkeep.catalog, DAYS, after=first.end) == [second, undumped]
+    assert shown_ranges(upkeep.catalog, DAYS, after=undumped.end) == [undumped]
+
+
+def test_the_newest_version_is_shown_however_old_it_is(upkeep: Upkeep) -> None:
+    assert shown_versions(upkeep.catalog, DAYS) == []
+    numbers = []
+    for _ in range(3):
+        numbers.append(allocate_version(upkeep.catalog, upkeep.serial))
+        upkeep.wait(40 * DAY_HOURS)
+    assert shown_versions(upkeep.catalog, DAYS) == numbers[1:]
+    assert shown_versions(upkeep.catalog, DAYS, after=numbers[1]) == numbers[2:]
+    assert shown_versions(upkeep.catalog, DAYS, after=numbers[2]) == numbers[2:]
+    assert old_partitions(upkeep.catalog, DAYS).versions == {f"{numbers[0]:05d}"}
+    upkeep.wait(1000 * DAY_HOURS)
+    assert shown_versions(upkeep.catalog, DAYS) == numbers[2:]
+
+
+def test_runs_are_kept_for_as_many_days(upkeep: Upkeep) -> None:
+    clock = upkeep.catalog.clock
+    before = clock()
+    assert before - DAYS * 86_400 <= runs_kept_since(upkeep.catalog, DAYS) <= clock() - DAYS * 86_400
