@@ -21,24 +21,6 @@ DEFINE_ONLY = {
 }
 """Modules that do nothing, and what they define: there is nothing to test about them alone."""
 
-NOT_YET = {
-    "cli/metrics.py",
-    "cli/opening.py",
-    "cli/options.py",
-    "cli/status.py",
-    "dagster_instance/postgres_storage.py",
-    "defs/assets/leveldbs.py",
-    "defs/expected_errors.py",
-    "defs/partitions.py",
-    "defs/pods.py",
-    "defs/policy.py",
-    "dumps/unused_dumps.py",
-    "index/counts.py",
-    "index/models.py",
-    "upkeep/old_partitions.py",
-}
-"""Modules whose tests are still in files of other names."""
-
 MODULES = [
     path for path in sorted(PACKAGE.rglob("*.py")) if not path.stem.startswith("__") and MIGRATIONS not in path.parents
 ]
@@ -48,9 +30,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in MODULES if name_of(path) not in {*DEFINE_ONLY, *NOT_YET}], ids=name_of
-)
+@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path) not in DEFINE_ONLY], ids=name_of)
 def test_a_module_has_a_test_file_of_its_name(path: Path) -> None:
     tests = TESTS / path.relative_to(PACKAGE).parent / f"test_{path.stem}.py"
     assert tests.exists()
