@@ -78,7 +78,9 @@ def test_commands_are_not_built_yet_until_the_dumps_are_made_again(previous: Pre
     assert "not built yet" in commands.done("leveldb", "update").output
     message = commands.refused("lookup", "command", "alpha")
     assert "not built yet" in message
-    assert "pypi-assets dump redo" in message
+    order = "run `pypi-assets reprocess`, `pypi-assets dump redo` and `pypi-assets leveldb update`, in this order"
+    assert order in message
+    assert order in commands.done("status").output
 
 
 def test_an_upgrade_loses_nothing_and_gains_commands(previous: Previous) -> None:

@@ -38,7 +38,7 @@ def test_a_dataset_whose_columns_dumps_lack_is_not_built_yet(commands: Commands,
 
     message = (
         f"commands is not built yet: 1 dump of the cover ({dump['directory']}) lacks the column console_scripts;"
-        " run `pypi-assets dump redo`, then `pypi-assets leveldb update`"
+        " run `pypi-assets reprocess`, `pypi-assets dump redo` and `pypi-assets leveldb update`, in this order"
     )
     built = commands.json("leveldb", "update")
     assert {one["dataset"] for one in built if one["published"]} == set(DATASETS) - {"commands"}

@@ -23,6 +23,8 @@ def missing_columns(dataset: Dataset, columns_of: Mapping[str, Collection[str]])
 def not_built_yet(dataset: Dataset, missing: Mapping[str, Collection[str]]) -> NotBuiltYetError:
     """The error that names the dumps and columns that `missing_columns` found, and what to do.
 
+    Older records lack the values of new columns, so a reprocess comes first: without older records it changes nothing.
+
     >>> str(not_built_yet(COMMANDS, {"0-7": ("console_scripts",)}))
     'commands is not built yet: 1 dump of the cover (0-7) lacks the column console_scripts; run ...'
     """
@@ -33,5 +35,5 @@ def not_built_yet(dataset: Dataset, missing: Mapping[str, Collection[str]]) -> N
     those = f"column{'s' if len(columns) > 1 else ''} {', '.join(columns)}"
     return NotBuiltYetError(
         f"{dataset.name} is not built yet: {dumps} of the cover ({named}) {lack} the {those}; run"
-        " `pypi-assets dump redo`, then `pypi-assets leveldb update`"
+        " `pypi-assets reprocess`, `pypi-assets dump redo` and `pypi-assets leveldb update`, in this order"
     )

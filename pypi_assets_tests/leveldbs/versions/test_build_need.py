@@ -88,7 +88,7 @@ def test_dumps_that_lack_columns_make_nothing_due(small: SmallCatalog, storage: 
     answer = build_need(MODULES, newest_version(storage, "modules").manifest, lacking)
     assert (answer.need, answer.is_due, answer.is_buildable) == (Need.LACKS_COLUMNS, False, False)
     assert answer.reason.startswith("modules is not built yet: ")
-    assert "run `pypi-assets dump redo`" in answer.reason
+    assert "run `pypi-assets reprocess`, `pypi-assets dump redo` and" in answer.reason
 
 
 def test_a_build_from_dumps_that_lack_columns_is_refused(
