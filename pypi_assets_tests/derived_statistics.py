@@ -1,6 +1,6 @@
-"""The statistics of visits as they follow from all visits and their statuses, to compare the kept ones with."""
+"""The statistics of visits as they follow from all visits and their statuses, and as the catalog keeps them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from sqlalchemy import Connection, select
 
@@ -16,6 +16,18 @@ class Derived:
     last_successful_at: float | None
     last_outcome: str
     successive_outcomes: int
+
+
+@dataclass(frozen=True, slots=True)
+class VisitStatistics:
+    """What is known of the visits of one project. Times are unix seconds, None where it never happened."""
+
+    last_seen_at: float | None
+    last_visited_at: float | None
+    last_successful_at: float | None
+    last_outcome: str | None
+    successive_outcomes: int
+    next_due_at: float | None
 
 
 def derived_statistics(connection: Connection) -> dict[int, Derived]:
@@ -45,3 +57,10 @@ def kept_statistics(connection: Connection) -> dict[int, Derived]:
     columns = (kept.last_visited_at, kept.last_successful_at, kept.last_outcome, kept.successive_outcomes)
     rows = connection.execute(select(kept.project_id, *columns).where(kept.last_visited_at.is_not(None)))
     return {project_id: Derived(*values) for project_id, *values in rows}
+
+
+def find_visit_statistics(connection: Connection, project_id: int) -> VisitStatistics | None:
+    """The statistics of a project; None where neither the index nor a visit ever named it."""
+    columns = (visit_statistics.c[field.name] for field in fields(VisitStatistics))
+    row = connection.execute(select(*columns).where(visit_statistics.c.project_id == project_id)).first()
+    return None if row is None else VisitStatistics(*row)

@@ -5,17 +5,15 @@ Extracts are kept for ever as small zstd frames. They share a dictionary that wa
 """
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Self
 
 import msgspec
 import zstandard
 
 from pypi_assets.distributions.limits import MIB, LimitExceededError
-from pypi_assets.distributions.members import Folder, folders_of, paths_of
+from pypi_assets.distributions.members import Folder, paths_of
 from pypi_assets.distributions.record import ErrorKind, ReadError
 
 FORMAT_VERSION = 1
@@ -42,11 +40,6 @@ class Extract:
     notes: list[str] = field(default_factory=list)
     error: ReadError | None = None
     setup_arguments: bytes = b""
-
-    @classmethod
-    def of_paths(cls, paths: Iterable[str], files: dict[str, bytes] | None = None) -> Self:
-        """The extract of an archive with files at `paths`, each of them once."""
-        return cls(folders_of(paths), files or {})
 
     @property
     def paths(self) -> list[str]:

@@ -8,7 +8,6 @@ from starlette.responses import PlainTextResponse
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.projects import find_project
-from pypi_assets.catalog.observed.visit_statistics import find_visit_statistics
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import projects, visits
 from pypi_assets.catalog.work.visit_queue import REVISITS, scope_progress
@@ -16,6 +15,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.crawl.test_second_crawl import change_page
+from pypi_assets_tests.derived_statistics import find_visit_statistics
 from pypi_assets_tests.served_index import ServedIndex, live
 
 

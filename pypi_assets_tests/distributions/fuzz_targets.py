@@ -51,6 +51,7 @@ from pypi_assets_tests.distributions.hostile import (
     wheel,
 )
 from pypi_assets_tests.distributions.hostile_sources import PYPROJECTS, SETUP_CFGS, SETUP_SCRIPTS
+from pypi_assets_tests.distributions.made_extracts import extract_of
 from pypi_assets_tests.distributions.raw_archives import (
     BLOCK,
     DEFLATED,
@@ -227,7 +228,7 @@ def check_metadata(content: bytes) -> None:
     for make, text, notes in checked:
         if len(text) <= core.MAX_CHECKED_CHARACTERS:
             assert bool(notes) != is_valid(make, text), "notes are right"
-    check_extract(Extract.of_paths(["demo-1.0.dist-info/METADATA"], {"demo-1.0.dist-info/METADATA": content}), WHEEL)
+    check_extract(extract_of(["demo-1.0.dist-info/METADATA"], {"demo-1.0.dist-info/METADATA": content}), WHEEL)
 
 
 SECTION = re.compile(r"\[([\w.-]*\w)?(?::([^:#]{1,200}))?\]")
@@ -259,7 +260,7 @@ def check_requires_txt(content: bytes) -> None:
                 assert is_valid(Requirement, requirement), "what is valid stays valid"
     files = {"EGG-INFO/PKG-INFO": STATIC_PKG_INFO.encode(), "EGG-INFO/requires.txt": content}
     files |= {"EGG-INFO/entry_points.txt": content, "EGG-INFO/top_level.txt": content}
-    check_extract(Extract.of_paths(files, files), EGG)
+    check_extract(extract_of(files, files), EGG)
 
 
 def check_setup_script(content: bytes) -> None:
@@ -301,7 +302,7 @@ def check_tree(files: dict[str, bytes]) -> None:
     """An sdist of these files and some modules; what is kept of its setup.py changes nothing."""
     members = [*files, "demo.py", "demo/__init__.py", "src/demo/a.py", "lib/x/y.py", "tests/test_a.py", "demo/b.so"]
     content = {f"demo-1.0/{name}": content for name, content in files.items()}
-    extract = Extract.of_paths([f"demo-1.0/{name}" for name in dict.fromkeys(members)], content)
+    extract = extract_of([f"demo-1.0/{name}" for name in dict.fromkeys(members)], content)
     kept = replace(extract, setup_arguments=keep_arguments(files.get("setup.py", b"")))
     check_extract(kept, SDIST, make_record(extract, SDIST))
 
@@ -336,7 +337,7 @@ def check_filename(content: bytes) -> None:
         parts = parse_filename(filename, known)
         fields = (parts.filename, parts.project, parts.version, parts.build, parts.python, parts.abi, parts.platform)
         assert all(text is None or text.isprintable() for text in fields)
-        check_record(make_record(Extract.of_paths(["demo.py"]), filename, project=known))
+        check_record(make_record(extract_of(["demo.py"]), filename, project=known))
 
 
 def check_decoding(content: bytes) -> None:

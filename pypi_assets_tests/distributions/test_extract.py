@@ -22,6 +22,7 @@ from pypi_assets.distributions.extract import (
 )
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.record import ErrorKind, ReadError
+from pypi_assets_tests.distributions.made_extracts import extract_of
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 TEXTS = st.lists(NAMES, max_size=5).map(lambda names: "".join(f"{name.replace('/', '')}/" for name in names))
@@ -33,7 +34,7 @@ EXTRACTS = st.builds(
     error=st.none() | st.builds(ReadError, st.sampled_from(ErrorKind), NAMES),
     setup_arguments=st.binary(max_size=50),
 )
-WHEEL = Extract.of_paths(
+WHEEL = extract_of(
     ["demo/__init__.py", "demo-1.0.dist-info/METADATA"],
     {"demo-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"},
 )
@@ -55,7 +56,7 @@ def test_an_extract_comes_back_as_it_was(extract: Extract) -> None:
 
 @pytest.mark.parametrize("paths", [[], [""], [".py"], ["a\nb"], ["a\n", "b"], ["a", "b"], ["a/ ", "a//b"], ["\0"]])
 def test_members_are_kept_apart_whatever_their_names(paths: list[str]) -> None:
-    assert decode_extract(encode_extract(Extract.of_paths(paths))).paths == paths
+    assert decode_extract(encode_extract(extract_of(paths))).paths == paths
 
 
 def test_the_same_extract_gives_the_same_bytes() -> None:
@@ -134,14 +135,14 @@ def test_a_dictionary_or_a_format_of_a_newer_version_is_named() -> None:
 
 def test_half_a_surrogate_pair_cannot_be_stored() -> None:
     with pytest.raises(UnicodeEncodeError):
-        encode_extract(Extract.of_paths(["\udc80"]))
+        encode_extract(extract_of(["\udc80"]))
 
 
 def test_threads_do_not_share_what_zstd_works_in() -> None:
     wrong: list[int] = []
 
     def work(seed: int) -> None:
-        made = Extract.of_paths([f"{seed}/{number}" for number in range(500)])
+        made = extract_of([f"{seed}/{number}" for number in range(500)])
         wrong.extend(seed for _ in range(50) if decode_extract(encode_extract(made)) != made)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]

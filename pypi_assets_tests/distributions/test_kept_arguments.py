@@ -17,6 +17,7 @@ from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.setup_script import read_setup_script
 from pypi_assets_tests.builders import make_sdist
 from pypi_assets_tests.distributions.hostile_sources import SETUP_SCRIPTS
+from pypi_assets_tests.distributions.made_extracts import extract_of
 from pypi_assets_tests.distributions.test_setup_script import ARGUMENTS, BEFORE, CALLS, FRAGMENTS
 
 DIGESTS = {1: "8f8b40b443da38b817456b0833b1cc2464c2568c258d1de2d9d3ef508d4f6d96"}
@@ -189,7 +190,7 @@ def built(*scripts: str) -> Extract:
         top = "demo-1.0" if not number else f"other{number}"
         members = ("a/__init__.py", "b.py", "one.py", "src/demo/__init__.py", "demo/slow.pyx", "tests/__init__.py")
         files |= {f"{top}/{name}": b"" for name in members} | {f"{top}/setup.py": script.encode()}
-    return Extract.of_paths(files, {name: content for name, content in files.items() if name.endswith("setup.py")})
+    return extract_of(files, {name: content for name, content in files.items() if name.endswith("setup.py")})
 
 
 def test_the_arguments_of_a_setup_py_change_only_with_the_version() -> None:

@@ -17,6 +17,7 @@ from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.record import ErrorKind, ReadError
 from pypi_assets_tests.builders import tar_bytes
 from pypi_assets_tests.distributions.hostile import sparse_old_gnu, sparse_pax
+from pypi_assets_tests.distributions.made_extracts import extract_of
 from pypi_assets_tests.distributions.raw_archives import (
     BLOCK,
     long_name,
@@ -251,7 +252,7 @@ def test_broken_in_the_middle(broken, text, drip):
 def test_the_end():
     member = tar_member(b"a.txt", b"content")
     for end in (b"", bytes(BLOCK), bytes(2 * BLOCK), bytes(700), bytes(BLOCK) + tar_member(b"b.txt") + b"rubbish"):
-        assert extract(member + end) == Extract.of_paths(["a.txt"], {"a.txt": b"content"})
+        assert extract(member + end) == extract_of(["a.txt"], {"a.txt": b"content"})
     assert error_text(extract(b"")) == "BadTarError: no byte at all"
 
 

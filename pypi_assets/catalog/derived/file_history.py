@@ -60,10 +60,6 @@ class FileHistory:
         """Whether the file was live at `serial`."""
         return any(serial in interval for interval in self.live)
 
-    @property
-    def is_live_now(self) -> bool:
-        return bool(self.live) and self.live[-1].end is None
-
 
 @dataclass(slots=True)
 class _Flag:

@@ -4,7 +4,7 @@ All of them follow from visits, their statuses and the queue, except the times a
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, select
 
@@ -15,18 +15,6 @@ from pypi_assets.index.actions import NO_FILE_CHANGE
 
 _FAILING: ColumnElement[bool] = literal_column("last_outcome IN ('failed', 'partial')")
 """Without a parameter, so that the partial index is used."""
-
-
-@dataclass(frozen=True, slots=True)
-class VisitStatistics:
-    """What is known of the visits of one project. Times are unix seconds, None where it never happened."""
-
-    last_seen_at: float | None
-    last_visited_at: float | None
-    last_successful_at: float | None
-    last_outcome: str | None
-    successive_outcomes: int
-    next_due_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +77,6 @@ def note_ended(connection: Connection, ended: Iterable[EndedVisit], now: float) 
             "next_due_at": new.next_due_at,
         },
     )
-
-
-def find_visit_statistics(connection: Connection, project_id: int) -> VisitStatistics | None:
-    """The statistics of a project; None where neither the index nor a visit ever named it."""
-    columns = (visit_statistics.c[field.name] for field in fields(VisitStatistics))
-    row = connection.execute(select(*columns).where(visit_statistics.c.project_id == project_id)).first()
-    return None if row is None else VisitStatistics(*row)
 
 
 def prospects(connection: Connection, min_serials: Mapping[int, int], through: int) -> dict[int, Prospect]:

@@ -346,11 +346,6 @@ def committed_dumps(catalog: Catalog) -> list[Dump]:
     return _in_state(catalog, DumpState.COMMITTED)
 
 
-def open_dumps(catalog: Catalog) -> list[Dump]:
-    """Dumps that are still being written, or were left so."""
-    return _in_state(catalog, DumpState.OPEN)
-
-
 def files_of_dumps(catalog: Catalog) -> dict[str, set[str] | None]:
     """By its directory, the names of the files that each dump has or may come to have; None where it is dropped."""
     recorded = dump_files.c.sha256.is_not(None) & (dump_files.c.frozen | (dumps.c.state == DumpState.OPEN))

@@ -9,7 +9,6 @@ from pypi_assets.catalog.observed.events import store_events
 from pypi_assets.catalog.observed.projects import Project, Selection, project_ids
 from pypi_assets.catalog.observed.visit_statistics import (
     VisitedProjects,
-    find_visit_statistics,
     note_seen,
     prospects,
     visited_projects,
@@ -17,7 +16,7 @@ from pypi_assets.catalog.observed.visit_statistics import (
 from pypi_assets.catalog.tables import projects
 from pypi_assets.index.models import ChangelogEvent
 from pypi_assets_tests.catalog.ended_visits import enter, visit
-from pypi_assets_tests.derived_statistics import derived_statistics, kept_statistics
+from pypi_assets_tests.derived_statistics import derived_statistics, find_visit_statistics, kept_statistics
 
 endings = st.sampled_from(["page", "no page", "old page", "put off", "exhausted", "abandoned"])
 
