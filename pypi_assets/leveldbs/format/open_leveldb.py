@@ -5,7 +5,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import plyvel
@@ -31,11 +31,10 @@ def open_leveldb(
     create: bool = False,
     write_buffer_bytes: int = WRITE_BUFFER_BYTES,
     cache_bytes: int = _CACHE_BYTES,
-    paranoid: bool = False,
 ) -> Iterator[plyvel.DB]:
     """Opens the LevelDB in the folder `path`, which no other process uses. `name` is what errors call it, `cache_bytes`
-    is how much of what was read is kept at most. With `paranoid`, what is merged into new tables is checked too, where
-    damage would be hidden for good.
+    is how much of what was read is kept at most. The indexes of tables are checked too, and what is merged into new
+    tables, where damage would be hidden for good.
 
     Raises LeveldbDamagedError where LevelDB finds damage, on opening and later.
     """
@@ -49,12 +48,23 @@ def open_leveldb(
             max_open_files=_OPEN_TABLES,
             lru_cache_size=cache_bytes,
             bloom_filter_bits=_BLOOM_BITS,
-            paranoid_checks=paranoid,
+            paranoid_checks=True,
         )
         try:
+            _check_end(db)
             yield db
         finally:
             db.close()
+
+
+def _check_end(db: plyvel.DB) -> None:
+    """Raises plyvel.Error where the last block of a table or of a level is damaged.
+
+    plyvel's iterators report damage with the record after it. Where none follows they just end, as if there were no
+    more records, so the blocks that can be the last ones are read when a LevelDB is opened.
+    """
+    with closing(db.raw_iterator(verify_checksums=True)) as last:
+        last.seek_to_last()
 
 
 def flush(db: plyvel.DB) -> None:

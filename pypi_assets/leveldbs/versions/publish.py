@@ -260,7 +260,7 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
     name = f"version {attempt.build.version} of {dataset.name}"
     applied = tuple(read_manifest(storage, dump.directory) for dump in plan.dumps)
     create, buffer_bytes, renewed = plan.base is None, attempt.write_buffer_bytes, renewing(attempt.held)
-    with open_leveldb(attempt.path, name, create=create, write_buffer_bytes=buffer_bytes, paranoid=True) as db:
+    with open_leveldb(attempt.path, name, create=create, write_buffer_bytes=buffer_bytes) as db:
         meta = read_meta(db, name, dataset=dataset.name, known_format=dataset.format) if plan.base else None
         builder = Builder(db, dataset, meta, attempt.flushed)
         rest = applied
@@ -284,7 +284,7 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
         meta = builder.finish(plan.cover.serial)
         if is_merge_due(db):  # it is mostly under way, and would start again
             settle(db, lambda: renewed(0))
-    with open_leveldb(attempt.path, name, paranoid=True) as db:  # which ends merging that was begun because of reading
+    with open_leveldb(attempt.path, name) as db:  # which ends merging that was begun because of reading
         settle(db, lambda: renewed(0))
     return _Built(plan, builder, meta, applied)
 
