@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -198,6 +199,34 @@ def test_leveldbs_know_of_the_catalog_only_what_they_need():
     for path in (PACKAGE / "leveldbs").rglob("*.py"):
         used = {name.split(".")[2] for name in imports(path) if name.startswith("pypi_assets.catalog.")}
         assert used <= allowed, path
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "extracts.unused_packs.clean_packs",
+        "parquet.unused_exports.clean_exports",
+        "leveldbs.versions.unused_versions.clean_versions",
+        "dumps.unused_dumps.clean_dumps",
+    ],
+)
+def test_only_the_chain_of_deletions_calls_its_links(link: str):
+    module, function = link.rsplit(".", 1)
+    assert callable(getattr(importlib.import_module(f"pypi_assets.{module}"), function))
+    folder, name = f"pypi_assets.{module}".rsplit(".", 1)
+    users = set()
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found = any(alias.name == f"{folder}.{name}" for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                whole = {f"{folder}.{name}": {function, "*"}, folder: {name, "*"}}
+                found = bool({alias.name for alias in node.names} & whole.get(str(node.module), set()))
+            else:
+                continue
+            if found:
+                users.add(path.relative_to(PACKAGE).as_posix())
+    assert users == {"upkeep/deletion.py"}
 
 
 def test_every_part_is_known_here():

@@ -24,7 +24,7 @@ from pypi_assets.progress import Progress
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
 from pypi_assets.terminal import print_json, print_message
-from pypi_assets.upkeep.deletion import LEASE_NAME, clean_publications, kept_from
+from pypi_assets.upkeep.deletion import LEASE_NAME, DeletionChain, kept_from
 
 _SHARDS = click.option(
     "--shards",
@@ -183,7 +183,8 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
     """
     settings = load_settings()
     with opened_catalog(settings) as catalog:
-        removed = list(clean_publications(catalog, storage_from(settings), kept_from(settings), dry_run=dry_run))
+        chain = DeletionChain(catalog, storage_from(settings), kept_from(settings))
+        removed = list(chain.clean_publications(dry_run=dry_run))
     if as_json:
         print_json([asdict(removal) for removal in removed])
         return

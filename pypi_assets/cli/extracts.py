@@ -7,9 +7,9 @@ import click
 from pypi_assets.assembly import storage_from
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.extracts.unused_packs import clean_packs
 from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_json
+from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 
 
 @click.group("extracts")
@@ -27,7 +27,8 @@ def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
     """
     settings = load_settings()
     with opened_catalog(settings) as catalog:
-        cleaned = clean_packs(catalog, storage_from(settings), dry_run=dry_run)
+        chain = DeletionChain(catalog, storage_from(settings), kept_from(settings))
+        cleaned = chain.clean_packs(dry_run=dry_run)
     if as_json:
         print_json(asdict(cleaned))
         return

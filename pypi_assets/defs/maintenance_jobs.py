@@ -28,7 +28,7 @@ from pypi_assets.extracts.reprocess import PROCESSES, reprocess
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.verify import verify
-from pypi_assets.upkeep.deletion import clean_all, kept_from
+from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 
 
 @dg.op
@@ -74,13 +74,8 @@ def clean_up_storage(
     """
     jobs = [*(job.name for job in MANY_RUNS), *(job.name for job in MAINTENANCE_JOBS)]
     with expected_errors_as_failures():
-        cleaned = clean_all(
-            catalog.get(),
-            storage.get(),
-            kept_from(settings.get()),
-            pruning_of(context.instance, jobs),
-            count_log(context, "deletions"),
-        )
+        chain = DeletionChain(catalog.get(), storage.get(), kept_from(settings.get()))
+        cleaned = chain.clean_all(pruning_of(context.instance, jobs), count_log(context, "deletions"))
     if cleaned.failures:
         reasons = "; ".join(f"{name}: {describe_error(error)}" for name, error in cleaned.failures.items())
         errors = list(cleaned.failures.values())

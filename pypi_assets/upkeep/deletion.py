@@ -3,7 +3,8 @@
 LevelDB versions come first, then the dumps that no remaining version names, and Parquet exports: each of these needs
 the one before. Packs, and what Dagster shows of old ranges, versions and runs, depend on nothing else, so a link that
 fails does not stop them. Each link keeps what a reader may have open: what was in use within the grace time, or since a
-lease that is held was taken. The rules of each link are in its own module; their order is here.
+lease that is held was taken. The rules of each link are in its own module; their order is here. The job and the
+commands that delete go through this module, and none of them calls a link in its own module.
 """
 
 from collections.abc import Callable, Iterator
@@ -91,49 +92,70 @@ def kept_from(settings: Settings) -> Kept:
     )
 
 
-def clean_all(
-    catalog: Catalog, storage: Storage, kept: Kept, pruning: Pruning, progress: Callable[[int], None]
-) -> CleanedUp:
-    """Performs the whole chain, and returns what it deleted and which links failed. `progress` gets `deletions`.
+@dataclass(frozen=True, slots=True)
+class DeletionChain:
+    """The links by name, over one catalog and storage: `clean_all` performs them in order, a command one of them.
 
-    A link that fails does not stop the next one, since the four links here depend on nothing that others do. Raises
-    only LeaseTakenError, where another process cleans up: that process performs the chain.
+    DeletionChain(catalog, storage, kept_from(settings)).clean_packs(dry_run=True)
     """
-    cleaned = CleanedUp()
 
-    @contextmanager
-    def link(name: str) -> Iterator[None]:
-        try:
-            yield
-        except LeaseTakenError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets it with the name of the link
-            cleaned.failures[name] = error
+    catalog: Catalog
+    storage: Storage
+    kept: Kept
 
-    with link("LevelDB versions, dumps and exports"):
-        for removal in clean_publications(catalog, storage, kept):
-            cleaned.removals.append(removal)
+    def clean_all(self, pruning: Pruning, progress: Callable[[int], None]) -> CleanedUp:
+        """Performs all links, and returns what they deleted and which failed. `progress` gets `deletions`.
+
+        A link that fails does not stop the next one, since the four links here depend on nothing that others do. Raises
+        only LeaseTakenError, where another process cleans up: that process performs the chain.
+        """
+        cleaned = CleanedUp()
+
+        @contextmanager
+        def link(name: str) -> Iterator[None]:
+            try:
+                yield
+            except LeaseTakenError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets it with the name of the link
+                cleaned.failures[name] = error
+
+        with link("LevelDB versions, dumps and exports"):
+            for removal in self.clean_publications():
+                cleaned.removals.append(removal)
+                progress(cleaned.deletions)
+        with link("packs"):
+            cleaned.packs = self.clean_packs()
             progress(cleaned.deletions)
-    with link("packs"):
-        cleaned.packs = clean_packs(catalog, storage)
-        progress(cleaned.deletions)
-    with link("partitions"):
-        cleaned.partitions = pruning.partitions(old_partitions(catalog, kept.partition_days))
-    with link("runs"):
-        cleaned.runs = pruning.runs(runs_kept_since(catalog, kept.partition_days))
-    return cleaned
+        with link("partitions"):
+            cleaned.partitions = self.clean_partitions(pruning)
+        with link("runs"):
+            cleaned.runs = self.clean_runs(pruning)
+        return cleaned
 
+    def clean_publications(self, *, dry_run: bool = False) -> Iterator[Removal]:
+        """Deletes LevelDB versions, dumps and Parquet exports, and yields what it deletes; nothing in a `dry_run`.
 
-def clean_publications(catalog: Catalog, storage: Storage, kept: Kept, *, dry_run: bool = False) -> Iterator[Removal]:
-    """Deletes LevelDB versions, dumps and Parquet exports, and yields what it deletes; nothing in a `dry_run`.
+        Exports come last: before a dump is deleted, its link makes sure that catalog and storage belong together.
+        Raises what `clean_versions_and_dumps` raises, and what comes later stays then.
+        """
+        kept = self.kept
+        yield from clean_versions_and_dumps(
+            self.catalog, self.storage, grace_s=kept.grace_s, versions_kept=kept.versions, dry_run=dry_run
+        )
+        yield from clean_exports(self.catalog, self.storage, grace_s=kept.grace_s, kept=kept.exports, dry_run=dry_run)
 
-    Exports come last: before a dump is deleted, its link makes sure that catalog and storage belong together. Raises
-    what `clean_versions_and_dumps` raises, and what comes later stays then.
-    """
-    yield from clean_versions_and_dumps(
-        catalog, storage, grace_s=kept.grace_s, versions_kept=kept.versions, dry_run=dry_run
-    )
-    yield from clean_exports(catalog, storage, grace_s=kept.grace_s, kept=kept.exports, dry_run=dry_run)
+    def clean_packs(self, *, dry_run: bool = False) -> CleanedPacks:
+        """Deletes packs without use, and returns which; nothing in a `dry_run`. Raises what the packs' link raises."""
+        return clean_packs(self.catalog, self.storage, dry_run=dry_run)
+
+    def clean_partitions(self, pruning: Pruning) -> int:
+        """Removes old ranges and versions from what Dagster shows, and returns the count of its partitions."""
+        return pruning.partitions(old_partitions(self.catalog, self.kept.partition_days))
+
+    def clean_runs(self, pruning: Pruning) -> int:
+        """Removes old runs from what Dagster shows, and returns their count."""
+        return pruning.runs(runs_kept_since(self.catalog, self.kept.partition_days))
 
 
 def clean_versions_and_dumps(

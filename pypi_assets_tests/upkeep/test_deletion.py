@@ -38,7 +38,7 @@ from pypi_assets.parquet import export_paths
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
-from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, Kept, Pruning, clean_all, clean_publications, kept_from
+from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, DeletionChain, Kept, Pruning, kept_from
 from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, served_index
@@ -95,7 +95,8 @@ def clean(index: ServedIndex, catalog: Catalog, failing: Collection[str] = ()) -
         fail("runs")
         return 3
 
-    return clean_all(catalog, index.storage, KEPT, Pruning(prune_partitions, prune_runs), lambda _count: None), found
+    chain = DeletionChain(catalog, index.storage, KEPT)
+    return chain.clean_all(Pruning(prune_partitions, prune_runs), lambda _count: None), found
 
 
 def lose_packs(index: ServedIndex) -> None:
@@ -120,10 +121,26 @@ def test_dumps_then_packs_then_partitions(index: ServedIndex, catalog: Catalog) 
 
 
 def test_a_dry_run_deletes_nothing(index: ServedIndex, catalog: Catalog) -> None:
+    unused = put_unused_pack(index)
     before = {stored.path for stored in index.storage.list()}
-    [removal] = clean_publications(later(catalog), index.storage, KEPT, dry_run=True)
+    chain = DeletionChain(later(catalog), index.storage, KEPT)
+    [removal] = chain.clean_publications(dry_run=True)
     assert removal.files == 2
+    assert [f"{name}.pack" for name in chain.clean_packs(dry_run=True).deleted] == [unused.rpartition("/")[2]]
     assert {stored.path for stored in index.storage.list()} == before
+
+
+def test_each_link_deletes_its_own_alone(index: ServedIndex, catalog: Catalog) -> None:
+    unused = put_unused_pack(index)
+    first, second = committed_directories(index.storage)
+    chain = DeletionChain(later(catalog), index.storage, KEPT)
+    assert len(chain.clean_packs().deleted) == 1
+    assert unused not in {stored.path for stored in index.storage.list()}
+    assert committed_directories(index.storage) == [first, second]
+    unused = put_unused_pack(index)
+    assert len(list(chain.clean_publications())) == 1
+    assert unused in {stored.path for stored in index.storage.list()}
+    assert committed_directories(index.storage) == [second]
 
 
 def test_one_chain_at_a_time(index: ServedIndex, catalog: Catalog) -> None:
