@@ -5,10 +5,12 @@ there when its manifest is.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
+
+from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import RangeState, recent_ranges
@@ -27,6 +29,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     mark_committed,
     open_range_dump,
     range_dump_rows,
+    read_committed_dumps,
     record_file,
     recorded_files,
     require_not_dropped,
@@ -108,12 +111,17 @@ def missing_ranges(catalog: Catalog) -> list[SerialRange]:
 
     Raises DumpError where there is no full dump that they could follow.
     """
-    committed = committed_dumps(catalog)
-    cover = cover_of(committed)
-    if not cover.dumps:
-        raise DumpError("there is no full dump for ranges to follow: run `pypi-assets dump full` first")
     with catalog.read() as connection:
-        recent = recent_ranges(connection, beyond=cover.serial)
+        committed = read_committed_dumps(connection)
+        if not cover_of(committed).dumps:
+            raise DumpError("there is no full dump for ranges to follow: run `pypi-assets dump full` first")
+        return ranges_without_dump(connection, committed)
+
+
+def ranges_without_dump(connection: Connection, committed: Sequence[Dump]) -> list[SerialRange]:
+    """The complete ranges beyond the cover of the `committed` dumps that none of them holds, in order."""
+    cover = cover_of(committed)
+    recent = recent_ranges(connection, beyond=cover.serial)
     complete = [entry.serials for entry in recent if entry.state == RangeState.COMPLETE]
     dumped = [dump.serials for dump in committed if dump.kind != DumpKind.FULL]
     return [

@@ -6,24 +6,44 @@ themselves; they only add how old something may become before it counts as late.
 Each function costs a few queries, or a few objects of the storage, however long the catalog has lived.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import first_event_time
-from pypi_assets.catalog.publications.dump_registry import committed_dumps, known_dumps, require_exact
+from pypi_assets.catalog.publications.dump_registry import (
+    Dump,
+    DumpState,
+    exact_serial,
+    read_committed_dumps,
+    read_known_dumps,
+)
 from pypi_assets.catalog.reports.exhausted_work import read_exhausted
 from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, last_completed_crawl
 from pypi_assets.dumps.compaction import next_join
 from pypi_assets.dumps.cover import Cover, cover_of
-from pypi_assets.dumps.dump_writer import missing_ranges
+from pypi_assets.dumps.dump_writer import ranges_without_dump
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, build_need, newest_version
 from pypi_assets.parquet.export_manifest import newest_export
 from pypi_assets.storage.store import Storage
+
+STAGES = ("full_crawl", "ranges", "full_dump", "range_dumps", "compaction", "parquet", "redump", "retry")
+"""The kinds of work that `Due.counts` has in addition to the datasets."""
+
+
+def require_other_names(datasets: Iterable[str]) -> None:
+    """Raises ValueError where a dataset has the name of a stage: `Due.counts` could not have both."""
+    if taken := sorted(set(STAGES) & set(datasets)):
+        raise ValueError(f"a dataset cannot have the name of a stage: {', '.join(taken)}")
+
+
+require_other_names(DATASETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,41 +140,56 @@ class Due:
     @property
     def counts(self) -> dict[str, int]:
         """How much is due of each kind of work; for what is done in one run, 1 or 0."""
-        return {
+        before = {
             "full_crawl": int(self.crawl.is_due),
             "ranges": len(self.ranges.uncrawled),
             "full_dump": int(self.full_dump.is_due),
             "range_dumps": len(self.ranges.undumped),
             "compaction": int(bool(self.compaction)),
-            **{name: int(dataset.is_due) for name, dataset in self.datasets.items()},
+        }
+        built = {name: int(dataset.is_due) for name, dataset in self.datasets.items()}
+        after = {
             "parquet": int(self.is_parquet_due),
             "redump": int(bool(self.unbuildable)),
             "retry": self.exhausted,
         }
+        return before | built | after
 
 
 def due_crawl(catalog: Catalog) -> CrawlDue:
     with catalog.read() as connection:
-        return CrawlDue(last_completed_crawl(connection), find_open_crawl(connection))
+        return _crawl(connection)
+
+
+def _crawl(connection: Connection) -> CrawlDue:
+    return CrawlDue(last_completed_crawl(connection), find_open_crawl(connection))
 
 
 def due_ranges(catalog: Catalog) -> RangesDue:
     """The ranges to crawl, and those to dump; a dump of a range is due only once there is a full dump before it."""
     with catalog.read() as connection:
-        uncrawled = [entry.serials for entry in unfinished_ranges(connection)]
-    undumped = missing_ranges(catalog) if cover_of(committed_dumps(catalog)).dumps else []
+        return _ranges(connection, read_committed_dumps(connection))
+
+
+def _ranges(connection: Connection, committed: Sequence[Dump]) -> RangesDue:
+    uncrawled = [entry.serials for entry in unfinished_ranges(connection)]
+    undumped = ranges_without_dump(connection, committed) if cover_of(committed).dumps else []
     return RangesDue(tuple(uncrawled), tuple(undumped))
 
 
 def due_full_dump(catalog: Catalog) -> FullDumpDue:
     """The first full dump. Later ones only keep the chain of ranges short: a schedule requests them."""
-    if cover_of(committed_dumps(catalog)).dumps:
+    with catalog.read() as connection:
+        return _full_dump(connection, cover_of(read_committed_dumps(connection)), _crawl(connection))
+
+
+def _full_dump(connection: Connection, cover: Cover, crawl: CrawlDue) -> FullDumpDue:
+    if cover.dumps:
         return FullDumpDue(None, "there is a full dump")
-    if not due_crawl(catalog).is_followable:
+    if not crawl.is_followable:
         return FullDumpDue(None, "no full crawl is complete yet")
     try:
-        with catalog.write() as connection:
-            serial = require_exact(connection)
+        serial = exact_serial(connection)
     except CatalogError as error:
         return FullDumpDue(None, str(error))
     return FullDumpDue(serial, f"there is no full dump yet: one at serial {serial} is due")
@@ -181,10 +216,10 @@ def due_datasets(
     return found
 
 
-def due_compaction(catalog: Catalog, datasets: Mapping[str, DatasetDue]) -> tuple[str, ...]:
-    """The directories of the dumps that a compaction would join first; empty where it would join none."""
+def due_compaction(known: Sequence[Dump], datasets: Mapping[str, DatasetDue], now: float) -> tuple[str, ...]:
+    """The directories of those `known` dumps that a compaction would join first; empty where it would join none."""
     held = [one.need.serial for one in datasets.values() if one.need.serial is not None]
-    return tuple(dump.directory for dump in next_join(known_dumps(catalog), held, catalog.clock()))
+    return tuple(dump.directory for dump in next_join(known, held, now))
 
 
 def due_parquet(storage: Storage, cover: Cover) -> bool:
@@ -194,20 +229,29 @@ def due_parquet(storage: Storage, cover: Cover) -> bool:
 
 
 def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
-    """What is due in all stages; with `storage` None, in those that the catalog knows of. Raises StorageError."""
-    cover = cover_of(committed_dumps(catalog))
-    datasets = {} if storage is None else due_datasets(catalog, storage, cover)
+    """What is due in all stages; with `storage` None, in those that the catalog knows of. Raises StorageError.
+
+    The catalog's own stages are read in one transaction, which takes no lock. The storage is compared with the dumps
+    that were in use then.
+    """
     with catalog.read() as connection:
+        known = read_known_dumps(connection)
+        committed = [dump for dump in known if dump.state == DumpState.COMMITTED]
+        cover = cover_of(committed)
+        crawl = _crawl(connection)
+        ranges = _ranges(connection, committed)
+        full_dump = _full_dump(connection, cover, crawl)
         exhausted = read_exhausted(connection).count
         dumps_lack_since = first_event_time(connection, cover.serial) if cover.dumps else None
+    datasets = {} if storage is None else due_datasets(catalog, storage, cover)
     return Due(
-        crawl=due_crawl(catalog),
-        ranges=due_ranges(catalog),
-        full_dump=due_full_dump(catalog),
+        crawl=crawl,
+        ranges=ranges,
+        full_dump=full_dump,
         cover=cover,
         dumps_lack_since=dumps_lack_since,
         datasets=datasets,
-        compaction=() if storage is None else due_compaction(catalog, datasets),
+        compaction=() if storage is None else due_compaction(known, datasets, catalog.clock()),
         is_parquet_due=storage is not None and due_parquet(storage, cover),
         exhausted=exhausted,
     )

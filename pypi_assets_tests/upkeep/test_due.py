@@ -1,9 +1,12 @@
 """What is due in each stage, as the catalog and the storage say."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from sqlalchemy import create_engine, event
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
@@ -13,13 +16,31 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.upkeep.due import Due, what_is_due
+from pypi_assets.upkeep.due import STAGES, Due, due_full_dump, require_other_names, what_is_due
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 NOTHING = dict.fromkeys(
     ("full_crawl", "ranges", "full_dump", "range_dumps", "compaction", *DATASETS, "parquet", "redump", "retry"), 0
 )
+
+
+class UnwritableCatalog(Catalog):
+    """A catalog in which no transaction may be opened that writes. Counts transactions, and reads of the dumps."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__(create_engine(catalog.engine.url), catalog.clock)
+        self.seen: Counter[str] = Counter()
+        event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA query_only = ON"))
+        event.listen(self.engine, "begin", lambda _: self.seen.update(["transactions"]))
+        event.listen(self.engine, "before_cursor_execute", self._count)
+
+    def _count(self, _connection: object, _cursor: object, statement: str, *_: object) -> None:
+        assert statement.startswith(("SELECT", "WITH"))
+        self.seen["reads of dumps"] += statement.count("FROM dumps")
+
+    def write(self) -> NoReturn:
+        raise AssertionError("a transaction that writes")
 
 
 @pytest.fixture
@@ -90,3 +111,34 @@ def test_parquet_is_due_once_a_first_export_is_older_than_the_dumps(index: Serve
 def test_without_a_storage_the_catalog_still_answers(catalog: Catalog) -> None:
     found = what_is_due(catalog, None)
     assert (found.datasets, found.counts["full_crawl"]) == ({}, 1)
+
+
+def test_what_is_due_reads_one_state_and_opens_no_transaction_that_writes(index: ServedIndex, catalog: Catalog) -> None:
+    unwritable = UnwritableCatalog(catalog)
+
+    def assert_reads_once(**work: int) -> None:
+        unwritable.seen.clear()
+        assert what_is_due(unwritable, None).counts == dict.fromkeys(STAGES, 0) | work
+        assert unwritable.seen == {"transactions": 1, "reads of dumps": 1}
+        unwritable.seen.clear()
+        assert counts(index, unwritable).items() >= work.items()
+        assert unwritable.seen["reads of dumps"] == 1
+
+    assert_reads_once(full_crawl=1)
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    assert_reads_once(full_dump=1)
+    assert due_full_dump(unwritable).serial == index.serial
+    full_dump(catalog, index.storage, 1)
+    assert_reads_once()
+    index.wheel("demo", "2.0")
+    crawl_incremental(crawler)
+    assert_reads_once(range_dumps=1)
+    unwritable.close()
+
+
+def test_no_dataset_has_the_name_of_a_stage() -> None:
+    assert set(STAGES).isdisjoint(DATASETS)
+    assert {*STAGES, *DATASETS} == NOTHING.keys()
+    with pytest.raises(ValueError, match=r"the name of a stage: parquet, ranges$"):
+        require_other_names([*DATASETS, "ranges", "parquet"])

@@ -8,16 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    and_,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, select, update
 
 from pypi_assets.catalog.coordination.leases import oldest_lease
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, upsert
@@ -26,6 +17,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
     complete_serial,
     inexact_spans,
     lock_state,
+    read_state,
     require_range,
     seal,
 )
@@ -33,13 +25,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
-from pypi_assets.catalog.tables import (
-    catalog_state,
-    changes,
-    distributions,
-    dump_files,
-    dumps,
-)
+from pypi_assets.catalog.tables import catalog_state, changes, distributions, dump_files, dumps
 
 FULL_DUMP_SHARDS = (1, 16, 256)
 FILE_NAME = "python_distribution_data{shard:04d}{suffix}.json.gz"
@@ -105,7 +91,7 @@ def find_open_full_dump(catalog: Catalog, shards: int) -> Dump | None:
 
 
 def _open_full_dump(connection: Connection, shards: int) -> Dump | None:
-    full = [dump for dump in _known_dumps(connection) if dump.kind == DumpKind.FULL]
+    full = [dump for dump in read_known_dumps(connection) if dump.kind == DumpKind.FULL]
     overtaken = max((dump.sequence for dump in full if dump.state == DumpState.COMMITTED), default=0)
     found = [
         dump
@@ -118,9 +104,19 @@ def _open_full_dump(connection: Connection, shards: int) -> Dump | None:
 def require_exact(connection: Connection) -> int:
     """The complete serial, where a full dump can be opened at it; the state is locked until the transaction ends.
 
-    Raises DumpError where nothing is complete, or where the catalog is not exact yet at its complete serial.
+    Raises as `exact_serial` does.
     """
-    state = lock_state(connection, exclusive=True)
+    lock_state(connection, exclusive=True)
+    return exact_serial(connection)
+
+
+def exact_serial(connection: Connection) -> int:
+    """The complete serial, where a full dump could be opened at it. It locks nothing, so a reading transaction will do.
+
+    Raises DumpError where nothing is complete, or where the catalog is not exact yet at its complete serial, and
+    CatalogError where no full crawl was opened.
+    """
+    state = read_state(connection)
     serial = complete_serial(connection)
     if serial == 0:
         raise DumpError("nothing is complete yet: finish a full crawl first (pypi-assets crawl full)")
@@ -260,7 +256,7 @@ def begin_commit(
     with catalog.write() as connection:
         lock_state(connection, exclusive=True)
         state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
-        if is_valid and state in {DumpState.OPEN, DumpState.COMMITTING} and not is_valid(_known_dumps(connection)):
+        if is_valid and state in {DumpState.OPEN, DumpState.COMMITTING} and not is_valid(read_known_dumps(connection)):
             state = DumpState.DROPPED
             _drop(connection, [dump.id])
         if state == DumpState.OPEN:
@@ -310,7 +306,7 @@ def drop_unused_dumps(
     with catalog.read() if dry_run else catalog.write() as connection:
         if not dry_run:
             lock_state(connection, exclusive=True)
-        found = unused(_known_dumps(connection), min(since, oldest_lease(connection, catalog.clock())))
+        found = unused(read_known_dumps(connection), min(since, oldest_lease(connection, catalog.clock())))
         if not dry_run:
             _drop(connection, [dump.id for dump in found])
     return list(found)
@@ -343,7 +339,13 @@ def committing_dumps(catalog: Catalog) -> list[Dump]:
 
 def committed_dumps(catalog: Catalog) -> list[Dump]:
     """All committed dumps, in order of their sequence."""
-    return _in_state(catalog, DumpState.COMMITTED)
+    with catalog.read() as connection:
+        return read_committed_dumps(connection)
+
+
+def read_committed_dumps(connection: Connection) -> list[Dump]:
+    """The same as `committed_dumps`, in a transaction that is open."""
+    return _selected(connection, dumps.c.state == DumpState.COMMITTED)
 
 
 def files_of_dumps(catalog: Catalog) -> dict[str, set[str] | None]:
@@ -364,10 +366,11 @@ def files_of_dumps(catalog: Catalog) -> dict[str, set[str] | None]:
 def known_dumps(catalog: Catalog) -> list[Dump]:
     """All dumps that are not dropped, in order of their sequence."""
     with catalog.read() as connection:
-        return _known_dumps(connection)
+        return read_known_dumps(connection)
 
 
-def _known_dumps(connection: Connection) -> list[Dump]:
+def read_known_dumps(connection: Connection) -> list[Dump]:
+    """The same as `known_dumps`, in a transaction that is open."""
     return _selected(connection, dumps.c.state.in_([DumpState.OPEN, DumpState.COMMITTING, DumpState.COMMITTED]))
 
 

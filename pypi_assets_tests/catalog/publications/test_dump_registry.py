@@ -7,7 +7,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError
+from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError, complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
@@ -16,6 +16,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     allocate_file_name,
     begin_commit,
     committed_dumps,
+    exact_serial,
     full_dump_rows,
     mark_committed,
     open_full_dump,
@@ -151,7 +152,11 @@ def test_a_full_dump_waits_until_the_catalog_is_exact(index: ServedIndex, catalo
     crawl_full(crawler)
     with pytest.raises(DumpError, match="crawl incremental"):
         open_full_dump(catalog, 1)
+    with catalog.read() as connection, pytest.raises(DumpError, match="crawl incremental"):
+        exact_serial(connection)
     crawl_incremental(crawler)
+    with catalog.read() as connection:
+        assert exact_serial(connection) == complete_serial(connection)
     assert {row["filename"] for row in full_rows(catalog)} == {name for name, _ in index.shown()}
 
 
