@@ -11,9 +11,10 @@ from pypi_assets.assembly import storage_from
 from pypi_assets.cli.opening import opened_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError
+from pypi_assets.leveldbs.format.errors import LeveldbError, NotBuiltYetError, NoVersionError
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.no_version import no_version
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.progress import Progress
@@ -87,14 +88,12 @@ def _report_rows(report: Callable[[Progress], None], dataset: str, rows: int) ->
 def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
     """List the published versions, newest last."""
     storage = storage_from(load_settings(), read_only=True)
-    rows = [
-        _listed_version(storage, name, version)
-        for name in ([dataset] if dataset else DATASETS)
-        for version in published_versions(storage, name)
-    ]
-    columns = ("dataset", "version", "serial", "records", "bytes", "base_version", "problem")
-    if not print_rows(columns, rows, as_json):
-        print_message("no version is published: run `pypi-assets leveldb update`")
+    published = {name: published_versions(storage, name) for name in ([dataset] if dataset else DATASETS)}
+    rows = [_listed_version(storage, name, version) for name, versions in published.items() for version in versions]
+    print_rows(("dataset", "version", "serial", "records", "bytes", "base_version", "problem"), rows, as_json)
+    for name, versions in published.items():
+        if not versions:
+            print_message(str(no_version(DATASETS[name], storage)))
 
 
 def _listed_version(storage: Storage, dataset: str, version: int) -> dict[str, object]:
@@ -129,16 +128,16 @@ def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool,
     for name in [dataset] if dataset else DATASETS:
         published = published_versions(storage, name)
         if not published:
-            unpublished = f"no version of {name} is published: run `pypi-assets leveldb update`"
+            unpublished = no_version(DATASETS[name], storage)
             if dataset:
-                raise LeveldbDamagedError(unpublished)
-            print_message(unpublished)  # which is not damage: dumps may lack columns that it needs
+                raise unpublished
+            print_message(str(unpublished))  # which is not damage: dumps may lack columns that it needs
             continue
         found.append(
             verify(name, version or published[-1], storage=storage, deep=deep, work_dir=private_folder(settings))
         )
     if not found:
-        raise LeveldbDamagedError("no version is published: run `pypi-assets leveldb update`")
+        raise NoVersionError("no version is published, so there is none to verify")
     if as_json:
         print_json([asdict(one) | {"ok": one.ok} for one in found])
     for one in found:

@@ -7,12 +7,11 @@ from typing import Any, TypeVar, overload
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError, UnknownFormatError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.format.meta import read_meta
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
-from pypi_assets.leveldbs.versions.missing_columns import missing_columns, not_built_yet
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.lookup.dataset_readers import reader_class
 from pypi_assets.lookup.reader import OpenVersion, Reader
@@ -100,24 +99,9 @@ class _Versions:
                     self.skipped[version] = str(error)
         if beyond:
             return None
-        self._require_columns()
-        reason = "; ".join(f"version {version}: {reason}" for version, reason in self.skipped.items())
-        raise NoVersionError(
-            f"there is no version of {self.dataset} to read in {self._storage.url}"
-            f"{f' ({reason})' if reason else ''}: run `pypi-assets leveldb update`"
-        )
+        from pypi_assets.leveldbs.versions.no_version import no_version  # the database takes long to load
 
-    def _require_columns(self) -> None:
-        """Raises NotBuiltYetError where that is why there is no version."""
-        from pypi_assets.dumps.dump_format import DumpDamagedError  # the database takes long to load
-        from pypi_assets.leveldbs.versions.stored_cover import stored_cover
-
-        try:
-            cover = stored_cover(self._storage)
-        except DumpDamagedError:
-            return
-        if missing := missing_columns(self._known, {dump.directory: dump.columns for dump in cover.dumps}):
-            raise not_built_yet(self._known, missing)
+        raise no_version(self._known, self._storage, self.skipped)
 
     def _open(self, version: int, check_hashes: bool) -> OpenVersion:
         published = read_published(self._storage, self.dataset, version)

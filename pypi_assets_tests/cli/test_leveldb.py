@@ -46,9 +46,39 @@ def test_a_dataset_whose_columns_dumps_lack_is_not_built_yet(commands: Commands,
     assert message in commands.refused("leveldb", "update", "--dataset", "commands")
     assert message in commands.refused("lookup", "command", "hello", "--json")
     assert len(commands.json("lookup", "module", "demo_module")) == 1
-    verified = commands.done("leveldb", "verify")
-    assert verified.stderr == "no version of commands is published: run `pypi-assets leveldb update`\n"
+    for verb in ("verify", "list"):
+        assert commands.done("leveldb", verb).stderr == f"{message}\n"
+    assert message in commands.refused("leveldb", "verify", "--dataset", "commands")
+    listed = commands.done("leveldb", "list", "--dataset", "commands", "--json")
+    assert (listed.stdout, listed.stderr) == ("[]\n", f"{message}\n")
 
     commands.done("dump", "redo", "--shards", "1")
     assert all(one["published"] for one in commands.json("leveldb", "update"))
     assert commands.json("lookup", "command", "hello")[0]["versions"] == ["1.0"]
+
+
+def test_a_dataset_without_a_version_is_not_built_yet_in_every_command(commands: Commands, index: ServedIndex) -> None:
+    storage = storage_from(load_settings())
+
+    def message(dataset: str, reason: str) -> str:
+        return f"{dataset} is not built yet: {reason}"
+
+    nothing = (
+        f"there is no full dump in {storage.url}; run `pypi-assets crawl full`, `pypi-assets dump full` and"
+        " `pypi-assets leveldb update`, in this order"
+    )
+    assert commands.done("leveldb", "list").stderr.splitlines() == [message(name, nothing) for name in DATASETS]
+    refused = commands.refused("leveldb", "verify")
+    assert all(message(name, nothing) in refused for name in DATASETS)
+    assert "there is none to verify" in refused
+    assert message("hashes", nothing) in commands.refused("lookup", "hash", "00" * 32)
+
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    commands.done("dump", "full", "--shards", "1")
+    commands.done("leveldb", "update", "--dataset", "modules")
+    unpublished = message("hashes", f"no version of it is published in {storage.url}; run `pypi-assets leveldb update`")
+    for verb in ("list", "verify"):
+        assert unpublished in commands.done("leveldb", verb).stderr.splitlines()
+    assert unpublished in commands.refused("leveldb", "verify", "--dataset", "hashes")
+    assert unpublished in commands.refused("lookup", "hash", "00" * 32)

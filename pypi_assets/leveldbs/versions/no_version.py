@@ -1,0 +1,49 @@
+"""Why a dataset has no version that can be read, and what to do: one wording for lookups and commands."""
+
+from collections.abc import Mapping
+
+from pypi_assets.dumps.cover import Cover
+from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.leveldbs.datasets.dataset import Dataset
+from pypi_assets.leveldbs.format.errors import NoVersionError
+from pypi_assets.leveldbs.versions.missing_columns import missing_columns, not_built_yet
+from pypi_assets.leveldbs.versions.stored_cover import stored_cover
+from pypi_assets.storage.store import Storage
+
+
+def no_version(dataset: Dataset, storage: Storage, unreadable: Mapping[int, str] | None = None) -> NoVersionError:
+    """The error that describes why `dataset` has no version that can be read.
+
+    `unreadable` has the reason for each published version; without it, none is published. A NotBuiltYetError where
+    dumps lack columns that the dataset needs. Reads the manifests of all dumps. Raises StorageError.
+
+    >>> str(no_version(HASHES, storage))
+    'hashes is not built yet: no version of it is published in s3://...; run `pypi-assets leveldb update`'
+    """
+    cover = _known_cover(storage)
+    columns_of = {dump.directory: dump.columns for dump in cover.dumps} if cover is not None else {}
+    if missing := missing_columns(dataset, columns_of):
+        return not_built_yet(dataset, missing)
+    if unreadable:
+        reasons = "; ".join(f"version {version}: {reason}" for version, reason in unreadable.items())
+        return NoVersionError(
+            f"there is no version of {dataset.name} to read in {storage.url} ({reasons}): run"
+            " `pypi-assets leveldb update`"
+        )
+    if cover is not None and not cover.dumps:
+        return NoVersionError(
+            f"{dataset.name} is not built yet: there is no full dump in {storage.url}; run `pypi-assets crawl full`,"
+            " `pypi-assets dump full` and `pypi-assets leveldb update`, in this order"
+        )
+    return NoVersionError(
+        f"{dataset.name} is not built yet: no version of it is published in {storage.url}; run"
+        " `pypi-assets leveldb update`"
+    )
+
+
+def _known_cover(storage: Storage) -> Cover | None:
+    """The cover of the stored dumps; None where a manifest is damaged."""
+    try:
+        return stored_cover(storage)
+    except DumpDamagedError:
+        return None
