@@ -28,7 +28,7 @@ from pypi_assets.terminal import print_json_line, print_message, print_rows
 
 _STANDARD_INPUT = "-"
 _REFRESH_EVERY_S = 60.0
-_PREFIX = click.option("--prefix", is_flag=True, help="Everything whose name begins so.")
+_PREFIX = click.option("--prefix", is_flag=True, help="All names that begin with NAME.")
 _LIMIT = click.option("--limit", type=click.IntRange(1), help="Print no more results than this.")
 _AT_SERIAL = click.option(
     "--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published."
@@ -50,6 +50,7 @@ class _Request:
     """What the command line requests."""
 
     names: tuple[str, ...]
+    paths: tuple[Path | None, ...]  # of each name: the local file that it is of, if it is of one
     prefix: bool
     limit: int | None
     at_serial: int | None
@@ -96,7 +97,9 @@ def _click_command(dataset: Dataset, command: LookupCommand[Any]) -> click.Comma
         files: tuple[Path, ...] = (),
     ) -> None:
         given = names if isinstance(names, tuple) else (names,)
-        request = _Request((*given, *_names_of(command, files)), prefix, limit, at_serial, ever, as_json)
+        names_of_files = _names_of(command, files)
+        paths = (*(None for _ in given), *files)
+        request = _Request((*given, *names_of_files), paths, prefix, limit, at_serial, ever, as_json)
         _check(request)
         try:
             _run(dataset, command, request)
@@ -129,7 +132,7 @@ def _check(request: _Request) -> None:
     if not request.names:
         raise click.UsageError("nothing is named: give NAME, --file, or - for names from standard input")
     if not all(name.strip() for name in request.names):
-        raise click.BadParameter("there is nothing whose name is empty", param_hint="NAME")
+        raise click.BadParameter("NAME is empty")
     if _STANDARD_INPUT in request.names and not request.is_stream:
         raise click.UsageError("- for names from standard input goes with no other name")
     if request.prefix and (request.is_stream or request.at_serial is not None or request.ever):
@@ -146,14 +149,15 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
     if from_catalog:
         with opened_catalog(load_settings()) as catalog:
             serial = answerable_serial(catalog, request.at_serial)
-            _print_answers(request, partial(from_catalog.answer, catalog, serial), from_catalog)
+            query = partial(from_catalog.answer, catalog, serial)
+            _print_answers(request, query, from_catalog, command.name_column)
         return
     with open_latest(dataset.name, check_hashes=False, refresh_every_s=_refresh_every_s(request)) as reader:
         _report_skipped(reader)
         if request.prefix:
             _print_prefix(command, request, reader)
         else:
-            _print_answers(request, partial(command.answer, reader), command)
+            _print_answers(request, partial(command.answer, reader), command, command.name_column)
 
 
 def _catalog_lookup(command: LookupCommand[Any], request: _Request) -> CatalogLookup | None:
@@ -181,19 +185,23 @@ def _print_prefix(command: LookupCommand[Any], request: _Request, reader: Reader
         print_message(f"{command.prefix.nothing_found(prefix)} as of serial {found.serial}")
 
 
-def _print_answers(request: _Request, query: _Query, shown: LookupCommand[Any] | CatalogLookup) -> None:
+def _print_answers(
+    request: _Request, query: _Query, shown: LookupCommand[Any] | CatalogLookup, name_column: str | None
+) -> None:
     if request.is_stream:
         _print_stream(query, request.limit)
         return
-    answers = [(name, query(name)) for name in request.names]
-    results: Iterable[Any] = (result for _, answer in answers for result in answer.results)
+    answers = [query(name) for name in request.names]
+    results: Iterable[Any] = (result for answer in answers for result in answer.results)
     if isinstance(shown, CatalogLookup) and shown.cells and not request.as_json:
         results = map(shown.cells, results)
-    found = print_rows(shown.columns, islice(results, request.limit), request.as_json)
-    for name, answer in answers:
+    columns = (name_column, *shown.columns) if name_column and len(answers) > 1 else shown.columns
+    found = print_rows(columns, islice(results, request.limit), request.as_json)
+    for name, path, answer in zip(request.names, request.paths, answers, strict=True):
         if not answer.results:
-            print_message(f"{shown.nothing_found(name)} as of serial {answer.serial}")
-    _, last = answers[-1]
+            source = "" if path is None else f"{path}: "
+            print_message(f"{source}{shown.nothing_found(name)} as of serial {answer.serial}")
+    last = answers[-1]
     if found and last.version is None:
         print_message(f"as of serial {last.serial}, from the catalog")
 

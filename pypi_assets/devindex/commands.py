@@ -60,7 +60,10 @@ def _do(folder: Path, done: str, operation: Callable[[History], int]) -> None:
 )
 @click.option("--log-requests", is_flag=True, help="Write a line for each request to standard output.")
 def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_requests: bool) -> None:
-    """Serve the index of FOLDER until interrupted; prints its URL once it answers."""
+    """Serve the index of FOLDER until interrupted.
+
+    Prints its URL once it answers.
+    """
     with _refusals_as_failures():
         plan = None if faults is None else FaultPlan.load(faults)
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +75,10 @@ def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_r
 @click.option("--project", help="The project, where the files do not name it.")
 @click.option("--version", help="The version, where the files do not name it.")
 def add_command(folder: Path, files: tuple[Path, ...], project: str | None, version: str | None) -> None:
-    """Upload FILES, in their order; new projects and releases are registered."""
+    """Upload FILES in their order.
+
+    New projects and releases are registered.
+    """
     for path in files:
         add = partial(History.add, path=path, project=project, version=version)
         _do(folder, f"added {path.name}", add)
@@ -81,7 +87,10 @@ def add_command(folder: Path, files: tuple[Path, ...], project: str | None, vers
 @_command("remove-file", "my-index demo-1.0.tar.gz")
 @click.argument("filename")
 def remove_file_command(folder: Path, filename: str) -> None:
-    """Remove one file; its URL keeps working, and its name is never used again."""
+    """Remove one file.
+
+    Its URL keeps working, and its name is never used again.
+    """
     _do(folder, f"removed {filename}", lambda history: history.remove_file(filename))
 
 
@@ -133,7 +142,10 @@ def unquarantine_release_command(folder: Path, project: str, version: str) -> No
 @_command("remove-project", "my-index demo")
 @_PROJECT
 def remove_project_command(folder: Path, project: str) -> None:
-    """Remove a project with all its files, in one event; its name can be registered again."""
+    """Remove a project with all its files, in one event.
+
+    Its name can be registered again.
+    """
     _do(folder, f"removed {project}", lambda history: history.remove_project(project))
 
 
@@ -154,12 +166,18 @@ def unquarantine_command(folder: Path, project: str) -> None:
 @_command("archive", "my-index demo")
 @_PROJECT
 def archive_command(folder: Path, project: str) -> None:
-    """Mark a project as archived; this writes no event."""
+    """Mark a project as archived.
+
+    This writes no event.
+    """
     _do(folder, f"archived {project}", lambda history: history.archive(project))
 
 
 @_command("unarchive", "my-index demo")
 @_PROJECT
 def unarchive_command(folder: Path, project: str) -> None:
-    """Mark an archived project as active; this writes no event."""
+    """Mark an archived project as active.
+
+    This writes no event.
+    """
     _do(folder, f"unarchived {project}", lambda history: history.unarchive(project))

@@ -155,7 +155,7 @@ COMMANDS = (
         name="project",
         argument="NAME[==VERSION]",
         example="requests==2.32.3",
-        help="What the distributions of a project, or of one version of it, require.",
+        help="What the distributions of a project require. With ==VERSION, those of this version alone.",
         columns=_DISTRIBUTION_COLUMNS,
         answer=_project,
         nothing_found=_no_distribution,
@@ -171,8 +171,8 @@ COMMANDS = (
         argument="NAME",
         example="requests",
         help=(
-            "Which projects require the project NAME, and in which versions: always, only by a marker, only with an"
-            " extra."
+            "Which projects require the project NAME. Lists the versions that require it always, only by a marker, and"
+            " only with an extra."
         ),
         columns=_DEPENDENT_COLUMNS,
         answer=DepgraphReader.dependents,

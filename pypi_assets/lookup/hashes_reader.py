@@ -167,7 +167,7 @@ COMMANDS = (
         name="hash",
         argument="[SHA256]...",
         example="--file requests-2.32.3-py3-none-any.whl",
-        help="Which project, version and file a SHA256 is of, and since which serial the file is live.",
+        help="Which live file has this SHA256, and its project and version. Also prints since which serial it is live.",
         columns=_COLUMNS,
         answer=HashesReader.file,
         nothing_found=_no_live_file,
@@ -184,5 +184,6 @@ COMMANDS = (
             cells=_with_times,
         ),
         name_of_file=hash_of_file,
+        name_column="sha256",
     ),
 )

@@ -49,7 +49,7 @@ class LookupCommand(Generic[AnyReader]):
 
     Options follow from what is declared: `--prefix` from `prefix`, `--at-serial` from `at_serial`, `--all` from
     `ever` (what was known at any time up to a serial), and `--file` from `name_of_file`, which also means that several
-    names may be given.
+    names may be given. The table then begins with `name_column`, the field of a result that is the name.
     """
 
     name: str
@@ -63,3 +63,4 @@ class LookupCommand(Generic[AnyReader]):
     at_serial: CatalogLookup | None = None
     ever: CatalogLookup | None = None
     name_of_file: Callable[[Path], str] | None = None
+    name_column: str | None = None

@@ -1,5 +1,6 @@
 """`pypi-assets lookup`: at a serial, by prefix, for many names, and wrong usage."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIn
 @pytest.mark.parametrize("what", ["module", "project", "dependents"])
 def test_a_lookup_without_a_name_is_wrong_usage(commands: Commands, what: str) -> None:
     for name in ("", " "):
-        assert "name is empty" in commands.refused("lookup", what, name, exit_code=2)
+        assert "NAME is empty" in commands.refused("lookup", what, name, exit_code=2)
 
 
 @pytest.mark.parametrize("requirement", ["demo>=1", "demo==", "demo==1,<2", "-demo", "demo[extra]"])
@@ -119,6 +120,22 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     local = tmp_path / "a file"
     local.write_bytes((index.folder / "built" / demo["filename"]).read_bytes())
     assert commands.json("lookup", "hash", "--file", local, "--file", local) == [found, found]
+    row = f"Demo\t1.0\t{demo['filename']}\t{demo['live_since']}\n"
+    assert commands.done("lookup", "hash", "--file", local).stdout == row
+    other_row = f"{other['sha256']}\tother\t1.0\t{other['filename']}\t{other['live_since']}\n"
+    for options in ((), ("--at-serial", first)):  # several rows begin with the hash, to be matched to what was given
+        several = commands.done("lookup", "hash", other["sha256"], "--file", local, *options)
+        assert several.stdout == f"{other_row}{sha256}\t{row}"
+    local.write_bytes(b"another file")
+    unknown_hash = hashlib.sha256(b"another file").hexdigest()
+    unknown = commands.done("lookup", "hash", "00" * 32, sha256, "--file", local)
+    assert unknown.stdout == f"{sha256}\t{row}"
+    assert unknown.stderr.splitlines() == [
+        f"no live file has the sha256 {'00' * 32} as of serial {first}",
+        f"{local}: no live file has the sha256 {unknown_hash} as of serial {first}",
+    ]
+    never = commands.done("lookup", "hash", "--file", local, "--all")
+    assert never.stderr == f"{local}: no file with the sha256 {unknown_hash} was ever live as of serial {first}\n"
     unknown = commands.done("lookup", "hash", "00" * 32)
     message = f"no live file has the sha256 {'00' * 32} as of serial {first}\n"
     assert (unknown.stdout, unknown.stderr) == ("", message)
@@ -126,6 +143,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     answers = [json.loads(line) for line in lines.stdout.splitlines()]
     assert answers[0]["results"] == [found]
     assert answers[1] == {"name": "nope", "error": "'nope' is not a sha256, which has 64 hex digits"}
+    assert lines.exit_code == 0
     for wrong, problem in {
         ("nope",): "'nope' is not a sha256, which has 64 hex digits",
         ("nope", "--prefix"): "is not the beginning of a sha256",

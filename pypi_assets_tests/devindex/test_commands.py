@@ -151,3 +151,10 @@ def test_serve_on_a_taken_port_is_exit_code_1(folder: Path) -> None:
         process.communicate(timeout=120)
     assert result.exit_code == 1
     assert "in use" in result.output
+
+
+def test_the_list_of_commands_cuts_no_sentence() -> None:
+    result = CliRunner().invoke(devindex, ["--help"], terminal_width=78)
+    _, listed = result.stdout.split("Commands:\n")
+    assert len(listed.splitlines()) == len(devindex.commands)
+    assert "..." not in listed

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from pypi_assets.cli.lookup import lookup_group
 from pypi_assets.lookup.dataset_readers import lookup_commands, reader_class
@@ -18,6 +19,13 @@ def options_of(command: LookupCommand[Any]) -> set[str]:
         made = lookup_group.get_command(context, command.name)
     assert made is not None
     return {one for param in made.params if isinstance(param, click.Option) for one in param.opts}
+
+
+def test_the_list_of_commands_cuts_no_sentence() -> None:
+    result = CliRunner().invoke(lookup_group, ["--help"], terminal_width=78)
+    _, listed = result.stdout.split("Commands:\n")
+    assert len(listed.splitlines()) == len(COMMANDS)
+    assert "..." not in listed
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
