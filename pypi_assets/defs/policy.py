@@ -3,6 +3,9 @@
 Every asset, check and job may import this. It imports none of them, and nothing of the pipeline.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import dagster as dg
 
 OWNERS = ["team:pypi-assets"]
@@ -31,3 +34,29 @@ ON_FAILURE = "pypi-assets/on-failure"
 def leveldb_pool(dataset: str) -> str:
     """The pool of the builds of one dataset: one publishes at a time."""
     return f"{dataset}_leveldb"
+
+
+def crawl_asset(
+    partitions: dg.PartitionsDefinition[str] | None = None,
+    most_in_one_run: int = 1,
+    *,
+    deps: Sequence[str] = (),
+    code_version: str = "1",
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """The decorator of an asset whose steps talk to the index and write to the catalog.
+
+    A run of a backfill takes at most `most_in_one_run` of `partitions`.
+
+        @crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["changelog"])
+        def changed_distributions(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]: ...
+    """
+    return dg.asset(
+        deps=deps,
+        partitions_def=partitions,
+        backfill_policy=None if partitions is None else dg.BackfillPolicy.multi_run(most_in_one_run),
+        kinds={"python", "sqlalchemy"},
+        owners=OWNERS,
+        pool=INDEX_POOL,
+        retry_policy=RETRIES,
+        code_version=code_version,
+    )

@@ -8,18 +8,12 @@ from pypi_assets.crawl.shards import FinishedShard, read_each_shard, visit_each_
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import failure_counts, marking, progress_log
 from pypi_assets.defs.partitions import parse_shards, project_shards
-from pypi_assets.defs.policy import INDEX_POOL, OWNERS, RETRIES, SHARDS_IN_ONE_RUN
+from pypi_assets.defs.policy import SHARDS_IN_ONE_RUN, crawl_asset
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 
-@dg.asset(
-    kinds={"python", "sqlalchemy"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    retry_policy=RETRIES,
-    code_version="1",
-)
+@crawl_asset()
 def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """All projects of the index, listed at a pinned serial. Joins the full crawl that is open, or opens one."""
     with expected_errors_as_failures():
@@ -34,16 +28,7 @@ def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource)
     )
 
 
-@dg.asset(
-    deps=["project_listing"],
-    partitions_def=project_shards,
-    backfill_policy=dg.BackfillPolicy.multi_run(SHARDS_IN_ONE_RUN),
-    kinds={"python", "sqlalchemy"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    retry_policy=RETRIES,
-    code_version="1",
-)
+@crawl_asset(project_shards, SHARDS_IN_ONE_RUN, deps=["project_listing"])
 def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The page of every project, visited and judged.
 
@@ -66,16 +51,7 @@ def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource
     return dg.MaterializeResult()
 
 
-@dg.asset(
-    deps=["crawled_projects"],
-    partitions_def=project_shards,
-    backfill_policy=dg.BackfillPolicy.multi_run(SHARDS_IN_ONE_RUN),
-    kinds={"python", "sqlalchemy"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    retry_policy=RETRIES,
-    code_version=str(EXTRACTOR_VERSION),
-)
+@crawl_asset(project_shards, SHARDS_IN_ONE_RUN, deps=["crawled_projects"], code_version=str(EXTRACTOR_VERSION))
 def crawled_distribution_data(
     context: dg.AssetExecutionContext, crawler: CrawlerResource
 ) -> dg.MaterializeResult[None]:

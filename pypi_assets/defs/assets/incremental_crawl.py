@@ -10,20 +10,12 @@ from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, vis
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import failure_counts, mark_each_range, progress_log
 from pypi_assets.defs.partitions import serial_ranges
-from pypi_assets.defs.policy import INDEX_POOL, OWNERS, RANGES_IN_ONE_RUN, RETRIES
+from pypi_assets.defs.policy import RANGES_IN_ONE_RUN, crawl_asset
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 
-@dg.asset(
-    partitions_def=serial_ranges,
-    backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
-    kinds={"python", "sqlalchemy"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    retry_policy=RETRIES,
-    code_version="1",
-)
+@crawl_asset(serial_ranges, RANGES_IN_ONE_RUN)
 def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The index's events, stored as they came.
 
@@ -45,16 +37,7 @@ def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg
     return dg.MaterializeResult()
 
 
-@dg.asset(
-    deps=["changelog"],
-    partitions_def=serial_ranges,
-    backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
-    kinds={"python", "sqlalchemy"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    retry_policy=RETRIES,
-    code_version="1",
-)
+@crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["changelog"])
 def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
     """The pages of the projects that changed, visited and judged.
 
@@ -75,16 +58,7 @@ def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerRes
     return dg.MaterializeResult()
 
 
-@dg.asset(
-    deps=["changed_distributions"],
-    partitions_def=serial_ranges,
-    backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
-    kinds={"python", "sqlalchemy"},
-    owners=OWNERS,
-    pool=INDEX_POOL,
-    retry_policy=RETRIES,
-    code_version=str(EXTRACTOR_VERSION),
-)
+@crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["changed_distributions"], code_version=str(EXTRACTOR_VERSION))
 def changed_distribution_data(
     context: dg.AssetExecutionContext, crawler: CrawlerResource
 ) -> dg.MaterializeResult[None]:
