@@ -1,9 +1,13 @@
 """A catalog of three files, complete up to serial 100, and ranges after it with their dumps."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from pypi_assets.dumps.dump_writer import write_range
-from pypi_assets.storage.store import Storage
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -15,6 +19,20 @@ def demo_catalog(folder: Path) -> SmallCatalog:
     small.add(3, "other", "2", "other-2.tar.gz", modules=None, requires_dist=None)
     small.complete(100)
     return small
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallCatalog]:
+    small = demo_catalog(tmp_path)
+    yield small
+    small.catalog.close()
+
+
+def dumped_storage(small: SmallCatalog, folder: Path, shards: int = 1) -> Storage:
+    """A storage in a folder below `folder`, with a full dump of what is complete."""
+    storage = open_storage((folder / "storage").as_uri())
+    full_dump(small.catalog, storage, shards)
+    return storage
 
 
 def add_range(small: SmallCatalog, storage: Storage, start: int, *, serials: int = 50) -> str:

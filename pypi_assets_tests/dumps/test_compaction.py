@@ -39,7 +39,7 @@ from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.dump_writer import commit, missing_ranges, settle, write_file, write_range, write_shard
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets_tests.demo_catalog import add_range
+from pypi_assets_tests.demo_catalog import add_range, dumped_storage
 from pypi_assets_tests.first_columns import cut, cut_dumps
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -57,9 +57,7 @@ def small(tmp_path: Path) -> Iterator[SmallCatalog]:
 @pytest.fixture
 def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
     """A folder with a full dump up to serial 100."""
-    storage = open_storage((tmp_path / "storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    return storage
+    return dumped_storage(small, tmp_path)
 
 
 def add_ranges(small: SmallCatalog, storage: Storage, *starts: int) -> list[Dump]:
