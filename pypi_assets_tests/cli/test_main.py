@@ -290,8 +290,15 @@ BEFORE_A_CRAWL = {
     ("dump", "clean"): "the catalog is empty: run a full crawl first (pypi-assets crawl full)",
     ("dump", "compact"): "the catalog is empty: run a full crawl first (pypi-assets crawl full)",
     ("leveldb", "update"): "there is no full dump to build from: run `pypi-assets dump full` first",
-    ("leveldb", "verify"): "run `pypi-assets leveldb update`",
-    ("lookup", "module", "demo"): "run `pypi-assets leveldb update`",
+    (
+        "leveldb",
+        "verify",
+    ): "run `pypi-assets crawl full`, `pypi-assets dump full` and `pypi-assets leveldb update`, in this order",
+    (
+        "lookup",
+        "module",
+        "demo",
+    ): "run `pypi-assets crawl full`, `pypi-assets dump full` and `pypi-assets leveldb update`, in this order",
     ("files",): "no full crawl is complete yet, so there is no answer yet: run `pypi-assets crawl full`",
     ("failures", "retry"): "no full crawl is complete yet: run `pypi-assets crawl full` first",
 }

@@ -18,7 +18,6 @@ from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,
     DumpState,
-    _known_dumps,
     begin_commit,
     committed_dumps,
     committing_dumps,
@@ -26,6 +25,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     mark_committed,
     open_compaction,
     open_full_dump,
+    read_known_dumps,
     recorded_files,
 )
 from pypi_assets.catalog.tables import distributions, projects, releases
@@ -234,9 +234,9 @@ def test_a_compaction_that_two_processes_commit_at_once_is_committed(
         if noting.ident is None:
             noting.start()
             noting.join(0.5)  # which it is to wait out
-        return _known_dumps(connection)
+        return read_known_dumps(connection)
 
-    monkeypatch.setattr("pypi_assets.catalog.publications.dump_registry._known_dumps", known)
+    monkeypatch.setattr("pypi_assets.catalog.publications.dump_registry.read_known_dumps", known)
     settle(small.catalog, storage)
     noting.join()
     assert cover(small.catalog).directories == ("0-100", "100-120")
