@@ -10,7 +10,6 @@ from pypi_assets.assembly import catalog_from, index_from, storage_from
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE
 from pypi_assets.catalog.publications.dump_files import DumpKind
-from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, catalog_status
 from pypi_assets.catalog.reports.followed_index import Followed
@@ -78,7 +77,6 @@ class Status:
     settings: Settings
     catalog: CatalogStatus
     lag: Lag
-    dumps: tuple[Dump, ...]
     due: Due
     storage_error: str | None
 
@@ -112,7 +110,7 @@ class Status:
     @property
     def dump_counts(self) -> dict[str, int]:
         """The count of committed dumps by kind."""
-        return {kind.value: sum(dump.kind == kind for dump in self.dumps) for kind in DumpKind}
+        return {kind.value: sum(dump.kind == kind for dump in self.due.committed) for kind in DumpKind}
 
     def to_do(self) -> list[str]:
         """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
@@ -185,7 +183,7 @@ def read_status(settings: Settings) -> Status:
 
 def status_of(catalog: Catalog, settings: Settings) -> Status:
     """The same of an open catalog."""
-    status, dumps = catalog_status(catalog), committed_dumps(catalog)
+    status = catalog_status(catalog)
     lag = measure_lag(settings, status.followed, catalog.clock())
     storage_error = None
     try:
@@ -193,7 +191,7 @@ def status_of(catalog: Catalog, settings: Settings) -> Status:
     except StorageError as error:
         due = what_is_due(catalog, None)
         storage_error = f"the LevelDB versions are not known: {error}"
-    return Status(settings, status, lag, tuple(dumps), due, storage_error)
+    return Status(settings, status, lag, due, storage_error)
 
 
 def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:

@@ -117,14 +117,15 @@ class DatasetDue:
 class Due:
     """What is due in each stage.
 
-    `cover` are the dumps in use, and `dumps_lack_since` is when the first event beyond them was (unix seconds), if one
-    is stored. `datasets` is empty where the storage did not answer. `compaction` names the dumps that would be joined
-    first, and `exhausted` counts the reads and visits that are not tried again.
+    `committed` are all dumps there are. `cover` are those in use, and `dumps_lack_since` is when the first event beyond
+    them was (unix seconds), if one is stored. `datasets` is empty where the storage did not answer. `compaction` names
+    the dumps that would be joined first, and `exhausted` counts the reads and visits that are not tried again.
     """
 
     crawl: CrawlDue
     ranges: RangesDue
     full_dump: FullDumpDue
+    committed: tuple[Dump, ...]
     cover: Cover
     dumps_lack_since: float | None
     datasets: Mapping[str, DatasetDue]
@@ -248,6 +249,7 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
         crawl=crawl,
         ranges=ranges,
         full_dump=full_dump,
+        committed=tuple(committed),
         cover=cover,
         dumps_lack_since=dumps_lack_since,
         datasets=datasets,
