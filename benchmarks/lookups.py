@@ -24,8 +24,6 @@ from random import Random
 from statistics import median
 from typing import Any
 
-import plyvel
-
 from benchmarks.generated import generate_projects, write_full_dump
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.observed.projects import Selection
@@ -37,6 +35,7 @@ from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.datasets.hashes import records as hashes
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets.leveldbs.versions.input_lists import published_versions
@@ -123,13 +122,13 @@ def time_answers(storage: Storage, names: int) -> None:
         print_rates("`hash`", reader.file, partial(records_below, db, hashes.hash_prefix), drawn(counts, names))
 
 
-def provider_records(db: plyvel.DB, name: str) -> list[tuple[bytes, bytes]]:
+def provider_records(db: Database, name: str) -> list[tuple[bytes, bytes]]:
     found = records_of(db, provided_names.name_prefix(name))
     answers = [provided_names.answer_key(record_key, group) for record_key, group in found]
     return [*found, *((answer, provided_names.read_answer(db, answer)) for answer in answers)]
 
 
-def records_below(db: plyvel.DB, start_of: Callable[[str], bytes], name: str) -> list[tuple[bytes, bytes]]:
+def records_below(db: Database, start_of: Callable[[str], bytes], name: str) -> list[tuple[bytes, bytes]]:
     return records_of(db, start_of(name))
 
 
@@ -185,7 +184,7 @@ def print_rates(
 
 
 @contextmanager
-def bare_leveldb(dataset: str, storage: Storage) -> Iterator[plyvel.DB]:
+def bare_leveldb(dataset: str, storage: Storage) -> Iterator[Database]:
     published = read_published(storage, dataset, published_versions(storage, dataset)[-1])
     with private_folder(private_parent(storage, None)) as folder:
         copy_published(storage, published, folder / "leveldb", hashes=False)

@@ -138,6 +138,11 @@ def test_libraries_stay_where_they_belong(path: Path):
         assert part(path) in ONLY_IN.get(library, {part(path)}), f"{path} imports {name}"
 
 
+def test_only_the_door_to_leveldb_imports_its_binding():
+    users = {path.relative_to(PACKAGE).as_posix() for path in modules() if "plyvel" in set(imports(path))}
+    assert users == {"leveldbs/format/leveldb_binding.py"}
+
+
 def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[1].removesuffix(".py")
 

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, TypedDict, cast
 
-import plyvel
 from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.format.keys import key
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Row, records_of, scan
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.answers import Answer, Stream
@@ -66,7 +66,7 @@ class DepgraphReader(Reader):
         """The distributions of a project, or of one version of it, by version (PEP 440) and filename."""
         project = canonicalize_name(name)
 
-        def found(db: plyvel.DB) -> list[Distribution]:
+        def found(db: Database) -> list[Distribution]:
             if version is None:
                 found = depgraph.decode_project(project, depgraph.project_records(db, project))
             else:
@@ -78,7 +78,7 @@ class DepgraphReader(Reader):
     def projects(self, prefix: str = "") -> Stream[Distribution]:
         """The distributions of all projects whose name begins with `prefix`, by project, version and filename."""
 
-        def results(db: plyvel.DB) -> Iterator[Distribution]:
+        def results(db: Database) -> Iterator[Distribution]:
             records = scan(db, key("d", canonicalize_name(prefix)))
             for project, of_project in groupby(records, key=lambda record: depgraph.project_of(record[0])):
                 yield from cast("list[Distribution]", depgraph.decode_project(project.decode(), of_project))
@@ -90,7 +90,7 @@ class DepgraphReader(Reader):
         required = canonicalize_name(name)
         start = dependents.dependents_prefix(required)
 
-        def found(db: plyvel.DB) -> Iterator[Dependent]:
+        def found(db: Database) -> Iterator[Dependent]:
             for record_key, value in records_of(db, start):
                 yield _dependent(required, record_key[len(start) :].decode(), value)
 
@@ -99,7 +99,7 @@ class DepgraphReader(Reader):
     def all_dependents(self, prefix: str = "") -> Stream[Dependent]:
         """All that require a project whose name begins with `prefix`, by its name and by theirs."""
 
-        def results(db: plyvel.DB) -> Iterator[Dependent]:
+        def results(db: Database) -> Iterator[Dependent]:
             for record_key, value in scan(db, key("r", canonicalize_name(prefix))):
                 _, required, project = record_key.decode().split("\0")
                 yield _dependent(required, project, value)

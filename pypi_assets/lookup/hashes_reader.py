@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-import plyvel
-
 from pypi_assets.leveldbs.datasets.hashes import records as hashes
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import records_of, scan
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, PrefixLookup
@@ -61,7 +60,7 @@ class HashesReader(Reader):
         """All live files whose hash begins with `prefix`, by hash. Raises LookupNameError for other than hex."""
         start = hashes.hashes_prefix(parse_sha256_prefix(prefix) if prefix else "")
 
-        def results(db: plyvel.DB) -> Iterator[HashResult]:
+        def results(db: Database) -> Iterator[HashResult]:
             return map(_result, scan(db, start))
 
         return self._stream(HashResult, results)

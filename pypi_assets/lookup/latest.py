@@ -8,6 +8,7 @@ from typing import Any, TypeVar, overload
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.format.leveldb_binding import require_binding
 from pypi_assets.leveldbs.format.meta import read_meta
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.input_lists import published_versions
@@ -65,8 +66,8 @@ def open_latest(
     a newer version at most that often, while it is in use. `cache_bytes` is the memory for blocks that were read
     before: reading them again is several times as fast.
 
-    Raises NoVersionError, NotBuiltYetError where dumps lack columns that the dataset needs, StorageError, and
-    SettingsError where settings are needed and wrong.
+    Raises NoVersionError, NotBuiltYetError where dumps lack columns that the dataset needs, MissingBindingError where
+    LevelDB cannot be loaded, StorageError, and SettingsError where settings are needed and wrong.
     """
     known = require_dataset(dataset if isinstance(dataset, str) else dataset.dataset)
     if storage is None:
@@ -104,6 +105,7 @@ class _Versions:
         raise no_version(self._known, self._storage, self.skipped)
 
     def _open(self, version: int, check_hashes: bool) -> OpenVersion:
+        require_binding()  # before anything is downloaded
         published = read_published(self._storage, self.dataset, version)
         with ExitStack() as stack:
             folder = stack.enter_context(private_folder(private_parent(self._storage, self._cache_dir)))

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-import plyvel
-
 from pypi_assets.leveldbs.datasets import provided_names
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import records_of, scan
 from pypi_assets.leveldbs.format.version_order import version_key
 
@@ -25,14 +24,14 @@ class Provider(NamedTuple):
     versions: list[str]
 
 
-def providers(db: plyvel.DB, name: str) -> Iterator[Provider]:
+def providers(db: Database, name: str) -> Iterator[Provider]:
     """The projects that provide `name`, by normalized name."""
     for name_key, group in records_of(db, provided_names.name_prefix(name)):
         answer = provided_names.read_answer(db, provided_names.answer_key(name_key, group))
         yield _provider(name_key, answer)
 
 
-def all_providers(db: plyvel.DB, beginning: str) -> Iterator[Provider]:
+def all_providers(db: Database, beginning: str) -> Iterator[Provider]:
     """The projects that provide a name that begins with `beginning`, by name and normalized name."""
     read_answer = lru_cache(_REMEMBERED_ANSWERS)(partial(provided_names.read_answer, db))
     for name_key, group in scan(db, provided_names.names_prefix(beginning)):

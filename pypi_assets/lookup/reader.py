@@ -9,10 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
-import plyvel
-
 from pypi_assets.leveldbs.format.errors import LeveldbError
-from pypi_assets.leveldbs.format.open_leveldb import plyvel_errors_as_damage
+from pypi_assets.leveldbs.format.leveldb_binding import Database, binding_errors
+from pypi_assets.leveldbs.format.open_leveldb import leveldb_errors_as_damage
 from pypi_assets.lookup.answers import Answer, Result, Stream
 from pypi_assets.storage.store import StorageError
 
@@ -24,7 +23,7 @@ class OpenVersion:
     `checked`: the files were compared with their hashes. `process` is the id of the process that opened it.
     """
 
-    db: plyvel.DB
+    db: Database
     name: str
     version: int
     serial: int
@@ -144,28 +143,28 @@ class Reader:
         finally:
             self._opening.release()
 
-    def _answer(self, kind: type[Result], query: Callable[[plyvel.DB], Iterable[Result]]) -> Answer[Result]:
+    def _answer(self, kind: type[Result], query: Callable[[Database], Iterable[Result]]) -> Answer[Result]:
         """All that `query` finds in the version that is read now."""
         opened = self._current()
         try:
             return Answer(opened.version, opened.serial, tuple(query(opened.db)), kind)
-        except plyvel.Error:
+        except binding_errors():
             if opened.checked:
-                with plyvel_errors_as_damage(opened.name):
+                with leveldb_errors_as_damage(opened.name):
                     raise
         with self._opening:
             if self._opened is opened:  # its files were not compared with their hashes: find out which are damaged
                 self._move(beyond=0, check_hashes=True)
         opened = self._current()
-        with plyvel_errors_as_damage(opened.name):
+        with leveldb_errors_as_damage(opened.name):
             return Answer(opened.version, opened.serial, tuple(query(opened.db)), kind)
 
-    def _stream(self, kind: type[Result], query: Callable[[plyvel.DB], Iterator[Result]]) -> Stream[Result]:
+    def _stream(self, kind: type[Result], query: Callable[[Database], Iterator[Result]]) -> Stream[Result]:
         """What `query` finds, as it is read. A caller that stops early keeps the version open until it lets go."""
         opened = self._current()
 
         def results() -> Iterator[Result]:
-            with plyvel_errors_as_damage(opened.name):
+            with leveldb_errors_as_damage(opened.name):
                 yield from query(opened.db)
 
         return Stream(opened.version, opened.serial, results(), kind)

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-import plyvel
-
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.content_hash import ContentHash, hash_sum
 from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_binding import Database, WriteBatch
 from pypi_assets.leveldbs.format.meta import Meta, write_meta
 from pypi_assets.leveldbs.format.records import Records, Row
 
@@ -33,7 +32,7 @@ class Builder:
     """
 
     def __init__(
-        self, db: plyvel.DB, dataset: Dataset, meta: Meta | None = None, flushed: Callable[[int], object] = int
+        self, db: Database, dataset: Dataset, meta: Meta | None = None, flushed: Callable[[int], object] = int
     ) -> None:
         self._db, self.dataset, self._flushed = db, dataset, flushed
         self._counts = Counter(meta.counts if meta else {})
@@ -72,7 +71,7 @@ class Builder:
         write_meta(self._db, meta)
         return meta
 
-    def _difference(self, batch: "plyvel.WriteBatch", before: Records, after: Records) -> int:
+    def _difference(self, batch: WriteBatch, before: Records, after: Records) -> int:
         """Puts into `batch` what leads from `before` to `after`; returns about how many bytes that are."""
         removed = [(key, value) for key, value in before.items() if after.get(key) != value]
         added = [(key, value) for key, value in after.items() if before.get(key) != value]

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-import plyvel
-
 from pypi_assets.dumps.dump_manifest import Manifest
 from pypi_assets.leveldbs.build.builder import Loaded
 from pypi_assets.leveldbs.build.reduce_process import Setup, new_records
@@ -19,6 +17,7 @@ from pypi_assets.leveldbs.build.reducers import Reducers
 from pypi_assets.leveldbs.build.sorted_runs import Runs, cut, memory_of, merged
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Records
 from pypi_assets.storage.store import Storage
 
@@ -39,7 +38,7 @@ def is_worth_loading(storage: Storage, dump: Manifest) -> bool:
 
 
 def load_dump(
-    db: plyvel.DB,
+    db: Database,
     dataset: Dataset,
     storage: Storage,
     dump: Manifest,
@@ -89,7 +88,7 @@ def sampled_bounds(dataset: Dataset, storage: Storage, dump: Manifest, range_byt
     return cut(sample, 1 + memory_of(sample) * dump.rows // max(1, sampled) // range_bytes)
 
 
-def load_runs(db: plyvel.DB, runs: Sequence[Runs], rows: int, memory_bytes: int, rows_done: RowsDone) -> Loaded:
+def load_runs(db: Database, runs: Sequence[Runs], rows: int, memory_bytes: int, rows_done: RowsDone) -> Loaded:
     """Writes the records of the runs, in ascending order. Raises LeveldbError where a key is in them twice."""
     counts: Counter[str] = Counter()
     for one in runs:
@@ -100,7 +99,7 @@ def load_runs(db: plyvel.DB, runs: Sequence[Runs], rows: int, memory_bytes: int,
     return Loaded(rows, counts, sum(one.hash_sum for one in runs))
 
 
-def _write(db: plyvel.DB, parts: Iterable[Records], rows_done: Callable[[], object]) -> int:
+def _write(db: Database, parts: Iterable[Records], rows_done: Callable[[], object]) -> int:
     """Writes in the background, where LevelDB needs no lock of the interpreter; returns the number of records."""
     written = 0
     ahead: deque[Future[None]] = deque()

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import plyvel
-
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Records, Row
 
 Change = tuple[Records, Records]
@@ -28,5 +27,5 @@ class Dataset:
     format: int
     description: str
     columns: tuple[str, ...]
-    change: Callable[[plyvel.DB | None, str, list[Row]], Change]
+    change: Callable[[Database | None, str, list[Row]], Change]
     reader: str

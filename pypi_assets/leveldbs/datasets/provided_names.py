@@ -19,11 +19,11 @@ from itertools import compress
 from typing import Any, TypeVar
 
 import orjson
-import plyvel
 
 from pypi_assets.leveldbs.datasets.dataset import Change
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Records, Row, records_of
 from pypi_assets.leveldbs.format.version_order import version_key
 
@@ -45,7 +45,7 @@ class _Project:
 
 
 def change_names(
-    db: plyvel.DB | None,
+    db: Database | None,
     project: str,
     rows: list[Row],
     *,
@@ -104,7 +104,7 @@ def answer_key(name_key: bytes, group: bytes) -> bytes:
     return b"g" + name_key[name_key.rindex(SEPARATOR) :] + SEPARATOR + group
 
 
-def read_answer(db: plyvel.DB, record_key: bytes) -> bytes:
+def read_answer(db: Database, record_key: bytes) -> bytes:
     """The answer for a group. Raises LeveldbDamagedError where it is missing."""
     value: bytes | None = db.get(record_key, verify_checksums=True)
     if value is None:
@@ -118,7 +118,7 @@ def decode_answer(value: bytes) -> tuple[str, list[str]]:
     return display, versions
 
 
-def _load(db: plyvel.DB, project: str) -> _Project:
+def _load(db: Database, project: str) -> _Project:
     """All but the groups."""
     files, lists = (_load_all(db, prefix(letter, project)) for letter in "fl")
     for list_hash in {list_hash for _, list_hash, *_ in files.values() if list_hash is not None} - lists.keys():
@@ -126,14 +126,14 @@ def _load(db: plyvel.DB, project: str) -> _Project:
     return _Project(files, lists)
 
 
-def _load_groups(db: plyvel.DB, project: str, state: _Project) -> dict[str, list[str]]:
+def _load_groups(db: Database, project: str, state: _Project) -> dict[str, list[str]]:
     groups = _load_all(db, prefix("p", project))
     for group in set().union(*state.lists.values()) - groups.keys():
         raise LeveldbDamagedError(f"{key('p', project, group)!r} is not there, and a list points to it")
     return groups
 
 
-def _load_all(db: plyvel.DB, start: bytes) -> dict[str, list[Any]]:
+def _load_all(db: Database, start: bytes) -> dict[str, list[Any]]:
     return {record_key[len(start) :].decode(): orjson.loads(value) for record_key, value in records_of(db, start)}
 
 

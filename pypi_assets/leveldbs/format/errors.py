@@ -5,6 +5,10 @@ class LeveldbError(Exception):
     """A LevelDB cannot be built or read as requested; the message names what to do."""
 
 
+class MissingBindingError(LeveldbError):
+    """The library that reads and writes LevelDBs is not installed."""
+
+
 class LeveldbDamagedError(LeveldbError):
     """A published LevelDB is not what was published: missing, cut, changed or unreadable files."""
 

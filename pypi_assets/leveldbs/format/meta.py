@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import orjson
-import plyvel
 
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import scan
 
 META_PREFIX = b"\0"
@@ -25,7 +25,7 @@ class Meta:
     content_hash: str
 
 
-def read_meta(db: plyvel.DB, name: str, *, dataset: str, known_format: int) -> Meta:
+def read_meta(db: Database, name: str, *, dataset: str, known_format: int) -> Meta:
     """Returns what the LevelDB records about itself. Raises UnknownFormatError, or LeveldbDamagedError without it."""
     found = {record_key.removeprefix(META_PREFIX).decode(): value for record_key, value in scan(db, META_PREFIX)}
     try:
@@ -40,7 +40,7 @@ def read_meta(db: plyvel.DB, name: str, *, dataset: str, known_format: int) -> M
         raise LeveldbDamagedError(f"{name} has no readable record about itself: {error!r}") from error
 
 
-def write_meta(db: plyvel.DB, meta: Meta) -> None:
+def write_meta(db: Database, meta: Meta) -> None:
     values = {
         "dataset": meta.dataset,
         "format": meta.format,

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import plyvel
-
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.leveldb_binding import Database, binding_errors, open_database
 
 WRITE_BUFFER_BYTES = 64 * 1024**2
 _TABLE_BYTES = 4 * 1024**2  # twice the default, so that all stay open; a merge takes one, and all that it overlaps
@@ -31,16 +30,16 @@ def open_leveldb(
     create: bool = False,
     write_buffer_bytes: int = WRITE_BUFFER_BYTES,
     cache_bytes: int = _CACHE_BYTES,
-) -> Iterator[plyvel.DB]:
+) -> Iterator[Database]:
     """Opens the LevelDB in the folder `path`, which no other process uses. `name` is what errors call it, `cache_bytes`
     is how much of what was read is kept at most. The indexes of tables are checked too, and what is merged into new
     tables, where damage would be hidden for good.
 
-    Raises LeveldbDamagedError where LevelDB finds damage, on opening and later.
+    Raises LeveldbDamagedError where LevelDB finds damage, on opening and later, and MissingBindingError.
     """
-    with plyvel_errors_as_damage(name):
-        db = plyvel.DB(
-            str(path),
+    with leveldb_errors_as_damage(name):
+        db = open_database(
+            path,
             create_if_missing=create,
             error_if_exists=create,
             write_buffer_size=write_buffer_bytes,
@@ -57,22 +56,22 @@ def open_leveldb(
             db.close()
 
 
-def _check_end(db: plyvel.DB) -> None:
-    """Raises plyvel.Error where the last block of a table or of a level is damaged.
+def _check_end(db: Database) -> None:
+    """Raises an error of LevelDB where the last block of a table or of a level is damaged.
 
-    plyvel's iterators report damage with the record after it. Where none follows they just end, as if there were no
+    Iterators report damage with the record after it. Where none follows they just end, as if there were no
     more records, so the blocks that can be the last ones are read when a LevelDB is opened.
     """
     with closing(db.raw_iterator(verify_checksums=True)) as last:
         last.seek_to_last()
 
 
-def flush(db: plyvel.DB) -> None:
+def flush(db: Database) -> None:
     """Writes what is in memory into a table: a deep one, merged late, where no other has keys among its own."""
     db.compact_range(start=_NO_KEY, stop=_NO_KEY)
 
 
-def settle(db: plyvel.DB, waiting: Callable[[], object]) -> None:
+def settle(db: Database, waiting: Callable[[], object]) -> None:
     """Flushes, and lets LevelDB merge tables until it is done.
 
     What is being merged when a LevelDB is closed is thrown away, and whoever opens it next begins it again. `waiting`
@@ -85,7 +84,7 @@ def settle(db: plyvel.DB, waiting: Callable[[], object]) -> None:
         time.sleep(_PAUSE_S)
 
 
-def is_merge_due(db: plyvel.DB) -> bool:
+def is_merge_due(db: Database) -> bool:
     """Whether level 0 has as many tables, or another level as many bytes, as LevelDB begins to merge at."""
     tables = db.get_property(b"leveldb.sstables") or b""
     level, sizes = 0, [list[int]() for _ in range(_LEVELS)]
@@ -99,11 +98,11 @@ def is_merge_due(db: plyvel.DB) -> bool:
 
 
 @contextmanager
-def plyvel_errors_as_damage(name: str) -> Iterator[None]:
+def leveldb_errors_as_damage(name: str) -> Iterator[None]:
     """Turns LevelDB's own errors into LeveldbDamagedError, or LeveldbError where the disk is full."""
     try:
         yield
-    except plyvel.Error as error:
+    except binding_errors() as error:
         text = b" ".join(part for part in error.args if isinstance(part, bytes)).decode(errors="replace")
         if os.strerror(errno.ENOSPC) in text:
             raise LeveldbError(f"{name} cannot be written, make room on the disk: {text}") from error

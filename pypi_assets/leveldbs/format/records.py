@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import plyvel
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 
 Row = Mapping[str, Any]
 """A row of a dump, by column."""
@@ -11,13 +11,13 @@ Records = dict[bytes, bytes]
 """Values by key."""
 
 
-def scan(db: plyvel.DB, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+def scan(db: Database, start: bytes) -> Iterator[tuple[bytes, bytes]]:
     """All records whose key begins with `start`, in order, with their checksums verified."""
     with db.iterator(prefix=start, verify_checksums=True) as records:
         yield from records
 
 
-def records_of(db: plyvel.DB, start: bytes) -> list[tuple[bytes, bytes]]:
+def records_of(db: Database, start: bytes) -> list[tuple[bytes, bytes]]:
     """The same at once, which is faster where they are few."""
     with db.iterator(prefix=start, verify_checksums=True) as records:
         return list(records)

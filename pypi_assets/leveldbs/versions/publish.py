@@ -26,6 +26,7 @@ from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError
+from pypi_assets.leveldbs.format.leveldb_binding import require_binding
 from pypi_assets.leveldbs.format.meta import Meta, read_meta
 from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES, flush, is_merge_due, open_leveldb, settle
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
@@ -137,14 +138,15 @@ def build_version(
     `memory_bytes` of memory. `work_dir` is also the cache of a remote store. `progress` receives the rows applied.
 
     Raises NoCoverError without a full dump, NotBuiltYetError where dumps of the cover lack columns that the dataset
-    needs, LeaseTakenError where another process publishes this dataset, and DumpDamagedError where a dump of the cover
-    is damaged.
+    needs, LeaseTakenError where another process publishes this dataset, DumpDamagedError where a dump of the cover is
+    damaged, and MissingBindingError where LevelDB cannot be loaded.
     """
     dataset = require_dataset(dataset_name)
     with lease(catalog, f"publish {dataset.name}", LEASE_TTL_S) as held:
         plan = _plan_unless_held(storage, catalog, dataset, version, force=force, from_scratch=from_scratch)
         if isinstance(plan, BuildResult):
             return plan
+        require_binding()
         number = allocate_version(catalog, plan.cover.serial) if version is None else version
         build = begin_build(catalog, dataset.name, number)
         with private_folder(private_parent(storage, work_dir)) as folder:

@@ -7,8 +7,6 @@ from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-import plyvel
-
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_paths import file_path
@@ -17,6 +15,7 @@ from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.content_hash import ContentHash
 from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_binding import Database, require_binding
 from pypi_assets.leveldbs.format.meta import META_PREFIX, read_meta
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, check_sizes, read_published
@@ -64,8 +63,9 @@ def verify(
 
     The work is done within the storage's folder, or for remote stores below `work_dir`. With `cached`, what a remote
     store holds comes from the cache there, where it is: then only its sizes are compared with the manifest, next to the
-    contents of the cache.
+    contents of the cache. Raises MissingBindingError.
     """
+    require_binding()  # a version is not damaged because it cannot be opened here
     dataset = require_dataset(dataset_name)
     problems: list[str] = []
     records = 0
@@ -84,7 +84,7 @@ def verify(
 
 
 def _check_contents(
-    db: plyvel.DB, dataset: Dataset, published: PublishedVersion, problems: list[str], progress: CountLog
+    db: Database, dataset: Dataset, published: PublishedVersion, problems: list[str], progress: CountLog
 ) -> int:
     manifest = published.manifest
     meta = read_meta(db, published.name, dataset=dataset.name, known_format=dataset.format)
@@ -106,7 +106,7 @@ def _check_contents(
 
 
 def _compare_with_rebuilt(
-    db: plyvel.DB,
+    db: Database,
     dataset: Dataset,
     published: PublishedVersion,
     storage: Storage,

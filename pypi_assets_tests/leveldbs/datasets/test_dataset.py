@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import TypedDict
 
-import plyvel
 import pytest
 
 from pypi_assets.leveldbs.datasets.dataset import Change, Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.keys import key, prefix
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Row, records_of
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.latest import open_latest
@@ -20,7 +20,7 @@ from pypi_assets_tests.cli.conftest import commands, index  # noqa: F401
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> Change:
+def change(db: Database | None, project: str, rows: list[Row]) -> Change:
     """`k KIND PROJECT FILENAME`: a dataset from kinds of files to files."""
     before = {}
     if db:
@@ -41,7 +41,7 @@ class KindsReader(Reader):
     dataset = "kinds"
 
     def kind(self, name: str) -> Answer[KindResult]:
-        def found(db: plyvel.DB) -> Iterator[KindResult]:
+        def found(db: Database) -> Iterator[KindResult]:
             for record_key, _ in records_of(db, prefix("k", name)):
                 yield KindResult(kind=name, filename=record_key.decode().split("\0")[3])
 

@@ -7,7 +7,7 @@ import plyvel
 import pytest
 
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
-from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb, plyvel_errors_as_damage, settle
+from pypi_assets.leveldbs.format.open_leveldb import flush, leveldb_errors_as_damage, open_leveldb, settle
 from pypi_assets.leveldbs.format.records import records_of
 
 
@@ -76,6 +76,6 @@ def test_no_changed_byte_of_a_table_leads_to_a_wrong_answer(tmp_path: Path) -> N
 
 
 def test_a_full_disk_is_no_damage() -> None:
-    with pytest.raises(LeveldbError, match="make room on the disk") as raised, plyvel_errors_as_damage("x"):
+    with pytest.raises(LeveldbError, match="make room on the disk") as raised, leveldb_errors_as_damage("x"):
         raise plyvel.IOError(b"IO error: /x/000003.log: No space left on device")
     assert not isinstance(raised.value, LeveldbDamagedError)

@@ -4,18 +4,18 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import plyvel
 import pytest
 
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import key, prefix
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb
 from pypi_assets.leveldbs.format.records import records_of, scan
 
-Reading = Callable[[plyvel.DB, bytes], object]
+Reading = Callable[[Database, bytes], object]
 
 
-def all_at_once(db: plyvel.DB, start: bytes) -> object:
+def all_at_once(db: Database, start: bytes) -> object:
     return list(scan(db, start))
 
 

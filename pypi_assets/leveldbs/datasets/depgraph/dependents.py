@@ -7,12 +7,12 @@ from functools import lru_cache
 
 import msgspec
 import orjson
-import plyvel
 
 from pypi_assets.leveldbs.datasets.depgraph.files import File
 from pypi_assets.leveldbs.datasets.depgraph.requirement_names import CONDITIONS, required_projects
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import key, prefix
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Records
 from pypi_assets.leveldbs.format.version_order import version_key
 
@@ -101,7 +101,7 @@ def rank_changes(was: Groups, will_be: Groups, versions: Iterable[str]) -> Mappi
 
 
 def change_dependents(
-    db: plyvel.DB,
+    db: Database,
     project: str,
     changes: Mapping[str, list[RankChange]],
     known: Mapping[str, bytes] | None,

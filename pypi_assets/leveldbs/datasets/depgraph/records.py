@@ -23,7 +23,6 @@ from typing import Any
 
 import msgspec
 import orjson
-import plyvel
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from pypi_assets.leveldbs.datasets.depgraph.dependents import (
@@ -35,6 +34,7 @@ from pypi_assets.leveldbs.datasets.depgraph.dependents import (
 from pypi_assets.leveldbs.datasets.depgraph.files import File, Files
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import SEPARATOR, as_part, key, prefix
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Records, Row, records_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 
@@ -73,7 +73,7 @@ class _Stored:
     count: int
 
 
-def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
+def change(db: Database | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
     """The project's records that `rows` change, before and after; `project` is the normalized name."""
     updates = _updates(rows)
     if db is None:
@@ -99,7 +99,7 @@ def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> tuple[Records
     return before, after
 
 
-def project_records(db: plyvel.DB, project: str) -> list[tuple[bytes, bytes]]:
+def project_records(db: Database, project: str) -> list[tuple[bytes, bytes]]:
     """All that is kept of the distributions of `project` (normalized)."""
     first = key("d", project)
     value = db.get(first, verify_checksums=True)
@@ -134,7 +134,7 @@ def decode_project(project: str, records: Iterable[tuple[bytes, bytes]]) -> list
     return found
 
 
-def find_version(db: plyvel.DB, project: str, version: str) -> list[dict[str, Any]]:
+def find_version(db: Database, project: str, version: str) -> list[dict[str, Any]]:
     """The distributions of those versions of `project` (normalized) that are canonically `version`, in the same order.
 
     Of a project with many files no other ones are read.
@@ -204,7 +204,7 @@ def _parse_tags(name_end: str) -> tuple[str, str, str]:
 
 
 def _change_some(
-    db: plyvel.DB, project: str, updates: Mapping[str, File | None], stored: _Stored, files: Files, count: int
+    db: Database, project: str, updates: Mapping[str, File | None], stored: _Stored, files: Files, count: int
 ) -> tuple[Records, Records]:
     """The records that `updates` changes, before and after, of a project that has many files and is to have `count`.
 
@@ -302,7 +302,7 @@ def _has_files(value: bytes) -> bool:
     return value.startswith(b"[")
 
 
-def _read(db: plyvel.DB, project: str, updates: Mapping[str, File | None]) -> _Stored:
+def _read(db: Database, project: str, updates: Mapping[str, File | None]) -> _Stored:
     """What is there of the project: all where it has few files, else the releases that `updates` touches."""
     first = key("d", project)
     value = db.get(first, verify_checksums=True)
@@ -336,7 +336,7 @@ def _read(db: plyvel.DB, project: str, updates: Mapping[str, File | None]) -> _S
     return _Stored(records, files, int(value))
 
 
-def _read_all(db: plyvel.DB, project: str) -> _Stored:
+def _read_all(db: Database, project: str) -> _Stored:
     """All that is there of a project with many files."""
     records = dict(project_records(db, project)) | dict(records_of(db, prefix("f", project)))
     start = prefix("d", project)
@@ -368,7 +368,7 @@ def _split_shared(value: bytes) -> tuple[int, bytes]:
     return int(uses), shared
 
 
-def _read_shared(db: plyvel.DB, project: str, name: str) -> tuple[int, bytes]:
+def _read_shared(db: Database, project: str, name: str) -> tuple[int, bytes]:
     """How many files share what has this name, and what that is."""
     value = db.get(_shared_key(project, name), verify_checksums=True)
     if value is None:
@@ -376,7 +376,7 @@ def _read_shared(db: plyvel.DB, project: str, name: str) -> tuple[int, bytes]:
     return _split_shared(value)
 
 
-def _change_shared(db: plyvel.DB, project: str, was: Files, will_be: Files, before: Records, after: Records) -> None:
+def _change_shared(db: Database, project: str, was: Files, will_be: Files, before: Records, after: Records) -> None:
     """Adds the records, before and after, of what more files share than before, or fewer."""
     changes = Counter(file.shared for file in will_be.values())
     changes.subtract(Counter(file.shared for file in was.values()))

@@ -10,11 +10,11 @@ index does not show has no record.
 from collections.abc import Iterable
 
 import orjson
-import plyvel
 
 from pypi_assets.leveldbs.datasets.dataset import Change
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import as_part, key, prefix
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Records, Row
 
 FORMAT = 1
@@ -22,7 +22,7 @@ COLUMNS = ("project", "version", "filename", "tombstone", "sha256", "live_since"
 """The columns of dumps that `change` reads."""
 
 
-def change(db: plyvel.DB | None, project: str, rows: list[Row]) -> Change:
+def change(db: Database | None, project: str, rows: list[Row]) -> Change:
     """The records of the project that `rows` change, before and after; `project` is the normalized name."""
     filenames = {as_part(row["filename"]) for row in rows}
     return _stored(db, project, filenames) if db else {}, _records(project, rows)
@@ -63,7 +63,7 @@ def _records(project: str, rows: Iterable[Row]) -> Records:
     return records
 
 
-def _stored(db: plyvel.DB, project: str, filenames: Iterable[str]) -> Records:
+def _stored(db: Database, project: str, filenames: Iterable[str]) -> Records:
     """The records of these files. Raises LeveldbDamagedError where one of the two of a file is missing."""
     records: Records = {}
     for filename in filenames:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import plyvel
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import key
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
 from pypi_assets_tests.leveldbs.built_records import FILES, PROJECTS, Records, build, content, decoded, rows_of
@@ -188,7 +188,7 @@ def answered(row: Row) -> dict[str, object]:
 
 
 def test_damage_that_no_checksum_shows_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def apply(db: plyvel.DB, row: Row) -> None:
+    def apply(db: Database, row: Row) -> None:
         Builder(db, DATASETS["depgraph"]).apply([row], "some dump")
 
     monkeypatch.setattr(depgraph, "FEW_FILES", 0)
