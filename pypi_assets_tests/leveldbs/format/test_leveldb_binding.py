@@ -91,7 +91,9 @@ def test_errors_of_leveldb_itself_are_known(tmp_path: Path) -> None:
         pass
 
 
-def test_without_plyvel_one_sentence_names_the_lines_that_bring_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_plyvel_one_sentence_names_the_lines_that_bring_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hide_plyvel(monkeypatch)
     with pytest.raises(MissingBindingError) as raised, open_leveldb(tmp_path / "db", "x", create=True):
         pass
