@@ -15,12 +15,11 @@ from pydantic_settings import SettingsError as NotJsonError
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-ENV_PREFIX = "PYPI_ASSETS_"
+from pypi_assets.errors import SettingsError as SettingsError
+from pypi_assets.locations import DEFAULT_HOME, STORAGE_URL_ACCEPTS, Locations, checked_storage_url
+from pypi_assets.locations import ENV_PREFIX as ENV_PREFIX
+
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
-
-
-class SettingsError(Exception):
-    """A setting has a wrong value; the message names its variable and what it accepts."""
 
 
 def is_loopback(host: str | None) -> bool:
@@ -57,7 +56,7 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
     )
 
-    home: Annotated[Path, Field(description="a folder for all local files; created if missing")] = Path(".pypi-assets")
+    home: Annotated[Path, Field(description="a folder for all local files; created if missing")] = DEFAULT_HOME
     index_url: Annotated[
         str,
         Field(default_factory=_pypi_url, description="the Simple API's base URL, http(s), ending in /simple/"),
@@ -72,9 +71,7 @@ class Settings(BaseSettings):
     database_url: Annotated[
         str, Field(description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE; default: SQLite in home")
     ] = ""
-    storage_url: Annotated[
-        str, Field(description="file:///PATH, s3://BUCKET/PREFIX, gs://..., az://... or memory:///; default: in home")
-    ] = ""
+    storage_url: Annotated[str, Field(description=STORAGE_URL_ACCEPTS)] = ""
     contact: Annotated[
         str | None, Field(description="a mail address or a URL, in ASCII; required unless the index is on loopback")
     ] = None
@@ -300,14 +297,7 @@ class Settings(BaseSettings):
     @field_validator("storage_url")
     @classmethod
     def _check_storage_url(cls, value: str) -> str:
-        scheme, _, rest = value.partition("://")
-        if value and scheme not in {"file", "s3", "gs", "az", "memory"}:
-            raise ValueError("not file://, s3://, gs://, az:// or memory://")
-        if scheme == "file" and not rest.removeprefix("localhost").startswith("/"):
-            raise ValueError("not an absolute path: file:///PATH")
-        if scheme in {"s3", "gs", "az"} and not rest.partition("/")[0]:
-            raise ValueError("names no bucket")
-        return value.rstrip("/") if value.count("/") > 3 else value
+        return checked_storage_url(value)
 
     @field_validator("contact")
     @classmethod
@@ -352,13 +342,18 @@ class Settings(BaseSettings):
                 )
 
     @cached_property
+    def locations(self) -> Locations:
+        """Where local files and the storage are."""
+        return Locations(self.resolved_home, self.storage_url)
+
+    @cached_property
     def resolved_home(self) -> Path:
-        return self.home.expanduser().resolve()
+        return Locations(self.home).resolved_home
 
     @property
     def leveldbs_dir(self) -> Path:
         """The folder in which LevelDBs of a remote store are built and cached."""
-        return self.resolved_home / "leveldbs"
+        return self.locations.leveldbs_dir
 
     @cached_property
     def resolved_changelog_url(self) -> str:
@@ -376,7 +371,7 @@ class Settings(BaseSettings):
 
     @cached_property
     def resolved_storage_url(self) -> str:
-        return self.storage_url or (self.resolved_home / "storage").as_uri()
+        return self.locations.resolved_storage_url
 
 
 def load_settings(**overrides: object) -> Settings:

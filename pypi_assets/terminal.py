@@ -1,10 +1,11 @@
 """Prints for the command line: data to standard output, messages and progress to standard error.
 
 On a terminal it prints tables and progress bars. Otherwise it prints plain lines with tabs between the columns, for
-other programs.
+other programs. Only what is shown on a terminal imports rich, whose import takes as long as all the rest.
 """
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,16 +14,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
-from rich.table import Table
-from rich.text import Text
 
 from pypi_assets.progress import Progress
 
 PLAIN_PROGRESS_EVERY_S = 5.0
+_SHOW_CURSOR = b"\x1b[?25h"
 
 
 def local_time(unix_seconds: float | None) -> str | None:
@@ -56,18 +52,28 @@ def print_json_line(value: object) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
     """Prints a table on a terminal, else one line per row without headings. Returns the number of rows."""
-    table = Table(*(column.replace("_", " ") for column in columns), box=box.SIMPLE_HEAD, pad_edge=False)
+    lines = ([plain(value) for value in row] for row in rows)
+    if sys.stdout.isatty():
+        return _print_drawn(columns, list(lines))
     count = 0
-    for row in rows:
+    for cells in lines:
         count += 1
-        cells = [plain(value) for value in row]
-        if sys.stdout.isatty():
-            table.add_row(*(Text(cell, overflow="fold") for cell in cells))
-        else:
-            click.echo("\t".join(cells))
-    if table.row_count:
-        Console().print(table)
+        click.echo("\t".join(cells))
     return count
+
+
+def _print_drawn(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*(column.replace("_", " ") for column in columns), box=box.SIMPLE_HEAD, pad_edge=False)
+    for cells in lines:
+        table.add_row(*(Text(cell, overflow="fold") for cell in cells))
+    if lines:
+        Console().print(table)
+    return len(lines)
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], as_json: bool) -> int:
@@ -107,6 +113,10 @@ def progress_shown() -> Iterator[Callable[[Progress], None]]:
     if not sys.stderr.isatty():
         yield PlainProgress()
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
     bars = Bars(
         TextColumn("{task.description:>13}"),
         BarColumn(),
@@ -131,8 +141,9 @@ def progress_shown() -> Iterator[Callable[[Progress], None]]:
 
 
 def show_cursor() -> None:
-    """Shows the cursor of the terminal again, which a progress bar hides."""
-    Console(stderr=True).show_cursor()
+    """Shows the cursor of the terminal again, which a progress bar hides. Safe in a signal handler."""
+    if sys.stderr.isatty():
+        os.write(sys.stderr.fileno(), _SHOW_CURSOR)
 
 
 class PlainProgress:

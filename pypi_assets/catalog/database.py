@@ -34,6 +34,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
+from pypi_assets.errors import ExpectedError
+
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x70797069  # any constant: the name of an advisory lock
 _SQLITE_BUSY_TIMEOUT_S = 120
@@ -47,7 +49,7 @@ _T = TypeVar("_T")
 _V = TypeVar("_V")
 
 
-class CatalogError(Exception):
+class CatalogError(ExpectedError):
     """The catalog cannot be used as requested. The message describes what to do."""
 
 

@@ -2,67 +2,97 @@
 
 `pypi-assets NAME ...` is in the module of this package that is called NAME; `devindex` is in `pypi_assets/devindex/`.
 A command assembles the parts according to the settings, calls them and prints the result. It decides nothing itself.
+
+Starting is quick, because only what a command uses is imported: here the module of the command that is called, and in
+these modules what a function needs, in that function. At the top of a module of commands is only what describes them.
 """
 
 import os
 import signal
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
 import click
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from click.shell_completion import CompletionItem
 
 from pypi_assets import terminal
-from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.ledger.serial_range import RangeError
-from pypi_assets.cli.audit import audit_command
-from pypi_assets.cli.crawl import crawl_group
-from pypi_assets.cli.dump import dump_group
-from pypi_assets.cli.extracts import extracts_group
-from pypi_assets.cli.failures import failures_group
-from pypi_assets.cli.files import files_command
-from pypi_assets.cli.history import history_command
-from pypi_assets.cli.inspect import inspect_command
-from pypi_assets.cli.leveldb import leveldb_group
-from pypi_assets.cli.lookup import lookup_group
-from pypi_assets.cli.metrics import metrics_command
-from pypi_assets.cli.migrate import migrate_command
-from pypi_assets.cli.ranges import ranges_command
-from pypi_assets.cli.reprocess import reprocess_command
-from pypi_assets.cli.status import status_command
-from pypi_assets.cli.visits import visits_command
-from pypi_assets.devindex.commands import devindex
-from pypi_assets.distributions.extract import ExtractError
-from pypi_assets.distributions.reader_pool import ReaderStartError
-from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.extracts.packs import PackError
-from pypi_assets.index.errors import PackageIndexError
-from pypi_assets.leveldbs.format.errors import LeveldbError
-from pypi_assets.parquet.export_manifest import ParquetError
-from pypi_assets.settings import SettingsError
-from pypi_assets.storage.store import StorageError
+from pypi_assets.errors import ExpectedError, SettingsError
 from pypi_assets.terminal import plain, print_message
 
 INTERRUPTED = 130
 _STOPPED = "Stopped. What was done is kept; run the same command again to continue."
-_FAILURES = (
-    CatalogError,
-    RangeError,
-    PackageIndexError,
-    StorageError,
-    DumpDamagedError,
-    LeveldbError,
-    ParquetError,
-    PackError,
-    ExtractError,
-    ReaderStartError,
-    OSError,
-)
-_BUGS_HERE = (DataError, IntegrityError, ProgrammingError)
+_COMMANDS = {
+    "Start": {
+        "status": ("cli.status:status_command", "Show the state of every stage, and what to do next."),
+        "devindex": (
+            "devindex.commands:devindex",
+            "A small package index over a folder of real files, for development, demos and tests.",
+        ),
+        "inspect": ("cli.inspect:inspect_command", "Read distributions from disk and print their records."),
+    },
+    "Ask": {
+        "lookup": ("cli.lookup:lookup_group", "Query the newest LevelDB versions; for an earlier serial, the catalog."),
+        "files": ("cli.files:files_command", "List the live distributions."),
+        "history": ("cli.history:history_command", "Show what happened to PROJECT, by serial."),
+        "visits": ("cli.visits:visits_command", "List or compare the visits of PROJECT's page."),
+    },
+    "Follow an index": {
+        "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to the index."),
+        "ranges": ("cli.ranges:ranges_command", "List serial ranges with their states."),
+        "failures": ("cli.failures:failures_group", "List failed reads and visits, and try them again."),
+        "audit": ("cli.audit:audit_command", "Find drift between the index and the catalog."),
+    },
+    "Publish": {
+        "dump": ("cli.dump:dump_group", "Write data dumps from the catalog, and Parquet from the dumps."),
+        "leveldb": ("cli.leveldb:leveldb_group", "Build, list and verify LevelDB versions."),
+    },
+    "Operate": {
+        "metrics": ("cli.metrics:metrics_command", "Print, write or serve metrics for Prometheus."),
+        "reprocess": ("cli.reprocess:reprocess_command", "Make records again from stored extracts."),
+        "extracts": ("cli.extracts:extracts_group", "Manage the stored extracts of distributions."),
+        "migrate": ("cli.migrate:migrate_command", "Upgrade the tables of the catalog."),
+    },
+}
+"""By section of the help and name: where each command is defined, and the first sentence of its help.
+
+So the list is printed and completed without an import of any command.
+"""
 
 
 class _Commands(click.Group):
-    """Turns expected errors into one clear message and an exit code: 1, or 2 for wrong settings."""
+    """Imports a command when it is called. Turns expected errors into one clear message and an exit code: 1, or 2 for
+    wrong settings.
+    """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._places: dict[str, str] = {}
+        for section in _COMMANDS.values():
+            for name, (place, short_help) in section.items():
+                self._places[name] = place
+                self.add_command(click.Command(name, short_help=short_help))  # what is listed; see `get_command`
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._places:
+            return None
+        module, attribute = self._places[cmd_name].split(":")
+        found: click.Command = getattr(import_module(f"pypi_assets.{module}"), attribute)
+        return found
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.commands))
+        for title, section in _COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{width}}", short_help) for name, (_, short_help) in section.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = [
+            CompletionItem(name, help=listed.short_help)
+            for name, listed in self.commands.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -72,22 +102,32 @@ class _Commands(click.Group):
             raise click.exceptions.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # the reader of the output has closed it; click exits quietly
             raise
-        except SettingsError as error:
-            raise _SettingsFailure(_plain_lines(error)) from error
-        except DBAPIError as error:
-            if isinstance(error, _BUGS_HERE):
-                raise
-            raise click.ClickException(f"the database failed: {plain(error.orig)}") from error
-        except _FAILURES as error:
-            raise click.ClickException(_plain_lines(error)) from error
+        except (ExpectedError, OSError) as error:
+            raise _failure(error) from error
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if database_failure := _database_failure(error):
+                raise database_failure from error
+            raise
 
 
 class _SettingsFailure(click.ClickException):
     exit_code = 2
 
 
-def _plain_lines(error: Exception) -> str:
-    return "\n".join(plain(line) for line in str(error).splitlines())
+def _failure(error: ExpectedError | OSError) -> click.ClickException:
+    text = "\n".join(map(plain, str(error).splitlines()))
+    return _SettingsFailure(text) if isinstance(error, SettingsError) else click.ClickException(text)
+
+
+def _database_failure(error: Exception) -> click.ClickException | None:
+    """The failure to print where the database failed; None where SQLAlchemy did not raise `error`, or for a bug."""
+    from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+
+    if not isinstance(error, DBAPIError) or isinstance(error, DataError | IntegrityError | ProgrammingError):
+        return None
+    return click.ClickException(f"the database failed: {plain(error.orig)}")
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -98,29 +138,6 @@ def cli() -> None:
     Settings are read from the environment (PYPI_ASSETS_...). Exit codes: 0 success, 1 failure, 2 wrong usage
     or settings. If nothing is found, the answer is empty; that is not a failure.
     """
-
-
-_COMMANDS = (
-    audit_command,
-    crawl_group,
-    devindex,
-    dump_group,
-    extracts_group,
-    failures_group,
-    files_command,
-    history_command,
-    inspect_command,
-    leveldb_group,
-    lookup_group,
-    metrics_command,
-    migrate_command,
-    ranges_command,
-    reprocess_command,
-    status_command,
-    visits_command,
-)
-for _command in _COMMANDS:
-    cli.add_command(_command)
 
 
 def main() -> None:
@@ -137,4 +154,4 @@ def main() -> None:
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop)
-    cli()
+    cli(prog_name="pypi-assets")

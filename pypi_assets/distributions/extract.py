@@ -15,6 +15,7 @@ import zstandard
 from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.members import Folder, paths_of
 from pypi_assets.distributions.record import ErrorKind, ReadError
+from pypi_assets.errors import ExpectedError
 
 FORMAT_VERSION = 1
 DICTIONARIES = Path(__file__).parent / "dictionaries"
@@ -26,7 +27,7 @@ MAX_EXTRACT_BYTES = 256 * MIB
 """More than any limits that read a distribution leave in its extract: what claims to be larger is broken."""
 
 
-class ExtractError(Exception):
+class ExtractError(ExpectedError):
     """A stored extract cannot be decoded: damaged, or written by a newer version; the text names which of them."""
 
 

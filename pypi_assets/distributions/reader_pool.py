@@ -55,6 +55,7 @@ from pypi_assets.distributions.reader_process import (
 from pypi_assets.distributions.record import READABLE_KINDS, DistributionKind, DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.sources import FileSource, MismatchError, RangeSource, SourceError, is_range_source
 from pypi_assets.distributions.zips import first_read_at
+from pypi_assets.errors import ExpectedError
 
 __all__ = ["FinishedReading", "ReaderFailure", "ReaderPool", "ReaderStartError", "StoredExtract", "WholeFile"]
 
@@ -71,7 +72,7 @@ _Answer = TypeVar("_Answer", AllRead, Judged)
 _INHERITED = ("DYLD_", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TEMP", "TMP")
 
 
-class ReaderStartError(Exception):
+class ReaderStartError(ExpectedError):
     """A reader process did not start. The cause is this machine, and no file."""
 
 

@@ -11,6 +11,7 @@ import orjson
 from isal import igzip, igzip_lib
 
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, TOMBSTONE_COLUMNS
+from pypi_assets.errors import ExpectedError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -29,7 +30,7 @@ _DAMAGE: tuple[type[Exception], ...] = (
 Row = dict[str, object]
 
 
-class DumpDamagedError(Exception):
+class DumpDamagedError(ExpectedError):
     """A dump's file or manifest is missing or not what was written; the text names it and what is wrong."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 import zstandard
 
+from pypi_assets.errors import ExpectedError
 from pypi_assets.storage.store import NotFoundError, Storage
 
 EXTRACTS = "extracts"
@@ -22,7 +23,7 @@ _RANDOM_BYTES = 16
 _LENGTH_BYTES = 4
 
 
-class PackError(Exception):
+class PackError(ExpectedError):
     """A pack is missing or is not what was written; the text names it."""
 
 

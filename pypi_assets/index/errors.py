@@ -1,7 +1,9 @@
 """Errors of an index, a class for each way to react: try again later, believe it, or change a setting."""
 
+from pypi_assets.errors import ExpectedError
 
-class PackageIndexError(Exception):
+
+class PackageIndexError(ExpectedError):
     """Base of all index errors. `url` is the requested one, without credentials."""
 
     def __init__(self, message: str, url: str) -> None:

@@ -14,6 +14,7 @@ from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
+from pypi_assets.locations import load_locations
 from pypi_assets.lookup.dataset_readers import reader_class
 from pypi_assets.lookup.reader import OpenVersion, Reader
 from pypi_assets.storage.store import Storage, open_storage
@@ -71,10 +72,8 @@ def open_latest(
     """
     known = require_dataset(dataset if isinstance(dataset, str) else dataset.dataset)
     if storage is None:
-        from pypi_assets.settings import load_settings  # takes longer to load than all the rest
-
-        settings = load_settings()
-        storage, cache_dir = settings.resolved_storage_url, cache_dir or settings.leveldbs_dir
+        locations = load_locations()
+        storage, cache_dir = locations.resolved_storage_url, cache_dir or locations.leveldbs_dir
     opened = open_storage(storage, read_only=True) if isinstance(storage, str) else storage
     versions = _Versions(known, opened, cache_dir, cache_bytes)
     reader = reader_class(known) if isinstance(dataset, str) else dataset

@@ -8,6 +8,7 @@ import orjson
 
 from pypi_assets.catalog.publications.dump_files import DumpFile
 from pypi_assets.dumps.dump_manifest import COLUMNS_FORMAT, ManifestOfFiles, decode_files, directories_with_manifest
+from pypi_assets.errors import ExpectedError
 from pypi_assets.parquet.export_paths import EXPORTS, export_path, file_path, manifest_path
 from pypi_assets.parquet.parquet_columns import PARQUET_COLUMNS
 from pypi_assets.storage.store import NotFoundError, Storage
@@ -16,7 +17,7 @@ FORMAT = 1
 _NAME = re.compile(r"0-(?P<serial>[0-9]+)(?:\.(?P<attempt>[0-9]+))?")
 
 
-class ParquetError(Exception):
+class ParquetError(ExpectedError):
     """An export cannot be made, or a published one is damaged; the text has the reason, and what to do."""
 
 

@@ -21,6 +21,8 @@ import obstore
 from obstore.exceptions import BaseError, GenericError
 from obstore.store import LocalStore, ObjectStore, from_url
 
+from pypi_assets.errors import ExpectedError
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
@@ -35,7 +37,7 @@ _NOT_PARTIAL = "non-partial response"  # in obstore's text, where it was answere
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
 
-class StorageError(Exception):
+class StorageError(ExpectedError):
     """The store could not be opened, read or written; the text has the URI and the store's own message."""
 
 

@@ -9,10 +9,13 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 from starlette.requests import Request
 from starlette.responses import Response
 
+import pypi_assets.cli
 from pypi_assets.cli import INTERRUPTED, cli
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets_tests.cli.commands import PROCESS, Commands, every_command
@@ -127,11 +130,32 @@ def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: Ser
     assert commands.json("dump", "incremental") == []
 
 
-@pytest.mark.parametrize("name", [name for name in cli.commands if name != "devindex"])
+@pytest.mark.parametrize("name", list(cli.commands))
 def test_a_command_is_in_the_module_of_its_name(name: str) -> None:
-    callback = cli.commands[name].callback
-    assert callback is not None
-    assert callback.__module__ == f"pypi_assets.cli.{name}"
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.callback is not None
+    module = "devindex.commands" if name == "devindex" else f"cli.{name}"
+    assert command.callback.__module__ == f"pypi_assets.{module}"
+
+
+@pytest.mark.parametrize("name", list(cli.commands))
+def test_the_list_of_commands_has_the_first_sentence_of_each(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.name == name
+    assert command.help is not None
+    first = " ".join(command.help.partition("\n\n")[0].split())
+    assert cli.commands[name].short_help == first
+    assert f"  {name} " in CliRunner().invoke(cli, ["--help"], terminal_width=150).output
+    assert first in CliRunner().invoke(cli, ["--help"], terminal_width=150).output
+
+
+def test_each_module_of_a_command_is_in_the_list() -> None:
+    folder = Path(pypi_assets.cli.__file__).parent
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    defined = {name for name, text in texts.items() if f'@command("{name}"' in text or f'@click.group("{name}"' in text}
+    assert defined | {"devindex"} == set(cli.commands)
 
 
 def test_the_commands_are_these() -> None:

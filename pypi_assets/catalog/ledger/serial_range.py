@@ -4,10 +4,12 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
+from pypi_assets.errors import ExpectedError
+
 _KEY = re.compile(r"(0|[1-9][0-9]{0,17})-([1-9][0-9]{0,17})")
 
 
-class RangeError(ValueError):
+class RangeError(ExpectedError, ValueError):
     """A text is no key of a serial range, or its ends do not make a range."""
 
 

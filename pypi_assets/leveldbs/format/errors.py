@@ -1,7 +1,9 @@
 """The errors of LevelDBs; each message names what to do."""
 
+from pypi_assets.errors import ExpectedError
 
-class LeveldbError(Exception):
+
+class LeveldbError(ExpectedError):
     """A LevelDB cannot be built or read as requested; the message names what to do."""
 
 

@@ -1,0 +1,12 @@
+"""The base of errors that are expected, and the error of wrong settings. Imports nothing, so any module can use it."""
+
+
+class ExpectedError(Exception):
+    """What can go wrong without a mistake in the code; the text is for people: it names the thing and what to do.
+
+    The command line prints the text without a traceback, and needs to import nothing to recognize it.
+    """
+
+
+class SettingsError(ExpectedError):
+    """A setting has a wrong value; the message names its variable and what it accepts."""
