@@ -49,6 +49,7 @@ def environment(port: int) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYPI_ASSETS_")}
     return kept | {
         "DAGSTER_HOME": str(DAGSTER_HOME),
+        "PYPI_ASSETS_ENV_FILE": os.devnull,
         "PYPI_ASSETS_HOME": str(DATA),
         "PYPI_ASSETS_INDEX_URL": index_url(port),
         "PYPI_ASSETS_REQUESTS_PER_SECOND": "1000",

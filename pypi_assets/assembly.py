@@ -24,7 +24,7 @@ from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import Retries, Timeouts
 from pypi_assets.index.urls import redact
 from pypi_assets.progress import Progress
-from pypi_assets.settings import Settings, is_loopback
+from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
 from pypi_assets.storage.store import Storage, open_storage
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
@@ -57,7 +57,7 @@ def index_from(settings: Settings, catalog: Catalog | None = None, *, patience_s
         contact=settings.contact,
         max_connections=settings.max_connections,
         rates=rates,
-        allowed_file_hosts=settings.allowed_file_hosts,
+        allowed_file_hosts=() if settings.allowed_file_hosts == AUTO_HOSTS else settings.allowed_file_hosts,
         network=Network(
             proxy=settings.proxy,
             ca_file=str(settings.ca_file) if settings.ca_file else None,

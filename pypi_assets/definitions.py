@@ -4,6 +4,7 @@ Loading it contacts no index and opens no database. Settings that are wrong fail
 their message.
 """
 
+import logging
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
@@ -20,6 +21,7 @@ from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
+from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import Storage
 
@@ -67,7 +69,10 @@ def build_defs(
 
 
 def _loaded() -> Settings | SettingsError:
+    """The settings, or why there are none. A variable that names no setting is logged, once for each process."""
     try:
+        for warning in read_variables().warnings():
+            logging.getLogger("pypi_assets").warning(warning)
         return load_settings()
     except SettingsError as error:
         return error

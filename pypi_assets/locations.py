@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypi_assets.errors import SettingsError
+from pypi_assets.setting_variables import ENV_PREFIX, read_variables
 
-ENV_PREFIX = "PYPI_ASSETS_"
 DEFAULT_HOME = Path(".pypi-assets")
 STORAGE_URL_ACCEPTS = "file:///PATH, s3://BUCKET/PREFIX, gs://..., az://... or memory:///; default: in home"
 
@@ -42,12 +42,13 @@ def load_locations(environment: Mapping[str, str] = os.environ) -> Locations:
 
     Raises SettingsError, with the text that `load_settings` has for a wrong storage URL.
     """
-    values = {name.upper(): value for name, value in environment.items() if value}
-    home, url = (values.get(f"{ENV_PREFIX}{name}", "") for name in ("HOME", "STORAGE_URL"))
+    variables = read_variables(environment)
+    home, url = (variables.texts.get(name, "") for name in ("home", "storage_url"))
     try:
         return Locations(Path(home) if home else DEFAULT_HOME, checked_storage_url(url))
     except ValueError as error:
-        raise SettingsError(f"{ENV_PREFIX}STORAGE_URL: {error}; it accepts {STORAGE_URL_ACCEPTS}") from error
+        place = variables.place("storage_url")
+        raise SettingsError(f"{ENV_PREFIX}STORAGE_URL: {error}{place}; it accepts {STORAGE_URL_ACCEPTS}") from error
 
 
 def checked_storage_url(value: str) -> str:

@@ -1,7 +1,9 @@
-"""Every setting, typed and read from the environment (PYPI_ASSETS_...). Imports no Dagster."""
+"""Every setting, typed, from the environment and a file `.env` (PYPI_ASSETS_...). Imports no Dagster."""
 
 import ipaddress
+import json
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,15 +12,22 @@ from urllib.parse import urlsplit
 from packaging.utils import canonicalize_name, is_normalized_name
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
-from pydantic_settings import SettingsError as NotJsonError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from pypi_assets.errors import SettingsError as SettingsError
 from pypi_assets.locations import DEFAULT_HOME, STORAGE_URL_ACCEPTS, Locations, checked_storage_url
-from pypi_assets.locations import ENV_PREFIX as ENV_PREFIX
+from pypi_assets.setting_variables import ENV_FILE, ENV_FILE_ACCEPTS, read_variables
+from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
 
+AUTO_HOSTS = "auto"
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 
 
@@ -44,18 +53,29 @@ def _pypi_url() -> str:
 class Settings(BaseSettings):
     """All settings of pypi-assets, with their defaults. The description of a field is what its variable accepts.
 
-    An empty variable counts as not set.
+    An empty variable counts as not set, and one of the environment wins over the same one of the file.
     """
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
-        env_ignore_empty=True,
         frozen=True,
         extra="ignore",
         validate_default=True,
         allow_inf_nan=False,
     )
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the names are pydantic's
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, _Variables(settings_cls)
+
+    env_file: Annotated[Path, Field(description=ENV_FILE_ACCEPTS)] = Path(ENV_FILE)
     home: Annotated[Path, Field(description="a folder for all local files; created if missing")] = DEFAULT_HOME
     index_url: Annotated[
         str,
@@ -88,9 +108,12 @@ class Settings(BaseSettings):
         Field(gt=0, le=10_000, description="requests per second to the index, of all processes together, above 0"),
     ] = 20.0
     allowed_file_hosts: Annotated[
-        tuple[str, ...],
-        Field(description='a JSON list of hosts that files may come from, like ["files.example.org"]'),
-    ] = ()
+        Literal["auto"] | tuple[str, ...],
+        NoDecode,
+        Field(
+            description='auto (the host that the first pages name), or a JSON list of hosts like ["files.example.org"]'
+        ),
+    ] = "auto"
     proxy: Annotated[
         str | None,
         Field(
@@ -323,9 +346,26 @@ class Settings(BaseSettings):
             raise ValueError(f"there is no {path}")
         return path
 
+    @field_validator("allowed_file_hosts", mode="before")
+    @classmethod
+    def _read_allowed_file_hosts(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if value.strip().lower() == AUTO_HOSTS:
+            return AUTO_HOSTS
+        try:
+            hosts = json.loads(value)
+        except json.JSONDecodeError:
+            raise ValueError("neither auto nor valid JSON") from None
+        if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
+            raise ValueError("not a list of texts")
+        return tuple(hosts)
+
     @field_validator("allowed_file_hosts")
     @classmethod
-    def _check_allowed_file_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_allowed_file_hosts(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
+        if isinstance(value, str):
+            return value
         if wrong := [host for host in value if not _HOST.fullmatch(host)]:
             raise ValueError(f"not a host, or a host with a port: {', '.join(wrong)}")
         return value
@@ -374,18 +414,22 @@ class Settings(BaseSettings):
         return self.locations.resolved_storage_url
 
 
+class _Variables(EnvSettingsSource):
+    """Gives pydantic the variables of `setting_variables.py`, in place of those that it would read itself."""
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return {f"{ENV_PREFIX}{name}".lower(): text for name, text in read_variables().texts.items()}
+
+
 def load_settings(**overrides: object) -> Settings:
-    """The settings of the environment, with `overrides` (by field name) on top.
+    """The settings of the environment and the file, with `overrides` (by field name) on top.
 
     Raises SettingsError, which names the variable and what it accepts.
     """
     try:
         return Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise SettingsError("\n".join(_explain(item) for item in error.errors())) from error
-    except NotJsonError as error:
-        field = str(error).split('"')[1] if '"' in str(error) else ""
-        raise SettingsError(_describe(field, "not valid JSON")) from error
+        raise SettingsError("\n".join(_explain(item, overrides) for item in error.errors())) from error
 
 
 def _http_path(url: str) -> str:
@@ -399,13 +443,14 @@ def _http_path(url: str) -> str:
     return parts.path
 
 
-def _explain(item: ErrorDetails) -> str:
+def _explain(item: ErrorDetails, overrides: Mapping[str, object]) -> str:
     message = item["msg"].removeprefix("Value error, ")
-    location = item["loc"]
-    return _describe(str(location[0]), message) if location else message
-
-
-def _describe(field: str, message: str) -> str:
+    if not item["loc"]:
+        return message
+    field = str(item["loc"][0])
+    variables = read_variables()
+    if field not in overrides:
+        message += variables.place(field)
     info = Settings.model_fields.get(field)
     accepts = f"; it accepts {info.description}" if info and info.description else ""
     return f"{ENV_PREFIX}{field.upper()}: {message}{accepts}"

@@ -66,3 +66,11 @@ def test_loading_opens_nothing_and_survives_wrong_settings(tmp_path: Path, name:
     )
     assert loaded.stdout == "loaded\n", loaded.stderr
     assert not home.exists()
+
+
+def test_loading_logs_a_misspelled_variable_once(tmp_path: Path) -> None:
+    environment = os.environ | {ENV_PREFIX + "CONTCAT": "me@example.org"}
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import pypi_assets.definitions"], env=environment, cwd=tmp_path, capture_output=True
+    )
+    assert loaded.stderr.count(b"PYPI_ASSETS_CONTCAT is no setting and has no effect; did you mean") == 1

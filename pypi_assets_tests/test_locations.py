@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.errors import SettingsError
-from pypi_assets.locations import ENV_PREFIX, Locations, load_locations
+from pypi_assets.locations import Locations, load_locations
+from pypi_assets.setting_variables import ENV_PREFIX
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.environment import clear_settings
 

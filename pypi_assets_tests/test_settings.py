@@ -14,6 +14,7 @@ from pypi_assets.settings import ENV_PREFIX, Settings, SettingsError, is_loopbac
 from pypi_assets_tests.environment import clear_settings
 
 WRONG = {
+    "env_file": ["no/such/file.env", "."],
     "index_url": [
         "files.example.org/simple/",
         "ftp://index.example.org/simple/",
@@ -79,6 +80,7 @@ WRONG = {
     "leveldb_memory_bytes": ["1000000"],
 }
 RIGHT = {
+    "env_file": (os.devnull, Path(os.devnull)),
     "home": ("some/folder", Path("some/folder")),
     "index_url": (
         "https://user:secret@index.example.org/team/simple",

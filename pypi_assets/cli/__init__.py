@@ -135,9 +135,13 @@ def _database_failure(error: Exception) -> click.ClickException | None:
 def cli() -> None:
     """Keep an exact, queryable picture of a Python package index.
 
-    Settings are read from the environment (PYPI_ASSETS_...). Exit codes: 0 success, 1 failure, 2 wrong usage
-    or settings. If nothing is found, the answer is empty; that is not a failure.
+    Settings are read from the environment (PYPI_ASSETS_...) and from the file .env. Exit codes: 0 success,
+    1 failure, 2 wrong usage or settings. If nothing is found, the answer is empty; that is not a failure.
     """
+    from pypi_assets.setting_variables import read_variables  # help and completion need no settings
+
+    for warning in read_variables().warnings():
+        print_message(warning)
 
 
 def main() -> None:

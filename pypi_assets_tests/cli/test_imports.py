@@ -14,7 +14,17 @@ START = {"click"}
 """The libraries that the list of commands needs."""
 LOOKUP = START | {"msgspec", "obstore", "orjson", "packaging", "plyvel", "typing_extensions"}
 """The libraries that a look-up in a local folder needs. `benchmarks/start_up.py` shows what they cost."""
-PARTS_OF_LOOKUP = {"cli", "errors", "leveldbs", "locations", "lookup", "progress", "storage", "terminal"}
+PARTS_OF_LOOKUP = {
+    "cli",
+    "errors",
+    "leveldbs",
+    "locations",
+    "lookup",
+    "progress",
+    "setting_variables",
+    "storage",
+    "terminal",
+}
 """The parts of pypi_assets that a look-up needs: neither the catalog nor all settings."""
 
 _RUN = """

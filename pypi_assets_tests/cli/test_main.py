@@ -18,6 +18,7 @@ from starlette.responses import Response
 import pypi_assets.cli
 from pypi_assets.cli import INTERRUPTED, cli
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.cli.commands import PROCESS, Commands, every_command
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -304,6 +305,17 @@ def test_all_wrong_settings_are_reported(commands: Commands, monkeypatch: pytest
     message = commands.refused("status", exit_code=2)
     assert "PYPI_ASSETS_DATABASE_URL: neither sqlite:///... nor postgresql://..." in message
     assert "PYPI_ASSETS_MAX_CONNECTIONS: " in message
+
+
+def test_a_misspelled_variable_is_one_line_on_standard_error(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_STORAGE_ULR", "file:///x")
+    result = commands.done("inspect", make_wheel(tmp_path, "demo", "1.0", files={"demo.py": ""}), "--json")
+    assert json.loads(result.stdout)[0]["filename"] == "demo-1.0-py3-none-any.whl"
+    assert result.stderr == (
+        "PYPI_ASSETS_STORAGE_ULR is no setting and has no effect; did you mean PYPI_ASSETS_STORAGE_URL?\n"
+    )
 
 
 BEFORE_A_CRAWL = {

@@ -1,0 +1,152 @@
+"""Where settings come from: variables PYPI_ASSETS_... of the environment, and of a file `.env`. Checks no value.
+
+It imports neither pydantic nor Dagster, so a command that needs one or two settings can read them at once. What each
+variable accepts is in `settings.py`.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from pypi_assets.errors import SettingsError
+
+ENV_PREFIX = "PYPI_ASSETS_"
+ENV_FILE = ".env"
+ENV_FILE_VARIABLE = f"{ENV_PREFIX}ENV_FILE"
+ENV_FILE_ACCEPTS = "a file of settings, a line NAME=VALUE each; default: .env in the current folder"
+
+SETTING_NAMES = frozenset(
+    {
+        "allowed_file_hosts",
+        "audit_share_percent",
+        "ca_file",
+        "changelog_url",
+        "claim_lease_s",
+        "client_cert",
+        "connect_timeout_s",
+        "contact",
+        "database_url",
+        "dump_concurrency",
+        "env_file",
+        "given_up_fail_percent",
+        "given_up_warn_percent",
+        "home",
+        "in_flight",
+        "index_url",
+        "lag_fail_s",
+        "lag_warn_s",
+        "leveldb_memory_bytes",
+        "leveldb_versions_kept",
+        "leveldb_write_buffer_bytes",
+        "lister",
+        "max_attempts",
+        "max_connections",
+        "max_expansion_ratio",
+        "max_file_bytes",
+        "max_inflated_bytes",
+        "max_members",
+        "max_metadata_bytes",
+        "max_name_length",
+        "max_read_seconds",
+        "notify_urls",
+        "parquet_exports_kept",
+        "partitions_kept_days",
+        "projects",
+        "proxy",
+        "range_events",
+        "range_min_age_s",
+        "range_min_events",
+        "read_timeout_s",
+        "request_attempts",
+        "requests_per_second",
+        "retry_deadline_s",
+        "retry_pause_s",
+        "revisit_share",
+        "sensor_interval_s",
+        "sensors_on",
+        "storage_url",
+        "superseded_kept_hours",
+    }
+)
+"""The fields of `settings.Settings`; a test compares the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingVariables:
+    """The variables that are set and not empty, by setting name, such as `index_url`.
+
+    `file` is the file that was read, None where there is none. `in_file` has the names whose text is the file's.
+    `unknown` has the variables that name no setting, in upper case.
+    """
+
+    texts: Mapping[str, str]
+    file: Path | None
+    in_file: frozenset[str]
+    unknown: tuple[str, ...]
+
+    def place(self, name: str) -> str:
+        """Where the setting comes from, to be added to a message about its value; empty for the environment."""
+        return f" (in {self.file})" if name in self.in_file else ""
+
+    def warnings(self) -> list[str]:
+        """A line for each variable that names no setting, with the nearest one that does."""
+        return [describe_unknown(variable) for variable in self.unknown]
+
+
+def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariables:
+    """The variables of the environment, over those of the file that PYPI_ASSETS_ENV_FILE names, else of `./.env`.
+
+    Upper and lower case are the same. Raises SettingsError for a file that cannot be read.
+    """
+    named = _of_settings(environment)
+    named_file = named.pop(ENV_FILE_VARIABLE, None)
+    path = Path(os.path.expanduser(named_file or ENV_FILE))  # noqa: PTH111 - Path's raises for an unknown user
+    stored = _read_file(path, is_required=named_file is not None)
+    in_file = {} if stored is None else _of_settings(stored)
+    found = in_file | named
+    texts = {name: text for variable, text in found.items() if (name := _setting(variable)) in SETTING_NAMES}
+    if named_file is not None:
+        texts["env_file"] = named_file
+    return SettingVariables(
+        texts=texts,
+        file=None if stored is None else path,
+        in_file=frozenset(_setting(variable) for variable in in_file.keys() - named.keys()),
+        unknown=tuple(sorted(variable for variable in found if _setting(variable) not in SETTING_NAMES)),
+    )
+
+
+def describe_unknown(variable: str) -> str:
+    """A warning about a variable that names no setting. It is not an error, since a newer version may know it."""
+    nearest = get_close_matches(_setting(variable), sorted(SETTING_NAMES), n=1)
+    hint = f"did you mean {ENV_PREFIX}{nearest[0].upper()}?" if nearest else "see README.md for the settings"
+    return f"{variable} is no setting and has no effect; {hint}"
+
+
+def _of_settings(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those with the prefix that are not empty, in upper case."""
+    return {
+        variable.upper(): text
+        for variable, text in variables.items()
+        if text and variable.upper().startswith(ENV_PREFIX)
+    }
+
+
+def _setting(variable: str) -> str:
+    return variable.upper().removeprefix(ENV_PREFIX).lower()
+
+
+def _read_file(path: Path, *, is_required: bool) -> dict[str, str] | None:
+    """The variables of a file, None where there is none. `${NAME}` in a value stands for another variable."""
+    if path == Path(os.devnull) or not (is_required or path.is_file()):
+        return None
+    from dotenv import dotenv_values  # only where there is a file
+
+    try:
+        with path.open(encoding="utf-8") as lines:
+            return {name: text for name, text in dotenv_values(stream=lines).items() if text is not None}
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        message = f"{ENV_FILE_VARIABLE}: cannot read {path}: {reason}; it accepts {ENV_FILE_ACCEPTS}"
+        raise SettingsError(message) from error

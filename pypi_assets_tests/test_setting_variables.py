@@ -1,0 +1,168 @@
+"""Variables come from the environment and from a file, and a misspelled one is reported."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.errors import SettingsError
+from pypi_assets.locations import load_locations
+from pypi_assets.setting_variables import ENV_PREFIX, SETTING_NAMES, describe_unknown, read_variables
+from pypi_assets.settings import Settings, load_settings
+from pypi_assets_tests.environment import clear_settings
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The current folder, in which no setting is known."""
+    clear_settings(monkeypatch)
+    monkeypatch.delenv("PYPI_ASSETS_ENV_FILE")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_names_are_those_of_the_settings() -> None:
+    assert set(Settings.model_fields) == SETTING_NAMES
+
+
+def test_without_a_file_there_is_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("pypi_assets_home", "some/folder")
+    monkeypatch.setenv("PYPI_ASSETS_CONTACT", "")
+    found = read_variables()
+    assert (found.texts, found.file, found.in_file, found.warnings()) == (
+        {"home": "some/folder"},
+        None,
+        frozenset(),
+        [],
+    )
+
+
+def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / ".env").write_text(
+        "# comment\nPYPI_ASSETS_HOME=in-file\nexport PYPI_ASSETS_CONTACT='me@example.org'\nOTHER=1\n"
+        "PYPI_ASSETS_LISTER=\n"
+    )
+    monkeypatch.setenv("PYPI_ASSETS_HOME", "in-environment")
+    found = read_variables()
+    assert found.texts == {"home": "in-environment", "contact": "me@example.org"}
+    assert (found.file, found.in_file) == (Path(".env"), {"contact"})
+    assert load_settings().contact == "me@example.org"
+    assert load_settings().home == Path("in-environment")
+
+
+def test_an_empty_variable_of_the_environment_leaves_that_of_the_file(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    (folder / ".env").write_text("PYPI_ASSETS_HOME=in-file\n")
+    monkeypatch.setenv("PYPI_ASSETS_HOME", "")
+    assert load_settings().home == Path("in-file")
+
+
+def test_a_value_can_name_another_variable(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setenv("SECRET_OF_TEST", "pw")
+    (folder / ".env").write_text("PYPI_ASSETS_DATABASE_URL=postgresql://me:${SECRET_OF_TEST}@host/catalog\n")
+    assert load_settings().database_url == "postgresql://me:pw@host/catalog"
+
+
+def test_a_variable_names_another_file(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / ".env").write_text("PYPI_ASSETS_HOME=here\n")
+    (folder / "other.env").write_text("PYPI_ASSETS_HOME=there\n")
+    monkeypatch.setenv("PYPI_ASSETS_ENV_FILE", "other.env")
+    assert load_settings().home == Path("there")
+    assert load_settings().env_file == Path("other.env")
+    monkeypatch.setenv("PYPI_ASSETS_ENV_FILE", os.devnull)
+    assert load_settings().home == Path(".pypi-assets")
+
+
+def test_a_named_file_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_ENV_FILE", "missing.env")
+    with pytest.raises(SettingsError, match=r"^PYPI_ASSETS_ENV_FILE: cannot read missing\.env: No such file"):
+        read_variables()
+
+
+def test_a_file_that_is_no_text_is_refused(folder: Path) -> None:
+    (folder / ".env").write_bytes(b"PYPI_ASSETS_HOME=\xff\n")
+    with pytest.raises(SettingsError, match=r"cannot read \.env: it is not UTF-8"):
+        load_settings()
+
+
+def test_a_folder_of_that_name_is_no_file(folder: Path) -> None:
+    (folder / ".env").mkdir()
+    assert read_variables().file is None
+
+
+def test_a_wrong_value_names_the_file_that_it_is_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / ".env").write_text("PYPI_ASSETS_CONTACT=me\n")
+    with pytest.raises(SettingsError, match=r"^PYPI_ASSETS_CONTACT: neither .* URL \(in \.env\); it accepts"):
+        load_settings()
+    monkeypatch.setenv("PYPI_ASSETS_CONTACT", "you")
+    with pytest.raises(SettingsError, match=r"^PYPI_ASSETS_CONTACT: neither a mail address nor a URL; it accepts"):
+        load_settings()
+
+
+def test_a_look_up_reads_the_same_file(folder: Path) -> None:
+    (folder / ".env").write_text("PYPI_ASSETS_HOME=~/home\nPYPI_ASSETS_STORAGE_URL=s3://bucket/prefix/\n")
+    assert load_locations().resolved_home == load_settings().resolved_home
+    assert load_locations().resolved_storage_url == load_settings().resolved_storage_url == "s3://bucket/prefix"
+    (folder / ".env").write_text("PYPI_ASSETS_STORAGE_URL=s3://\n")
+    messages = []
+    for load in (load_locations, load_settings):
+        with pytest.raises(SettingsError) as caught:
+            load()
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert messages[0].startswith("PYPI_ASSETS_STORAGE_URL: names no bucket (in .env); it accepts ")
+
+
+def test_a_misspelled_variable_is_reported_with_the_nearest(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / ".env").write_text("PYPI_ASSETS_PROJECT=flask\n")
+    monkeypatch.setenv("PYPI_ASSETS_STORAGE_ULR", "file:///x")
+    monkeypatch.setenv("PYPI_ASSETS_XYZZY", "1")
+    assert read_variables().warnings() == [
+        "PYPI_ASSETS_PROJECT is no setting and has no effect; did you mean PYPI_ASSETS_PROJECTS?",
+        "PYPI_ASSETS_STORAGE_ULR is no setting and has no effect; did you mean PYPI_ASSETS_STORAGE_URL?",
+        "PYPI_ASSETS_XYZZY is no setting and has no effect; see README.md for the settings",
+    ]
+    load_settings()
+
+
+@given(st.sampled_from(sorted(SETTING_NAMES - {"home"})), st.data())
+def test_two_swapped_letters_lead_back_to_a_setting(name: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(name) - 2))
+    swapped = name[:at] + name[at + 1] + name[at] + name[at + 2 :]
+    if swapped not in SETTING_NAMES:
+        assert "did you mean PYPI_ASSETS_" in describe_unknown(f"{ENV_PREFIX}{swapped.upper()}")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(
+    st.dictionaries(st.sampled_from(["HOME", "CONTACT", "LISTER"]), st.sampled_from(["", "auto", "a@b", "simple"])),
+    st.dictionaries(st.sampled_from(["HOME", "CONTACT", "LISTER"]), st.sampled_from(["", "auto", "c@d", "xmlrpc"])),
+)
+def test_settings_have_the_values_of_the_variables(
+    folder: Path, in_file: dict[str, str], in_environment: dict[str, str]
+) -> None:
+    (folder / ".env").write_text("".join(f"PYPI_ASSETS_{name}={text}\n" for name, text in in_file.items()))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, text in in_environment.items():
+            patch.setenv(f"PYPI_ASSETS_{name}", text)
+        texts = read_variables().texts
+        for name in ("HOME", "CONTACT", "LISTER"):
+            assert texts.get(name.lower()) == (in_environment.get(name) or in_file.get(name) or None)
+        try:
+            loaded = load_settings()
+        except SettingsError:
+            return
+        assert {name: str(getattr(loaded, name)) for name in texts} == texts
+
+
+def test_neither_pydantic_nor_dotenv_is_imported_without_a_file() -> None:
+    program = (
+        "import sys; from pypi_assets.setting_variables import read_variables; read_variables();"
+        "assert not {'pydantic', 'dotenv', 'dagster', 'sqlalchemy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
