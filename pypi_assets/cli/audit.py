@@ -5,8 +5,6 @@ import click
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.read_counts import reads_to_json, report_failed
-from pypi_assets.crawl.index_audit import audit_index
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import plain, print_json
 
 
@@ -24,6 +22,9 @@ def audit_command(share: float | None, as_json: bool) -> None:
     Compares the serials of all projects with the project list, visits what differs and a share of the rest, and
     reports what the visits found.
     """
+    from pypi_assets.crawl.index_audit import audit_index
+    from pypi_assets.settings import load_settings
+
     share = load_settings().audit_share_percent if share is None else share
     with opened_crawler() as crawler:
         result = audit_index(crawler, share)

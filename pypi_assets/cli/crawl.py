@@ -2,12 +2,9 @@
 
 import click
 
-from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
 from pypi_assets.cli.opening import opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
-from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.terminal import print_json, print_message
 
 
@@ -26,6 +23,9 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
 
     Continues an open full crawl.
     """
+    from pypi_assets.catalog.ledger.range_ledger import complete_serial
+    from pypi_assets.crawl.full_crawl import crawl_full
+
     with opened_crawler() as crawler:
         result = crawl_full(crawler, with_history=with_history)
         with crawler.catalog.read() as connection:
@@ -57,6 +57,9 @@ def crawl_incremental_command(as_json: bool) -> None:
 
     Continues open ranges.
     """
+    from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
+    from pypi_assets.crawl.incremental_crawl import crawl_incremental
+
     with opened_crawler() as crawler:
         results = crawl_incremental(crawler)
         with crawler.catalog.read() as connection:

@@ -2,29 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from pypi_assets import terminal
-from pypi_assets.assembly import storage_from
-from pypi_assets.catalog.coordination.leases import lease
-from pypi_assets.catalog.publications.dump_registry import FULL_DUMP_SHARDS
+from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.dumps.compaction import GROWTH, MOST, compact
-from pypi_assets.dumps.dump_manifest import Manifest
-from pypi_assets.dumps.dump_writer import write_missing_ranges
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.dumps.restore import restore_index
-from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.input_lists import newest_serials
-from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_paths import files_glob
 from pypi_assets.progress import Progress
-from pypi_assets.settings import load_settings
-from pypi_assets.storage.store import Storage
 from pypi_assets.terminal import print_json, print_message
-from pypi_assets.upkeep.deletion import LEASE_NAME, DeletionChain, kept_from
+
+if TYPE_CHECKING:
+    from pypi_assets.dumps.dump_manifest import Manifest
+    from pypi_assets.storage.store import Storage
 
 _SHARDS = click.option(
     "--shards",
@@ -72,6 +63,10 @@ def dump_redo_command(shards: str, concurrency: int | None, as_json: bool) -> No
 
 
 def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, from_scratch: bool = False) -> None:
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.dumps.full_dump import full_dump
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
@@ -91,6 +86,10 @@ def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, from_scra
 @JSON
 def dump_incremental_command(as_json: bool) -> None:
     """Dump each complete range that has no dump yet."""
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.dumps.dump_writer import write_missing_ranges
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
@@ -107,24 +106,26 @@ def dump_incremental_command(as_json: bool) -> None:
 @click.option(
     "--growth",
     type=click.IntRange(1),
-    default=GROWTH,
-    show_default=True,
-    help="Join ranges whose total size is at least this many times the largest of them; 1 joins all.",
+    help="Join ranges whose total size is at least this many times the largest of them; 1 joins all. Default: 4.",
 )
 @click.option(
     "--most",
     type=click.IntRange(2),
-    default=MOST,
-    show_default=True,
-    help="Join at most this many dumps into one.",
+    help="Join at most this many dumps into one. Default: 64.",
 )
 @JSON
-def dump_compact_command(growth: int, most: int, as_json: bool) -> None:
+def dump_compact_command(growth: int | None, most: int | None, as_json: bool) -> None:
     """Join dumps of adjacent ranges into one.
 
     Readers then have fewer dumps to read. Dumps that the newest LevelDB versions do not contain yet are left out for a
     day.
     """
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.dumps.compaction import GROWTH, MOST, compact
+    from pypi_assets.leveldbs.datasets.registry import DATASETS
+    from pypi_assets.leveldbs.versions.input_lists import newest_serials
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
@@ -134,8 +135,8 @@ def dump_compact_command(growth: int, most: int, as_json: bool) -> None:
                 catalog,
                 storage,
                 held=held,
-                growth=growth,
-                most=most,
+                growth=growth or GROWTH,
+                most=most or MOST,
                 progress=lambda rows: report(Progress("rows", rows, 0)),
             )
         )
@@ -152,6 +153,11 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
 
     Prints where the files are stored.
     """
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.parquet.export import export_parquet
+    from pypi_assets.parquet.export_paths import files_glob
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
@@ -181,6 +187,10 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
 
     Also deletes the incomplete files of stopped runs.
     """
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.settings import load_settings
+    from pypi_assets.upkeep.deletion import DeletionChain, kept_from
+
     settings = load_settings()
     with opened_catalog(settings) as catalog:
         chain = DeletionChain(catalog, storage_from(settings), kept_from(settings))
@@ -202,6 +212,12 @@ def dump_restore_command(as_json: bool) -> None:
 
     Use it for a catalog that has lost its dumps; it reads their manifests.
     """
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.catalog.coordination.leases import lease
+    from pypi_assets.dumps.restore import restore_index
+    from pypi_assets.settings import load_settings
+    from pypi_assets.upkeep.deletion import LEASE_NAME
+
     settings = load_settings()
     with opened_catalog(settings) as catalog, lease(catalog, LEASE_NAME):  # nothing is deleted meanwhile
         found = restore_index(catalog, storage_from(settings, read_only=True))
@@ -215,7 +231,7 @@ def dump_restore_command(as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _print_dumps(manifests: Sequence[Manifest], storage: Storage, as_json: bool) -> None:
+def _print_dumps(manifests: "Sequence[Manifest]", storage: "Storage", as_json: bool) -> None:
     if as_json:
         print_json(
             [

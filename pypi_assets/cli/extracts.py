@@ -4,12 +4,9 @@ from dataclasses import asdict
 
 import click
 
-from pypi_assets.assembly import storage_from
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_json
-from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 
 
 @click.group("extracts")
@@ -25,6 +22,10 @@ def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
 
     A pack is unused if no distribution refers to it and it is older than a day.
     """
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.settings import load_settings
+    from pypi_assets.upkeep.deletion import DeletionChain, kept_from
+
     settings = load_settings()
     with opened_catalog(settings) as catalog:
         chain = DeletionChain(catalog, storage_from(settings), kept_from(settings))

@@ -1,17 +1,13 @@
 """Commands that list what could not be read or visited, and try it again."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from packaging.utils import canonicalize_name
 
-from pypi_assets.catalog.reports.failures import Failure, FailureGroup, group_failures, list_failures
 from pypi_assets.cli.opening import opened_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
-from pypi_assets.crawl.retry_failures import retry
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import (
     local_time,
     print_json,
@@ -19,6 +15,9 @@ from pypi_assets.terminal import (
     print_rows,
     print_table,
 )
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.failures import Failure, FailureGroup
 
 _OUTCOMES = ("error", "gave up", "waiting")
 _NO_FAILURES = "nothing has failed"
@@ -36,6 +35,11 @@ def failures_group() -> None:
 @JSON
 def failures_list_command(kind: str | None, project: str | None, as_json: bool) -> None:
     """List failed reads and visits by their kind."""
+    from packaging.utils import canonicalize_name
+
+    from pypi_assets.catalog.reports.failures import group_failures, list_failures
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     normalized = None if project is None else canonicalize_name(project)
     with opened_catalog(settings) as catalog, catalog.read() as connection:
@@ -54,15 +58,15 @@ def failures_list_command(kind: str | None, project: str | None, as_json: bool) 
         print_message(_NO_FAILURES if each is None else _NONE_MATCH)
 
 
-def _failure_to_json(failure: Failure) -> dict[str, Any]:
+def _failure_to_json(failure: "Failure") -> dict[str, Any]:
     return asdict(failure) | {"next_due": local_time(failure.next_due)}
 
 
-def _group_to_json(group: FailureGroup) -> dict[str, Any]:
+def _group_to_json(group: "FailureGroup") -> dict[str, Any]:
     return asdict(group) | {"examples": [_failure_to_json(failure) for failure in group.examples]}
 
 
-def _group_row(group: FailureGroup) -> list[object]:
+def _group_row(group: "FailureGroup") -> list[object]:
     examples = ", ".join(failure.filename or failure.project for failure in group.examples)
     counts = [group.outcomes.get(outcome, 0) for outcome in _OUTCOMES]
     return [group.kind, group.count, *counts, examples]
@@ -77,6 +81,8 @@ def failures_retry_command(kind: str | None, project: str | None, as_json: bool)
 
     Pauses and deadline are those of a crawl.
     """
+    from pypi_assets.crawl.retry_failures import retry
+
     with opened_crawler() as crawler:
         result = retry(crawler, kind, project)
     if as_json:

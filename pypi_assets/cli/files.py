@@ -4,12 +4,8 @@ from dataclasses import asdict
 
 import click
 
-from pypi_assets.catalog.observed.projects import find_project
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
-from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_message, print_rows
 
 
@@ -19,6 +15,11 @@ from pypi_assets.terminal import print_message, print_rows
 @JSON
 def files_command(project: str | None, at_serial: int | None, as_json: bool) -> None:
     """List the live distributions."""
+    from pypi_assets.catalog.observed.projects import find_project
+    from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+    from pypi_assets.catalog.reports.live_files import live_files
+    from pypi_assets.settings import load_settings
+
     with opened_catalog(load_settings()) as catalog:
         serial = answerable_serial(catalog, at_serial)
         with catalog.read() as connection:

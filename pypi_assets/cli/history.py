@@ -5,12 +5,8 @@ from typing import Any
 
 import click
 
-from pypi_assets.catalog.observed.projects import find_project
-from pypi_assets.catalog.reports.project_history import VISIT, read_history
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.index.actions import Action
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_json_rows, print_message, print_table, utc_time
 
 
@@ -22,6 +18,11 @@ from pypi_assets.terminal import print_json_rows, print_message, print_table, ut
 @JSON
 def history_command(project: str, everything: bool, as_json: bool) -> None:
     """Show what happened to PROJECT, by serial."""
+    from pypi_assets.catalog.observed.projects import find_project
+    from pypi_assets.catalog.reports.project_history import read_history
+    from pypi_assets.index.actions import Action
+    from pypi_assets.settings import load_settings
+
     with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
         entries = [] if known is None else read_history(connection, known)
@@ -37,6 +38,8 @@ def history_command(project: str, everything: bool, as_json: bool) -> None:
 
 
 def _entry_row(row: dict[str, Any]) -> tuple[object, ...]:
+    from pypi_assets.catalog.reports.project_history import VISIT
+
     outcome = "" if row["kind"] == VISIT else row["outcome"]
     what = ": ".join(part for part in (row["text"], outcome, row["error"]) if part)
     flags = [f"{len(row[flag])} files {flag}" for flag in ("yanked", "unyanked") if row[flag]]

@@ -2,18 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from pypi_assets.assembly import limits_from, storage_from
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.distributions.reader import read_path
-from pypi_assets.distributions.record import DistributionRecord
-from pypi_assets.distributions.record_building import record_to_json
-from pypi_assets.extracts.reprocess import stored_records
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_facts, print_json_rows, print_message
+
+if TYPE_CHECKING:
+    from pypi_assets.distributions.record import DistributionRecord
 
 
 @command("inspect", "dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
@@ -28,6 +26,11 @@ def inspect_command(files: tuple[Path, ...], from_extract: bool, project: str | 
 
     Executes none of their code.
     """
+    from pypi_assets.assembly import limits_from
+    from pypi_assets.distributions.reader import read_path
+    from pypi_assets.distributions.record_building import record_to_json
+    from pypi_assets.settings import load_settings
+
     if from_extract:
         _inspect_extracts([str(filename) for filename in files], project, as_json)
         return
@@ -39,7 +42,7 @@ def inspect_command(files: tuple[Path, ...], from_extract: bool, project: str | 
     limits = limits_from(load_settings())
     unread = 0
 
-    def records() -> Iterator[DistributionRecord]:
+    def records() -> Iterator["DistributionRecord"]:
         nonlocal unread
         for path in files:
             try:
@@ -58,6 +61,11 @@ def inspect_command(files: tuple[Path, ...], from_extract: bool, project: str | 
 
 
 def _inspect_extracts(filenames: Sequence[str], project: str | None, as_json: bool) -> None:
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.distributions.record_building import record_to_json
+    from pypi_assets.extracts.reprocess import stored_records
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     with opened_catalog(settings) as catalog:
         storage = storage_from(settings, read_only=True)

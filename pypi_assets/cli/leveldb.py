@@ -3,24 +3,20 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from pypi_assets import terminal
-from pypi_assets.assembly import storage_from
 from pypi_assets.cli.opening import opened_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbError, NotBuiltYetError, NoVersionError
-from pypi_assets.leveldbs.versions.input_lists import published_versions
-from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
-from pypi_assets.leveldbs.versions.no_version import no_version
-from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
-from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.progress import Progress
-from pypi_assets.settings import load_settings
-from pypi_assets.storage.store import Storage
 from pypi_assets.terminal import print_json, print_message, print_rows
+
+if TYPE_CHECKING:
+    from pypi_assets.leveldbs.versions.publish import BuildResult
+    from pypi_assets.storage.store import Storage
 
 _DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="Only this dataset; default: each.")
 
@@ -37,6 +33,11 @@ def leveldb_group() -> None:
 @JSON
 def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
     """Build and publish the next version of each dataset."""
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.leveldbs.format.errors import NotBuiltYetError
+    from pypi_assets.leveldbs.versions.publish import build_version
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     results: list[BuildResult] = []
     with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
@@ -87,6 +88,11 @@ def _report_rows(report: Callable[[Progress], None], dataset: str, rows: int) ->
 @JSON
 def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
     """List the published versions, newest last."""
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.leveldbs.versions.input_lists import published_versions
+    from pypi_assets.leveldbs.versions.no_version import no_version
+    from pypi_assets.settings import load_settings
+
     storage = storage_from(load_settings(), read_only=True)
     published = {name: published_versions(storage, name) for name in ([dataset] if dataset else DATASETS)}
     rows = [_listed_version(storage, name, version) for name, versions in published.items() for version in versions]
@@ -96,7 +102,10 @@ def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
             print_message(str(no_version(DATASETS[name], storage)))
 
 
-def _listed_version(storage: Storage, dataset: str, version: int) -> dict[str, object]:
+def _listed_version(storage: "Storage", dataset: str, version: int) -> dict[str, object]:
+    from pypi_assets.leveldbs.format.errors import LeveldbError
+    from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+
     row: dict[str, object] = dict.fromkeys(("serial", "records", "bytes", "base_version", "dumps", "problem"))
     row = {"dataset": dataset, "version": version} | row
     try:
@@ -122,6 +131,13 @@ def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool,
 
     Exits with 1 if a version is damaged.
     """
+    from pypi_assets.assembly import storage_from
+    from pypi_assets.leveldbs.format.errors import NoVersionError
+    from pypi_assets.leveldbs.versions.input_lists import published_versions
+    from pypi_assets.leveldbs.versions.no_version import no_version
+    from pypi_assets.leveldbs.versions.verify import verify
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     storage = storage_from(settings, read_only=True)
     found = []

@@ -6,8 +6,6 @@ from pathlib import Path
 import click
 
 from pypi_assets.cli.options import command
-from pypi_assets.metrics import StatusMetrics
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_message
 
 _METRICS_EVERY_S = 60.0
@@ -44,6 +42,9 @@ def metrics_command(path: Path | None, listen: tuple[str, int] | None, every: fl
 
     They describe the state of every stage.
     """
+    from pypi_assets.metrics import StatusMetrics
+    from pypi_assets.settings import load_settings
+
     taken = StatusMetrics(load_settings())
     taken.take()
     if listen:

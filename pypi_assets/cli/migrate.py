@@ -2,9 +2,7 @@
 
 import click
 
-from pypi_assets.catalog.database import migrate_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_json
 
 
@@ -15,6 +13,9 @@ def migrate_command(as_json: bool) -> None:
 
     Run it after an upgrade of pypi-assets. Stop all processes that use the catalog and back it up first.
     """
+    from pypi_assets.catalog.database import migrate_catalog
+    from pypi_assets.settings import load_settings
+
     before, after = migrate_catalog(load_settings().resolved_database_url)
     if as_json:
         print_json({"before": before, "after": after})

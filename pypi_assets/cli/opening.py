@@ -3,16 +3,20 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pypi_assets import terminal
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
-from pypi_assets.catalog.database import Catalog
-from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
+    from pypi_assets.crawl.crawler import Crawler
+    from pypi_assets.settings import Settings
 
 
 @contextmanager
-def opened_catalog(settings: Settings) -> Iterator[Catalog]:
+def opened_catalog(settings: "Settings") -> "Iterator[Catalog]":
+    from pypi_assets.assembly import catalog_from
+
     catalog = catalog_from(settings)
     try:
         yield catalog
@@ -21,7 +25,10 @@ def opened_catalog(settings: Settings) -> Iterator[Catalog]:
 
 
 @contextmanager
-def opened_crawler() -> Iterator[Crawler]:
+def opened_crawler() -> "Iterator[Crawler]":
+    from pypi_assets.assembly import crawler_from, index_from, readers_from, storage_from
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     settings.require_contact()
     with (
@@ -33,6 +40,6 @@ def opened_crawler() -> Iterator[Crawler]:
         yield crawler_from(settings, index, catalog, storage_from(settings), readers, report, terminal.print_message)
 
 
-def private_folder(settings: Settings) -> Path:
+def private_folder(settings: "Settings") -> Path:
     """The folder in which LevelDBs of a remote store are built and cached."""
     return settings.leveldbs_dir

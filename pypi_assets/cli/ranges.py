@@ -1,14 +1,15 @@
 """The command that shows the serial ranges of the ledger."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from pypi_assets.catalog.reports.range_states import RangeStatus, range_statuses
-from pypi_assets.catalog.work.full_crawls import followed_index
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.settings import load_settings
-from pypi_assets.status import query_last_serial
 from pypi_assets.terminal import local_time, print_message, print_rows
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.range_states import RangeStatus
 
 _SHOWN_COMPLETE_RANGES = 10
 
@@ -21,6 +22,11 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
 
     The last one is what is missing up to the last serial of the index.
     """
+    from pypi_assets.catalog.reports.range_states import range_statuses
+    from pypi_assets.catalog.work.full_crawls import followed_index
+    from pypi_assets.settings import load_settings
+    from pypi_assets.status import query_last_serial
+
     settings = load_settings()
     with opened_catalog(settings) as catalog:
         with catalog.read() as connection:
@@ -44,7 +50,7 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
         print_message("there are no ranges: run `pypi-assets crawl full` first")
 
 
-def _range_row(status: RangeStatus) -> dict[str, object]:
+def _range_row(status: "RangeStatus") -> dict[str, object]:
     return {
         "range": status.serials.key,
         "state": status.state.value,

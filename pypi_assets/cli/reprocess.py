@@ -1,17 +1,18 @@
 """The command that makes records again from stored extracts."""
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from pypi_assets import terminal
-from pypi_assets.assembly import readers_from, storage_from
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
-from pypi_assets.extracts.reprocess import PROCESSES, Reprocessed, reprocess
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import plain, print_json, print_message
+
+if TYPE_CHECKING:
+    from pypi_assets.extracts.reprocess import Reprocessed
 
 _SHOWN_FILES = 3
 
@@ -28,7 +29,6 @@ _SHOWN_FILES = 3
 @click.option(
     "--processes",
     type=click.IntRange(1),
-    default=PROCESSES,
     help="How many processes read at once, about 100 MB each; default: one for each core, at most 8.",
 )
 @click.option(
@@ -38,12 +38,16 @@ _SHOWN_FILES = 3
 )
 @JSON
 def reprocess_command(
-    older_than_version: int, project: str | None, processes: int, read_again: bool, as_json: bool
+    older_than_version: int, project: str | None, processes: int | None, read_again: bool, as_json: bool
 ) -> None:
     """Make records again from stored extracts.
 
     The index is not requested. The next full dump contains what changed: run `pypi-assets dump redo` for it.
     """
+    from pypi_assets.assembly import readers_from, storage_from
+    from pypi_assets.extracts.reprocess import PROCESSES, reprocess
+    from pypi_assets.settings import load_settings
+
     settings = load_settings()
     with (
         opened_catalog(settings) as catalog,
@@ -56,7 +60,7 @@ def reprocess_command(
             readers,
             older_than=older_than_version,
             project=project,
-            processes=processes,
+            processes=processes or PROCESSES,
             read_again=read_again,
             report=report,
         )
@@ -83,7 +87,7 @@ def reprocess_command(
         print_message(f"no stored extract brings {result.not_supplied} files up to date: {first} ...; {_next(result)}")
 
 
-def _next(result: Reprocessed) -> str:
+def _next(result: "Reprocessed") -> str:
     if result.queued:
         return f"{result.queued} are queued: `pypi-assets failures retry` reads them"
     return "`pypi-assets reprocess --read-again` queues them, to be read from the index again"

@@ -2,14 +2,9 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from sqlalchemy.engine import make_url
-
-from pypi_assets.catalog.reports.catalog_status import OpenCrawl
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.index.urls import redact
-from pypi_assets.settings import Settings, load_settings
-from pypi_assets.status import Status, read_status, status_to_json
 from pypi_assets.terminal import (
     local_time,
     plain,
@@ -18,11 +13,19 @@ from pypi_assets.terminal import (
     print_message,
 )
 
+if TYPE_CHECKING:
+    from pypi_assets.catalog.reports.catalog_status import OpenCrawl
+    from pypi_assets.settings import Settings
+    from pypi_assets.status import Status
+
 
 @command("status")
 @JSON
 def status_command(as_json: bool) -> None:
     """Show the state of every stage, and what to do next."""
+    from pypi_assets.settings import load_settings
+    from pypi_assets.status import read_status
+
     settings = load_settings()
     status = read_status(settings)
     if as_json:
@@ -32,7 +35,9 @@ def status_command(as_json: bool) -> None:
         print_facts([*_facts(status, settings), *(to_do or [("state", "all is well")])])
 
 
-def _print_as_json(status: Status) -> None:
+def _print_as_json(status: "Status") -> None:
+    from pypi_assets.status import status_to_json
+
     for error in (status.lag.index_error, status.storage_error):
         if error:
             print_message(error)
@@ -47,7 +52,11 @@ def _print_as_json(status: Status) -> None:
     )
 
 
-def _facts(status: Status, settings: Settings) -> Iterator[tuple[str, object]]:
+def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object]]:
+    from sqlalchemy.engine import make_url
+
+    from pypi_assets.index.urls import redact
+
     yield "index", f"{redact(settings.index_url)}, serial {plain(status.lag.index_serial)}"
     yield "catalog", _describe_catalog(status)
     yield "distributions", _describe_distributions(status)
@@ -64,7 +73,7 @@ def _facts(status: Status, settings: Settings) -> Iterator[tuple[str, object]]:
     yield "storage", settings.resolved_storage_url
 
 
-def _describe_catalog(status: Status) -> str:
+def _describe_catalog(status: "Status") -> str:
     if status.catalog.complete_serial is None:
         return "no full crawl is complete yet"
     text = f"complete up to serial {status.catalog.complete_serial}, exact from {status.catalog.exact_from}"
@@ -80,19 +89,19 @@ def _describe_age(seconds: float | None) -> str:
     return "" if seconds is None or seconds < 60 else f" ({timedelta(seconds=round(seconds))})"
 
 
-def _describe_distributions(status: Status) -> str:
+def _describe_distributions(status: "Status") -> str:
     counts = [f"{count} {name.replace('_', ' ')}" for name, count in status.outcomes.items() if count]
     return ": ".join([f"{status.catalog.live_distributions} live", *([", ".join(counts)] if counts else [])])
 
 
-def _describe_visits(status: Status) -> str:
+def _describe_visits(status: "Status") -> str:
     visited, exhausted = status.catalog.visited, status.catalog.failed_visits
     text = f"{visited.never_visited} projects never visited, the last visit of {visited.failing} failed"
     text += f", {exhausted} exhausted" if exhausted else ""
     return f"{text}, longest unvisited since {plain(local_time(visited.longest_unvisited_at))}"
 
 
-def _describe_crawl(crawl: OpenCrawl) -> str:
+def _describe_crawl(crawl: "OpenCrawl") -> str:
     shards = f"{crawl.shards_done} of {crawl.shards} shards"
     projects = f"{crawl.projects_done} of {crawl.projects} projects, {crawl.projects_per_second:.1f} a second"
     expected_end = plain(local_time(crawl.expected_end))

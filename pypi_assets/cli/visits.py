@@ -5,11 +5,8 @@ from typing import Any
 
 import click
 
-from pypi_assets.catalog.observed.projects import find_project
-from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
 from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.settings import load_settings
 from pypi_assets.terminal import print_message, print_rows, utc_time
 
 _VISIT_COLUMNS = ("visit", "scope", "attempt", "started_at", "outcome", "page_serial", "files", "snapshot", "text")
@@ -22,6 +19,10 @@ _DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
 @JSON
 def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool) -> None:
     """List or compare the visits of PROJECT's page."""
+    from pypi_assets.catalog.observed.projects import find_project
+    from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
+    from pypi_assets.settings import load_settings
+
     rows: list[dict[str, Any]] = []
     nothing = f"the catalog knows no project {project}"
     with opened_catalog(load_settings()) as catalog, catalog.read() as connection:

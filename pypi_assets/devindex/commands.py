@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pypi_assets.devindex.errors import DevIndexError
-from pypi_assets.devindex.faults import FaultPlan
-from pypi_assets.devindex.history import History
-from pypi_assets.devindex.server import serve
+
+if TYPE_CHECKING:
+    from pypi_assets.devindex.history import History
 
 _FOLDER = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 _PROJECT = click.argument("project")
@@ -44,7 +45,9 @@ def _refusals_as_failures() -> Iterator[None]:
         raise click.ClickException(str(error)) from error
 
 
-def _do(folder: Path, done: str, operation: Callable[[History], int]) -> None:
+def _do(folder: Path, done: str, operation: "Callable[[History], int]") -> None:
+    from pypi_assets.devindex.history import History
+
     with _refusals_as_failures():
         serial = operation(History(folder))
     click.echo(f"{done} (serial {serial})")
@@ -64,6 +67,9 @@ def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_r
 
     Prints its URL once it answers.
     """
+    from pypi_assets.devindex.faults import FaultPlan
+    from pypi_assets.devindex.server import serve
+
     with _refusals_as_failures():
         plan = None if faults is None else FaultPlan.load(faults)
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,8 +86,11 @@ def add_command(folder: Path, files: tuple[Path, ...], project: str | None, vers
     New projects and releases are registered.
     """
     for path in files:
-        add = partial(History.add, path=path, project=project, version=version)
-        _do(folder, f"added {path.name}", add)
+        _do(folder, f"added {path.name}", partial(_add, path=path, project=project, version=version))
+
+
+def _add(history: "History", *, path: Path, project: str | None, version: str | None) -> int:
+    return history.add(path, project=project, version=version)
 
 
 @_command("remove-file", "my-index demo-1.0.tar.gz")

@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from pypi_assets.dumps.compaction import GROWTH, MOST
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -56,3 +57,9 @@ def test_dumps_that_the_catalog_has_lost_are_entered_again(commands: Commands, i
     manifest.write_text("{}")
     result = commands.run("dump", "restore")
     assert (result.exit_code, f"0-{index.serial}" in result.stderr) == (1, True)
+
+
+def test_the_help_of_compact_has_the_defaults_of_compaction(commands: Commands) -> None:
+    shown = " ".join(commands.done("dump", "compact", "--help").stdout.split())
+    assert f"1 joins all. Default: {GROWTH}." in shown
+    assert f"into one. Default: {MOST}." in shown

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pypi_assets_tests.cli.commands import Commands
+from pypi_assets_tests.cli.commands import Commands, every_command
 from pypi_assets_tests.served_index import ServedIndex
 
 START = {"click"}
@@ -72,6 +72,14 @@ def test_completion_of_a_command_imports_no_command() -> None:
     found = imported(variables=variables)
     assert libraries(found) == START
     assert {name for name in found if name.startswith("pypi_assets.cli.")} == set()
+
+
+def test_help_and_completion_of_a_command_import_no_more_than_a_look_up() -> None:
+    for path, _ in every_command():
+        allowed = LOOKUP if path[0] in {"leveldb", "lookup"} else START  # which show what the datasets are
+        assert libraries(imported(*path, "--help")) <= allowed, path
+    words = {"COMP_WORDS": "pypi-assets crawl full --", "COMP_CWORD": "3"}
+    assert libraries(imported(variables=words | {"_PYPI_ASSETS_COMPLETE": "bash_complete"})) == START
 
 
 def test_a_look_up_imports_only_what_it_needs(commands: Commands, index: ServedIndex) -> None:

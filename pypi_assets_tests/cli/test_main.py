@@ -414,6 +414,6 @@ def test_an_unexpected_exception_is_not_hidden(commands: Commands, monkeypatch: 
     def broken() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("pypi_assets.cli.status.load_settings", broken)
+    monkeypatch.setattr("pypi_assets.settings.load_settings", broken)
     with pytest.raises(ZeroDivisionError):
         commands.run("status")

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+FULL_DUMP_SHARDS = (1, 16, 256)
+"""How many files a full dump can have."""
+
 
 class DumpKind(StrEnum):
     FULL = "full"

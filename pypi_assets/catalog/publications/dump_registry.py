@@ -23,11 +23,10 @@ from pypi_assets.catalog.ledger.range_ledger import (
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
-from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS, DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
 from pypi_assets.catalog.tables import catalog_state, changes, distributions, dump_files, dumps
 
-FULL_DUMP_SHARDS = (1, 16, 256)
 FILE_NAME = "python_distribution_data{shard:04d}{suffix}.json.gz"
 
 
