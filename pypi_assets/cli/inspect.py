@@ -1,8 +1,8 @@
 """The command that reads distributions from disk, or from stored extracts, and prints their records."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -10,8 +10,7 @@ from pypi_assets.cli.opening import opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import print_facts, print_json_rows, print_message
 
-if TYPE_CHECKING:
-    from pypi_assets.distributions.record import DistributionRecord
+_NAMED_FILES = 3
 
 
 @command("inspect", "dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
@@ -20,47 +19,57 @@ if TYPE_CHECKING:
     "--from-extract", is_flag=True, help="Treat FILES as filenames of distributions, and read their stored extracts."
 )
 @click.option("--project", help="With --from-extract: the project of the files, if their names leave it open.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 also where a record has an error.")
 @JSON
-def inspect_command(files: tuple[Path, ...], from_extract: bool, project: str | None, as_json: bool) -> None:
+def inspect_command(
+    files: tuple[Path, ...], from_extract: bool, project: str | None, exit_zero: bool, as_json: bool
+) -> None:
     """Read distributions from disk and print their records.
 
-    Executes none of their code.
+    FILES are wheels, sdists and eggs; none of their code is run. A record has what the file requires, and which modules
+    and commands it installs. Exits with 1 if a file cannot be opened or its record has an error.
     """
+
+    unopened: list[Path] = []
+    if from_extract:
+        rows: Iterable[dict[str, Any]] = _stored_rows([str(filename) for filename in files], project)
+    elif project is not None:
+        raise click.BadParameter("it is used only with --from-extract", param_hint="--project")
+    else:
+        rows = _rows_on_disk(files, unopened)
+    with_error: list[str] = []
+    shown = _noting_errors(rows, with_error)
+    if as_json:
+        print_json_rows(shown)
+    else:
+        for row in shown:
+            _print_record(row)
+    if with_error:
+        print_message(f"records with an error: {len(with_error)} ({', '.join(with_error[:_NAMED_FILES])})")
+    if unopened or (with_error and not exit_zero):
+        raise click.exceptions.Exit(1)
+
+
+def _rows_on_disk(files: Sequence[Path], unopened: list[Path]) -> Iterator[dict[str, Any]]:
+    """The records of files; those that cannot be opened are reported and added to `unopened`."""
     from pypi_assets.assembly import limits_from
     from pypi_assets.distributions.reader import read_path
     from pypi_assets.distributions.record_building import record_to_json
     from pypi_assets.settings import load_settings
 
-    if from_extract:
-        _inspect_extracts([str(filename) for filename in files], project, as_json)
-        return
-    if project is not None:
-        raise click.BadParameter("it is used only with --from-extract", param_hint="--project")
     for path in files:
         if not path.is_file():
             raise click.BadParameter(f"file {str(path)!r} does not exist", param_hint="FILES")
     limits = limits_from(load_settings())
-    unread = 0
-
-    def records() -> Iterator["DistributionRecord"]:
-        nonlocal unread
-        for path in files:
-            try:
-                yield read_path(path, limits=limits)
-            except OSError as error:
-                unread += 1
-                print_message(f"cannot read {path}: {error.strerror or error}")
-
-    if as_json:
-        print_json_rows(record_to_json(record) for record in records())
-    else:
-        for record in records():
-            _print_record(record_to_json(record))
-    if unread:
-        raise click.exceptions.Exit(1)
+    for path in files:
+        try:
+            yield record_to_json(read_path(path, limits=limits))
+        except OSError as error:
+            unopened.append(path)
+            print_message(f"cannot read {path}: {error.strerror or error}")
 
 
-def _inspect_extracts(filenames: Sequence[str], project: str | None, as_json: bool) -> None:
+def _stored_rows(filenames: Sequence[str], project: str | None) -> list[dict[str, Any]]:
     from pypi_assets.assembly import storage_from
     from pypi_assets.distributions.record_building import record_to_json
     from pypi_assets.extracts.reprocess import stored_records
@@ -70,19 +79,22 @@ def _inspect_extracts(filenames: Sequence[str], project: str | None, as_json: bo
     with opened_catalog(settings) as catalog:
         storage = storage_from(settings, read_only=True)
         found = [one for filename in filenames for one in stored_records(catalog, storage, filename, project)]
-    rows = [
+    return [
         record_to_json(record)
         | {"of_project": place.project, "pack": place.pack, "offset": place.offset, "extract_bytes": place.length}
         for place, record in found
     ]
-    if as_json:
-        print_json_rows(rows)
-        return
+
+
+def _noting_errors(rows: Iterable[dict[str, Any]], with_error: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows as they come; the filenames of those whose record has an error are added to `with_error`."""
     for row in rows:
-        _print_record(row)
+        if row["error"] is not None:
+            with_error.append(row["filename"])
+        yield row
 
 
-def _print_record(fields: dict[str, object]) -> None:
+def _print_record(fields: dict[str, Any]) -> None:
     shown = fields | {"error": ": ".join(fields["error"].values()) if isinstance(fields["error"], dict) else None}
     empty: tuple[object, ...] = (None, [], {}, False)
     print_facts((name.replace("_", " "), value) for name, value in shown.items() if value not in empty)

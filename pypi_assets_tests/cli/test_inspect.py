@@ -17,7 +17,7 @@ def test_the_record_of_each_file_is_printed(commands: Commands, tmp_path: Path) 
         tmp_path / "broken-1.0-py3-none-any.whl",
     ]
     files[-1].write_bytes(b"no zip")
-    records = commands.json("inspect", *files)
+    records = commands.json("inspect", "--exit-zero", *files)
     assert [record["kind"] for record in records] == ["wheel", "sdist", "egg", "wheel"]
     wheel, broken = records[0], records[-1]
     assert {key: wheel[key] for key in ("filename", "project", "version", "yanked", "requires_dist", "error")} == {
@@ -30,7 +30,33 @@ def test_the_record_of_each_file_is_printed(commands: Commands, tmp_path: Path) 
     }
     assert (wheel["requires_python"], wheel["modules"], len(wheel["sha256"])) == (">=3.8", ["demo"], 64)
     assert broken["error"]["kind"] == "corrupt archive"
-    assert "error           corrupt archive: " in commands.done("inspect", files[-1]).stdout
+    assert "error           corrupt archive: " in commands.done("inspect", "--exit-zero", files[-1]).stdout
+
+
+def test_a_file_with_an_error_exits_with_1(commands: Commands, tmp_path: Path) -> None:
+    good, broken = make_wheel(tmp_path, "demo", "1.0"), tmp_path / "broken-1.0-py3-none-any.whl"
+    broken.write_bytes(b"no zip")
+    assert commands.done("inspect", good).stderr == ""
+    for options in ((), ("--json",)):
+        result = commands.run("inspect", broken, good, *options)
+        assert result.exit_code == 1
+        assert result.stderr == "records with an error: 1 (broken-1.0-py3-none-any.whl)\n"
+        assert good.name in result.stdout
+    assert commands.done("inspect", broken, good, "--exit-zero").stderr == result.stderr
+
+
+def test_a_file_that_cannot_be_opened_exits_with_1_in_any_case(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = make_wheel(tmp_path, "demo", "1.0")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pypi_assets.distributions.reader.read_path", refuse)
+    result = commands.run("inspect", wheel, "--exit-zero", "--json")
+    assert (result.exit_code, result.stdout) == (1, "[]\n")
+    assert result.stderr == f"cannot read {wheel}: Permission denied\n"
 
 
 def test_a_missing_file_is_wrong_usage(commands: Commands, tmp_path: Path) -> None:
@@ -56,5 +82,9 @@ def test_stored_extracts_are_read_without_the_index(
     assert 0 < record["extract_bytes"] < 4_000
     shown = commands.done("inspect", "--from-extract", wheel, "--project", "demo").stdout
     assert record["pack"] in shown
+    broken = index.raw("broken-1.0-py3-none-any.whl", b"no zip")
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", index.url)
+    commands.done("crawl", "incremental")
+    assert commands.run("inspect", "--from-extract", broken).exit_code == 1
     assert "no extract of demo-2.0.tar.gz is stored" in commands.refused("inspect", "--from-extract", "demo-2.0.tar.gz")
     assert "only with --from-extract" in commands.refused("inspect", wheel, "--project", "demo", exit_code=2)
