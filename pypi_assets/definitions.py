@@ -6,13 +6,15 @@ their message.
 
 import logging
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
 
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.defs import assets, checks, health
+from pypi_assets.defs.assets import GROUPS
 from pypi_assets.defs.jobs import FEW_RUNS, MANY_RUNS, OF_ONE_PARTITION
 from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
 from pypi_assets.defs.resources import build_resources
@@ -27,10 +29,22 @@ from pypi_assets.storage.store import Storage
 
 
 def _assets_by_group() -> Iterator[dg.AssetsDefinition]:
-    """The assets of each module in `defs/assets`, in a group of the module's name."""
+    """The assets of each module in `defs/assets`, in its group, with the page of the docs that describes them."""
     for module in pkgutil.iter_modules(assets.__path__):
-        found = dg.load_assets_from_modules([import_module(f"{assets.__name__}.{module.name}")], group_name=module.name)
-        yield from (asset for asset in found if isinstance(asset, dg.AssetsDefinition))
+        group = GROUPS[module.name]
+        found = dg.load_assets_from_modules([import_module(f"{assets.__name__}.{module.name}")], group_name=group.name)
+        of_group = (asset for asset in found if isinstance(asset, dg.AssetsDefinition))
+        yield from dg.map_asset_specs(partial(_described, page=group.page), of_group)
+
+
+def _described(spec: dg.AssetSpec, page: str) -> dg.AssetSpec:
+    return spec.merge_attributes(metadata={"docs": dg.MetadataValue.text(page)})
+
+
+def _owned(settings: Settings | SettingsError) -> Sequence[dg.AssetsDefinition]:
+    """All assets, with the owners that the settings name; with those of the defaults where the settings are wrong."""
+    owners = settings.owners if isinstance(settings, Settings) else Settings.model_fields["owners"].default
+    return dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=list(owners)), ASSETS)
 
 
 ASSETS = list(_assets_by_group())
@@ -54,7 +68,7 @@ def build_defs(
     jobs: list[Job] = [*FEW_RUNS, *MANY_RUNS, *MAINTENANCE_JOBS]
     sensors, schedules = build_sensors(interval_s, on=on), build_schedules(on=on)
     return dg.Definitions(
-        assets=ASSETS,
+        assets=_owned(settings),
         asset_checks=CHECKS,
         jobs=jobs,
         sensors=[

@@ -51,6 +51,7 @@ SETTING_NAMES = frozenset(
         "max_name_length",
         "max_read_seconds",
         "notify_urls",
+        "owners",
         "parquet_exports_kept",
         "partitions_kept_days",
         "projects",

@@ -28,6 +28,7 @@ from pypi_assets.setting_variables import ENV_FILE, ENV_FILE_ACCEPTS, read_varia
 from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
 
 AUTO_HOSTS = "auto"
+_OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")  # what Dagster accepts
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 
 
@@ -204,6 +205,11 @@ class Settings(BaseSettings):
         NoDecode,
         Field(description="Apprise URLs that receive notices, separated by spaces (mailtos://..., slack://...)"),
     ] = ()
+    owners: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="mail addresses or team:NAME, separated by commas or spaces, that Dagster shows as owners"),
+    ] = ("team:pypi-assets",)
     lag_warn_s: Annotated[
         float, Field(gt=0, description="seconds of lag from which status and checks warn, above 0")
     ] = 1800.0
@@ -286,6 +292,18 @@ class Settings(BaseSettings):
     def _check_notify_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any("://" not in url for url in value):  # without its value, which can contain a password
             raise ValueError("not all of them are URLs")
+        return value
+
+    @field_validator("owners", mode="before")
+    @classmethod
+    def _read_owners(cls, value: object) -> object:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+    @field_validator("owners", mode="after")
+    @classmethod
+    def _check_owners(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [owner for owner in value if not _OWNER.fullmatch(owner)]:
+            raise ValueError(f"neither a mail address nor team:NAME: {', '.join(wrong)}")
         return value
 
     @field_validator("index_url")

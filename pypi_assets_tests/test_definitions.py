@@ -1,16 +1,21 @@
-"""The code location loads whatever the settings are, and contacts nothing while it does."""
+"""The code location loads whatever the settings are, contacts nothing while it does, and describes what it has."""
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.assets.graph.asset_graph import AssetNode
 
-from pypi_assets.definitions import defs
+from pypi_assets.definitions import build_defs, defs
+from pypi_assets.defs.assets import GROUPS
+from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.settings import ENV_PREFIX
+from pypi_assets.settings import ENV_PREFIX, SettingsError, load_settings
 
 LEVELDBS = {f"{dataset}_leveldb" for dataset in DATASETS}
 _NOTHING_OPENED = """
@@ -44,6 +49,7 @@ def test_definitions_are_loadable() -> None:
     assert graph.get(dg.AssetKey("modules_leveldb")).parent_keys == {
         dg.AssetKey("full_dump"),
         dg.AssetKey("incremental_dump"),
+        dg.AssetKey("compacted_dump"),
     }
     assert len(defs.get_repository_def().asset_checks_defs_by_key) == 7 + 2 * len(DATASETS)
     checks = {key.name for key in defs.get_repository_def().asset_checks_defs_by_key}
@@ -74,3 +80,72 @@ def test_loading_logs_a_misspelled_variable_once(tmp_path: Path) -> None:
         [sys.executable, "-c", "import pypi_assets.definitions"], env=environment, cwd=tmp_path, capture_output=True
     )
     assert loaded.stderr.count(b"PYPI_ASSETS_CONTCAT is no setting and has no effect; did you mean") == 1
+
+
+OF_THIS_PROJECT = (
+    *("serial", "ledger", "cover", "tombstone", "live", "distribution", "extract", "drift", "visited"),
+    *("given up", "superseded", "allocated", "complete range", "input list", "reprocess", "redump", "judged"),
+)
+"""Words, also in the plural, that only people who know this project understand."""
+
+
+def described() -> Iterator[tuple[str, str]]:
+    """Whatever the UI describes: its name, and its description."""
+    repository = defs.get_repository_def()
+    for spec in repository.asset_graph.asset_nodes:
+        yield spec.key.to_user_string(), spec.description or ""
+    for key, check in repository.asset_checks_defs_by_key.items():
+        yield key.name, check.get_spec_for_check_key(key).description or ""
+    jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
+    for job in jobs:
+        yield job.name, job.description or ""
+        if job in MAINTENANCE_JOBS:
+            yield from ((node.name, node.definition.description or "") for node in job.nodes)
+    for one in (*repository.sensor_defs, *repository.schedule_defs):
+        yield one.name, one.description or ""
+    for name, resource in repository.get_top_level_resources().items():
+        yield name, resource.description or ""
+
+
+@pytest.mark.parametrize(("name", "description"), sorted(set(described())))
+def test_the_first_sentence_of_a_description_needs_no_knowledge_of_this_project(name: str, description: str) -> None:
+    first = re.split(r"(?<=[.:;])\s", description, maxsplit=1)[0]
+    assert 4 <= len(first.split()) <= 25, first
+    assert [word for word in OF_THIS_PROJECT if re.search(rf"\b{word}(s|ed)?\b", first)] == []
+
+
+def test_a_shard_that_writes_nothing_is_described_as_such_before_it_is_launched() -> None:
+    assert "A run of some partitions writes nothing" in (node("full_dump").description or "")
+
+
+def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow() -> None:
+    flow = ("project_listing", "changelog", "full_dump", "modules_leveldb", "parquet_export")
+    groups = [node(asset).group_name for asset in flow]
+    assert groups == sorted({group.name for group in GROUPS.values()})
+    for group in GROUPS.values():
+        path, _, anchor = group.page.partition("#")
+        headings = re.findall(r"(?m)^#+ (.*)$", (Path(__file__).parent.parent / path).read_text())
+        assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}, group.page
+
+
+def test_every_asset_names_its_page_of_the_docs() -> None:
+    for one in defs.resolve_asset_graph().asset_nodes:
+        assert one.metadata["docs"].value in {group.page for group in GROUPS.values()}
+
+
+def test_whoever_reads_dumps_follows_compactions_too() -> None:
+    for reader in (*LEVELDBS, "parquet_export"):
+        assert dg.AssetKey("compacted_dump") in node(reader).parent_keys
+    assert node("compacted_dump").parent_keys == {dg.AssetKey("incremental_dump")}
+
+
+def test_owners_are_those_that_the_settings_name() -> None:
+    owned = build_defs(load_settings(owners="me@example.org team:data")).resolve_asset_graph()
+    assert {tuple(one.owners) for one in owned.asset_nodes} == {("me@example.org", "team:data")}
+    assert all(one.owners == ["team:pypi-assets"] for one in defs.resolve_asset_graph().asset_nodes)
+    broken = build_defs(SettingsError("wrong")).resolve_asset_graph()
+    assert all(one.owners == ["team:pypi-assets"] for one in broken.asset_nodes)
+
+
+def node(asset: str) -> AssetNode:
+    return defs.resolve_asset_graph().get(dg.AssetKey(asset))

@@ -29,7 +29,7 @@ AUDITED_RANGES = 50  # more than one run takes, and few enough for a check after
 
 @dg.asset_check(asset="changelog")
 def ranges_without_gap_or_overlap(catalog: CatalogResource) -> dg.AssetCheckResult:
-    """The ledger's serial ranges follow each other from 0 without a gap or an overlap."""
+    """No event of the package index is missing or counted twice: the ranges of serials follow each other from 0."""
     with expected_errors_as_failures(), catalog.get().read() as connection:
         faults = ledger_faults(connection)
     return dg.AssetCheckResult(
@@ -41,7 +41,7 @@ def ranges_without_gap_or_overlap(catalog: CatalogResource) -> dg.AssetCheckResu
 
 @dg.asset_check(asset="full_dump")
 def full_dump_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
-    """The newest full dump has one row for each distribution that the catalog has as live at its serial."""
+    """The newest full dump has exactly one row for each file that the index had at that moment."""
     with expected_errors_as_failures():
         newest = newest_dump(catalog.get(), DumpKind.FULL)
         return _audit(catalog.get(), storage.get(), [newest] if newest else [])
@@ -49,7 +49,7 @@ def full_dump_rows_match_catalog(catalog: CatalogResource, storage: StorageResou
 
 @dg.asset_check(asset="incremental_dump")
 def incremental_dump_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
-    """Each of the last incremental dumps in use has one row for each distribution that changed in its range."""
+    """Each of the last 50 dumps of changes has exactly one row for each file that changed."""
     with expected_errors_as_failures():
         dumps = cover(catalog.get()).dumps[-AUDITED_RANGES:]
         incremental = [dump for dump in dumps if dump.kind == DumpKind.INCREMENTAL]
@@ -78,8 +78,8 @@ def _matches_input_list(dataset: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=f"{dataset}_leveldb",
         name=f"{dataset}_matches_input_list",
-        description=f"The newest version of {dataset} is whole, and agrees with its manifest and its input list. Warns"
-        " where the dumps lack columns, so that there can be no version yet.",
+        description=f"The files of the newest version of {dataset} are whole, and are those that its manifest lists."
+        " Warns where the dumps lack columns, so that there can be no version yet.",
         blocking=True,
     )
     def check(settings: SettingsResource, catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
@@ -111,7 +111,7 @@ LEVELDB_CHECKS = [_matches_input_list(dataset) for dataset in DATASETS]
 
 @dg.asset_check(asset="parquet_export")
 def parquet_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
-    """The newest Parquet export has one row for each distribution that the catalog has as live at its serial."""
+    """The newest Parquet export has exactly one row for each file that the index had at that moment."""
     with expected_errors_as_failures():
         export = newest_export(storage.get())
         if export is None:

@@ -25,9 +25,9 @@ from pypi_assets.upkeep.due import due_datasets
 
 @dg.asset_check(asset="changed_distribution_data")
 def catalog_is_fresh(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
-    """The first event that the catalog lacks is recent: warns from an age of `PYPI_ASSETS_LAG_WARN_S` on, fails from
-    `PYPI_ASSETS_LAG_FAIL_S` on. Where the index does not answer, what is stored counts, and the check warns; it fails
-    once the changelog has failed for as long.
+    """What happened on the package index is known here soon. The age of the first event that is not counts: it warns
+    from `PYPI_ASSETS_LAG_WARN_S` on, and fails from `PYPI_ASSETS_LAG_FAIL_S` on. Where the index does not answer, what
+    is stored counts, and the check warns; it fails once the changelog has failed for as long.
     """
     with expected_errors_as_failures():
         thresholds = settings.get()
@@ -50,9 +50,9 @@ def _is_fresh(dataset: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=f"{dataset}_leveldb",
         name=f"{dataset}_is_fresh",
-        description=f"The first event in the catalog that the newest version of {dataset} lacks is recent: warns from"
-        " an age of `PYPI_ASSETS_LAG_WARN_S` on, fails from `PYPI_ASSETS_LAG_FAIL_S` on. Warns where it must be built"
-        " from scratch, and where it cannot be built since dumps lack columns.",
+        description=f"Look-ups in {dataset} know soon what was crawled. The age of the first event that they lack"
+        " counts: it warns from `PYPI_ASSETS_LAG_WARN_S` on, and fails from `PYPI_ASSETS_LAG_FAIL_S` on. Warns where"
+        " it must be built from scratch, and where it cannot be built since dumps lack columns.",
     )
     def check(settings: SettingsResource, catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
         with expected_errors_as_failures():
@@ -96,8 +96,8 @@ def _by_age(
 
 @dg.asset_check(asset="changed_distribution_data", name="few_are_given_up")
 def few_are_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
-    """Few of all known distributions and projects were abandoned after transient errors: warns and fails from the
-    percentages of `PYPI_ASSETS_GIVEN_UP_WARN_PERCENT` and `PYPI_ASSETS_GIVEN_UP_FAIL_PERCENT` on.
+    """Few pages and files could not be fetched in spite of many attempts: warns and fails from the percentages of
+    `PYPI_ASSETS_GIVEN_UP_WARN_PERCENT` and `PYPI_ASSETS_GIVEN_UP_FAIL_PERCENT` on.
     """
     with expected_errors_as_failures():
         thresholds = settings.get()
@@ -118,8 +118,8 @@ def few_are_exhausted(settings: SettingsResource, catalog: CatalogResource) -> d
 
 @dg.asset_check(asset="changed_distributions")
 def nothing_drifted(catalog: CatalogResource) -> dg.AssetCheckResult:
-    """The last audit found no difference between the catalog and the index; warns where it did. Changes of files that
-    no event explains are counted in addition.
+    """The last audit found no difference between what is stored and the package index; warns where it did. Changes of
+    files that no event explains are counted in addition.
     """
     with expected_errors_as_failures(), catalog.get().read() as connection:
         audit = last_completed_audit(connection)

@@ -20,53 +20,64 @@ def _with_checks(selection: dg.AssetSelection) -> dg.AssetSelection:
 
 full_crawl_job = dg.define_asset_job(
     "full_crawl",
-    selection=_with_checks(dg.AssetSelection.groups("full_crawl")),
+    selection=_with_checks(dg.AssetSelection.groups("crawl_full")),
     tags=all_of(project_shards) | CRAWLING | {ONE_AT_A_TIME_TAG: "full_crawl"},
-    description="Lists the index, visits every project and reads every distribution; continues an open full crawl.",
+    description="Reads the whole package index from scratch, in one run: lists all projects, visits their pages,"
+    " reads every file. A run that stopped is continued by the next one. Launch it without choosing a partition"
+    " (Jobs, the menu at the end of its row, *Launch new run*, *Launch Run*): its tags take all of them.",
 )
 full_dump_job = dg.define_asset_job(
     "full_dump",
     selection=dg.AssetSelection.assets("full_dump"),
     tags=all_of(dump_shards) | ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump"},
-    description="Dumps what is live at the complete serial, all 256 shards.",
+    description="Writes a new dump of all files that the package index has, in one run of all 256 shards. Launch it"
+    " without choosing a partition. The dump is as of the serial (the number of an event of the index) that is"
+    " crawled.",
 )
 redump_job = dg.define_asset_job(
     "redump",
     selection=dg.AssetSelection.assets("full_dump"),
     tags=all_of(dump_shards) | ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump", FROM_SCRATCH_TAG: "true"},
-    description="Dumps what is live at the complete serial again, from scratch: after a reprocess, or for new columns.",
+    description="Writes a dump like the job full_dump, but from scratch, and joins none that was begun before. For"
+    " use after the job reprocess_distributions, or where dumps lack new columns. Launch it without choosing a"
+    " partition.",
 )
 compact_dumps_job = dg.define_asset_job(
     "compact_dumps",
     selection=dg.AssetSelection.assets("compacted_dump"),
     tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "compact_dumps"},
-    description="Joins dumps of ranges that follow each other, so that readers open few files.",
+    description="Joins small dumps of changes into larger ones, so that those who read them open few files. Writes"
+    " nothing where it does not pay.",
 )
 incremental_crawl_job = dg.define_asset_job(
     "incremental_crawl",
     selection=_with_checks(
-        dg.AssetSelection.groups("incremental_crawl") | dg.AssetSelection.assets("incremental_dump")
+        dg.AssetSelection.groups("crawl_incremental") | dg.AssetSelection.assets("incremental_dump")
     ),
     tags=ENDS_IN_TIME | CRAWLING,
-    description="Follows the changelog over one serial range, and dumps what changed.",
+    description="Brings the data up to date with what changed on the package index, and dumps that. A partition is a"
+    " range of serials (numbers of the index's events), which the sensor new_serial_range adds and requests.",
 )
 update_leveldbs_job = dg.define_asset_job(
     "update_leveldbs",
     selection=_with_checks(dg.AssetSelection.groups("leveldbs")),
     tags=ENDS_IN_TIME | BUILDING,
-    description="Builds and publishes one version of every LevelDB dataset from the dumps.",
+    description="Builds the databases (LevelDB) that look-ups read from the dumps, and publishes them as one version."
+    " A partition is a version, which the sensor new_leveldb_version adds and requests.",
 )
 export_parquet_job = dg.define_asset_job(
     "export_parquet",
     selection=dg.AssetSelection.assets("parquet_export"),
     tags=ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "export_parquet"},
-    description="Exports what is live at the end of the dumps as Parquet, where anything is new.",
+    description="Exports all files that the package index has as Parquet, where the dumps have anything new. Needs"
+    " the extra `parquet`.",
 )
 health_job = dg.define_asset_job(
     "health",
     selection=_HEALTH_CHECKS,
     tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "health"},
-    description="Checks how far each stage lags, how much was abandoned, and what an audit found.",
+    description="Checks how far the data lags the package index, how much could not be read, and what the last audit"
+    " found.",
 )
 
 FEW_RUNS = [full_crawl_job, full_dump_job, redump_job]

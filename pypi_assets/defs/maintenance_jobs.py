@@ -35,7 +35,7 @@ from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 def verify_newest_versions(
     context: dg.OpExecutionContext, settings: SettingsResource, storage: StorageResource
 ) -> None:
-    """Builds the newest version of each dataset from its input list, and compares the two record by record."""
+    """Builds the newest database of each dataset again from its dumps, and compares the two record by record."""
     problems: list[str] = []
     with expected_errors_as_failures():
         for dataset in DATASETS:
@@ -56,7 +56,8 @@ def verify_newest_versions(
 
 @dg.job(
     tags=ENDS_IN_TIME | BUILDING | {ONE_AT_A_TIME_TAG: "verify_leveldbs"},
-    description="Compares the newest LevelDB version of each dataset with a rebuild. Fails where they differ.",
+    description="Builds the newest database (LevelDB) of each dataset again, and compares every record. Fails where"
+    " they differ. Publishes nothing.",
     metadata={ON_FAILURE: "build the version from scratch: `pypi-assets leveldb update --from-scratch`"},
 )
 def verify_leveldbs() -> None:
@@ -67,8 +68,8 @@ def verify_leveldbs() -> None:
 def clean_up_storage(
     context: dg.OpExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
 ) -> None:
-    """Deletes what was superseded and what stopped attempts have left, once no reader can have it open; removes old
-    partitions and runs from Dagster.
+    """Deletes files that newer ones have replaced, once no reader can have them open, and what stopped attempts have
+    left; removes old partitions and runs from Dagster.
 
     A part that fails stops no other one: the run fails once they are done, names it, and shows the numbers of the rest.
     """
@@ -87,8 +88,9 @@ def clean_up_storage(
 @dg.job(
     name="clean_up",
     tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "clean_up"},
-    description="Deletes superseded LevelDB versions, dumps, Parquet exports and packs, and what stopped attempts have"
-    " left; removes old partitions and runs from Dagster.",
+    description="Deletes files that newer ones have replaced, and Dagster's old partitions and runs. What stays, and"
+    " for how long, is in the settings. Files are LevelDB versions, dumps, Parquet exports, packs, and what stopped"
+    " runs left.",
 )
 def clean_up_job() -> None:
     clean_up_storage()
@@ -105,7 +107,7 @@ class Retries(dg.Config):
 
 @dg.op(name="retry_given_up", pool=INDEX_POOL)
 def retry_exhausted(context: dg.OpExecutionContext, config: Retries, crawler: CrawlerResource) -> None:
-    """Visits and reads again what failed, and reads whatever is pending."""
+    """Visits pages and reads files again that failed, and those that nothing has tried yet."""
     with expected_errors_as_failures():
         opened = crawler.get(progress_log(context), context.log.warning)
         for kind in config.kinds or (None,):
@@ -119,7 +121,8 @@ def retry_exhausted(context: dg.OpExecutionContext, config: Retries, crawler: Cr
 
 @dg.job(
     tags=CRAWLING,
-    description="Tries again what was abandoned: pages that could not be visited, files that could not be fetched.",
+    description="Tries again what was abandoned: pages that could not be visited, files that could not be fetched. With"
+    " `kinds: []` in its config, also files that could not be read.",
 )
 def retry_failures() -> None:
     retry_exhausted()
@@ -138,7 +141,7 @@ class Auditing(dg.Config):
 def audit_catalog(
     context: dg.OpExecutionContext, config: Auditing, settings: SettingsResource, crawler: CrawlerResource
 ) -> None:
-    """Compares every project's serial with the index's list, and visits those that differ and some others."""
+    """Compares every project with the package index's list, and visits those that differ and some others."""
     with expected_errors_as_failures():
         share = settings.get().audit_share_percent if config.share_percent is None else config.share_percent
         result = audit_index(crawler.get(progress_log(context), context.log.warning), share)
@@ -157,7 +160,8 @@ def audit_catalog(
 
 @dg.job(
     tags=CRAWLING | {ONE_AT_A_TIME_TAG: "audit"},
-    description="Compares the catalog with the index's list of projects, visits what differs, reports drift by cause.",
+    description="Compares what is stored with the package index, corrects what differs, and reports why. It compares"
+    " each project with the index's list, and visits those that differ and a share of the others.",
 )
 def audit() -> None:
     audit_catalog()
@@ -183,7 +187,7 @@ def reprocess_extracts(
     storage: StorageResource,
     readers: ReadersResource,
 ) -> None:
-    """Makes records again from the stored extracts of distributions, without a request to the index."""
+    """Makes what is known of files again, from what was stored of them, without a request to the package index."""
     with expected_errors_as_failures():
         result = reprocess(
             catalog.get(),
@@ -221,7 +225,8 @@ def _example_table(found: Mapping[str, Sequence[str]]) -> str:
 
 @dg.job(
     tags=ENDS_IN_TIME | CRAWLING | {ONE_AT_A_TIME_TAG: "reprocess_distributions"},
-    description="Makes records again from stored extracts, after the rules of reading have changed. Needs no index.",
+    description="Reads all files again by the newest rules, from what was stored of them, without the package index. By"
+    " default only those that older rules have read, so it does nothing where none were.",
 )
 def reprocess_distributions() -> None:
     reprocess_extracts()

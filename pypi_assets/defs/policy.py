@@ -1,4 +1,4 @@
-"""How work runs in Dagster, whatever it does: owners, retries, pools, tags, and how much one run takes.
+"""How work runs in Dagster, whatever it does: retries, pools, tags, and how much one run takes.
 
 Every asset, check and job may import this. It imports none of them, and nothing of the pipeline.
 """
@@ -8,7 +8,6 @@ from typing import Any
 
 import dagster as dg
 
-OWNERS = ["team:pypi-assets"]
 RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL)
 
 INDEX_POOL = "index"
@@ -55,7 +54,6 @@ def crawl_asset(
         partitions_def=partitions,
         backfill_policy=None if partitions is None else dg.BackfillPolicy.multi_run(most_in_one_run),
         kinds={"python", "sqlalchemy"},
-        owners=OWNERS,
         pool=INDEX_POOL,
         retry_policy=RETRIES,
         code_version=code_version,

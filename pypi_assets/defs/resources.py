@@ -61,7 +61,7 @@ class LoadedSettings:
 
 
 class SettingsResource(dg.ConfigurableResource[Settings]):
-    """The settings of the environment."""
+    """What the variables PYPI_ASSETS_... say: which index to follow, where to store, how fast to go."""
 
     loaded: dg.ResourceDependency[LoadedSettings]
 
@@ -73,7 +73,7 @@ class SettingsResource(dg.ConfigurableResource[Settings]):
 
 
 class CatalogResource(dg.ConfigurableResource[Catalog]):
-    """The catalog's database."""
+    """The database of what is known of the package index: SQLite or PostgreSQL."""
 
     settings: dg.ResourceDependency[SettingsResource]
     slot: dg.ResourceDependency[Slot[Catalog]]
@@ -84,7 +84,7 @@ class CatalogResource(dg.ConfigurableResource[Catalog]):
 
 
 class StorageResource(dg.ConfigurableResource[Storage]):
-    """The object store."""
+    """Where the files go that are published: a folder, or a bucket of S3, Google or Azure."""
 
     settings: dg.ResourceDependency[SettingsResource]
     slot: dg.ResourceDependency[Slot[Storage]]
@@ -95,7 +95,7 @@ class StorageResource(dg.ConfigurableResource[Storage]):
 
 
 class IndexResource(dg.ConfigurableResource[IndexClient]):
-    """Clients of the index, which share the rates that the catalog keeps."""
+    """The package index, as a client whose requests keep to one rate, however many processes there are."""
 
     settings: dg.ResourceDependency[SettingsResource]
     catalog: dg.ResourceDependency[CatalogResource]
@@ -114,7 +114,7 @@ class IndexResource(dg.ConfigurableResource[IndexClient]):
 
 
 class ReadersResource(dg.ConfigurableResource[ReaderPool]):
-    """The processes that read distributions."""
+    """Processes that read wheels, sdists and eggs, apart from the run, and run no code of them."""
 
     settings: dg.ResourceDependency[SettingsResource]
     slot: dg.ResourceDependency[Slot[ReaderPool]]
@@ -125,7 +125,7 @@ class ReadersResource(dg.ConfigurableResource[ReaderPool]):
 
 
 class CrawlerResource(dg.ConfigurableResource[Crawler]):
-    """What a crawl works with: all the other parts together."""
+    """What a crawl works with: the package index, the database, the storage and the readers together."""
 
     settings: dg.ResourceDependency[SettingsResource]
     index: dg.ResourceDependency[IndexResource]

@@ -11,20 +11,45 @@ from pypi_assets.defs.jobs import compact_dumps_job, export_parquet_job, full_du
 from pypi_assets.defs.maintenance_jobs import audit, clean_up_job, retry_failures, verify_leveldbs
 
 _SCHEDULES = (
-    ("quarter_hourly_health", health_job, "*/15 * * * *", "Checks freshness, failures and drift four times an hour."),
-    ("daily_retry", retry_failures, "17 4 * * *", "Tries again, once a day, what was abandoned."),
-    ("weekly_full_dump", full_dump_job, "41 5 * * 0", "A new full dump a week, so that chains of ranges stay short."),
+    (
+        "quarter_hourly_health",
+        health_job,
+        "*/15 * * * *",
+        "Checks four times an hour how fresh the data is, and how much of it could not be read.",
+    ),
+    (
+        "daily_retry",
+        retry_failures,
+        "17 4 * * *",
+        "Tries again, once a day, pages and files that could not be fetched.",
+    ),
+    (
+        "weekly_full_dump",
+        full_dump_job,
+        "41 5 * * 0",
+        "Writes a new full dump once a week, so that few small dumps of changes follow it.",
+    ),
     ("hourly_compaction", compact_dumps_job, "47 * * * *", "Joins small dumps once an hour, where it pays."),
-    ("daily_clean_up", clean_up_job, "11 9 * * *", "Deletes once a day what has been superseded for long enough."),
-    ("weekly_audit", audit, "23 2 * * 6", "Compares the catalog with the index's list of projects once a week."),
-    ("weekly_verification", verify_leveldbs, "31 10 * * 3", "Compares the newest versions with a rebuild once a week."),
+    (
+        "daily_clean_up",
+        clean_up_job,
+        "11 9 * * *",
+        "Deletes once a day files that newer ones have replaced for long enough.",
+    ),
+    ("weekly_audit", audit, "23 2 * * 6", "Compares what is stored with the package index once a week."),
+    (
+        "weekly_verification",
+        verify_leveldbs,
+        "31 10 * * 3",
+        "Builds the newest databases again once a week, and compares them.",
+    ),
 )
 """Name, job, when (UTC), and what for."""
 _DAILY_PARQUET = (
     "daily_parquet",
     export_parquet_job,
     "53 7 * * *",
-    "Exports Parquet once a day, where the dumps reach further than the day before.",
+    "Exports Parquet once a day, where the dumps have anything new.",
 )
 
 

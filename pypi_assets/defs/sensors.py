@@ -44,7 +44,8 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
         job=incremental_crawl_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Requests runs of the serial ranges up to the index's last serial, and again of those that failed.",
+        description="Looks for what is new on the package index, and requests the runs of `incremental_crawl` that"
+        " follow it. Runs that failed are requested again, after growing pauses.",
     )
     def new_serial_range(
         context: dg.SensorEvaluationContext,
@@ -83,7 +84,8 @@ def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) ->
         job=full_crawl_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Requests a full crawl again whose last run failed; not one that was cancelled.",
+        description="Requests the job `full_crawl` again where its last run failed, after growing pauses; not where"
+        " it was cancelled.",
     )
     def failed_full_crawl(
         context: dg.SensorEvaluationContext, catalog: CatalogResource
@@ -110,7 +112,7 @@ def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> d
         job=full_dump_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Requests a full dump once a full crawl is complete and there is no full dump.",
+        description="Requests the job `full_dump` once, after the first full crawl, where there is no full dump yet.",
     )
     def first_full_dump(context: dg.SensorEvaluationContext, catalog: CatalogResource) -> dg.RunRequest | dg.SkipReason:
         with expected_errors_as_failures():
@@ -134,7 +136,8 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
         job=update_leveldbs_job,
         minimum_interval_seconds=interval_s,
         default_status=status,
-        description="Requests a LevelDB version once the newest of a dataset does not hold exactly the dumps in use.",
+        description="Requests the job `update_leveldbs` once there are dumps that the newest databases (LevelDB) do"
+        " not hold.",
     )
     def new_leveldb_version(
         context: dg.SensorEvaluationContext,

@@ -1,4 +1,24 @@
-"""The assets, one module a group: `definitions.py` finds them, and names each group after its module.
+"""The assets, one module a group: `definitions.py` finds them, and gives them their group and their page.
 
 An asset refers to those before it by key, so no module imports another. What all share is in `policy.py`.
 """
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The group of a module's assets, and the page and heading of the docs that describe them."""
+
+    name: str
+    page: str
+
+
+GROUPS = {
+    "full_crawl": Group("crawl_full", "docs/dagster.md#run-a-full-crawl"),
+    "incremental_crawl": Group("crawl_incremental", "docs/dagster.md#follow-an-index"),
+    "data_dumps": Group("data_dumps", "docs/formats.md#dumps"),
+    "leveldbs": Group("leveldbs", "docs/lookup.md"),
+    "parquet": Group("parquet", "docs/parquet.md"),
+}
+"""By module. Dagster sorts groups by name, so the names are in the order in which data flows."""

@@ -13,7 +13,7 @@ from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, mark_each_range, marking
 from pypi_assets.defs.partitions import DUMP_SHARDS, dump_shards, parse_shards, serial_ranges
-from pypi_assets.defs.policy import DATABASE_POOL, FROM_SCRATCH_TAG, OWNERS, RANGES_IN_ONE_RUN, RETRIES
+from pypi_assets.defs.policy import DATABASE_POOL, FROM_SCRATCH_TAG, RANGES_IN_ONE_RUN, RETRIES
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover
@@ -24,11 +24,14 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials
 
 _SHOWN_CHANGES = 30
-_FULL_DUMP = """Every distribution live at the complete serial, one row each.
+_FULL_DUMP = """All files that the package index has, one row each, with what they contain and require.
 
-A partition is one of 256 shards, by the first two hex digits of the sha256 of the normalized project name. A run of all
-shards joins the open dump or opens one, and commits it with its last shard. A run of some shards joins an open dump.
-Where none is open, it verifies these shards of the newest dump, and publishes nothing.
+**A run of some partitions writes nothing**, unless a dump was begun and is not complete: it reads these files of the
+newest dump again, compares them with their hashes, and fails where one is damaged. To make a new dump, run the job
+`full_dump`, or all partitions.
+
+A partition is one of 256 shards, by the first two hex digits of the sha256 of the normalized project name. The dump is
+published with its last shard.
 """
 _COLUMNS = {
     "dagster/column_schema": dg.TableSchema(
@@ -45,7 +48,6 @@ _COLUMNS = {
             description=_FULL_DUMP,
             deps=[dg.AssetDep("crawled_distribution_data", partition_mapping=dg.AllPartitionMapping())],
             kinds={"json", "gzip"},
-            owners=OWNERS,
             metadata=_COLUMNS,
             code_version=str(COLUMNS_VERSION),
         )
@@ -100,7 +102,6 @@ def _started_at(context: dg.AssetExecutionContext) -> float:
     partitions_def=serial_ranges,
     backfill_policy=dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN),
     kinds={"json", "gzip"},
-    owners=OWNERS,
     pool=DATABASE_POOL,
     retry_policy=RETRIES,
     metadata=_COLUMNS,
@@ -109,9 +110,10 @@ def _started_at(context: dg.AssetExecutionContext) -> float:
 def incremental_dump(
     context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
 ) -> dg.MaterializeResult[None]:
-    """Each distribution that changed, as it is at the range's end: its row, or a tombstone where it is not live.
+    """What changed on the package index within a stretch of time, one row for each file.
 
-    A partition is a complete serial range `A-B` of the ledger. A dump that is committed and whole stays as it is.
+    A row is the file as it is at the end; of a file that is gone, a tombstone. A partition is a range `A-B` of serials,
+    the numbers of the index's events, that was crawled. A dump that was written and is whole stays as it is.
     """
 
     def write(serials: SerialRange) -> dict[str, Any]:
@@ -145,7 +147,6 @@ def _preview(catalog: Catalog, serials: SerialRange) -> dict[str, dg.MetadataVal
 @dg.asset(
     deps=["incremental_dump"],
     kinds={"json", "gzip"},
-    owners=OWNERS,
     retry_policy=RETRIES,
     metadata=_COLUMNS,
     code_version=str(COLUMNS_VERSION),
@@ -153,9 +154,10 @@ def _preview(catalog: Catalog, serials: SerialRange) -> dict[str, dg.MetadataVal
 def compacted_dump(
     context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
 ) -> dg.MaterializeResult[None]:
-    """Incremental dumps that follow each other, joined where it pays, so that readers open few files.
+    """Small dumps of changes, joined into larger ones, so that those who read them open few files.
 
-    It has no partitions: which ranges are joined follows from those that are in use.
+    Their rows stay the same, so nothing that reads dumps gets stale by it. It has no partitions: which dumps are joined
+    follows from those that are in use. Where nothing is worth joining, a run writes nothing.
     """
     started = time.monotonic()
     with expected_errors_as_failures():

@@ -15,7 +15,11 @@ from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 @crawl_asset()
 def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
-    """All projects of the index, listed at a pinned serial. Joins the full crawl that is open, or opens one."""
+    """The names of all projects that the package index has, as of one moment.
+
+    That moment is a serial, the number of the index's newest event. A run joins the full crawl that is not complete
+    yet, or begins one.
+    """
     with expected_errors_as_failures():
         crawl, listing = list_index(crawler.get(progress_log(context), context.log.warning))
     return dg.MaterializeResult(
@@ -30,10 +34,10 @@ def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource)
 
 @crawl_asset(project_shards, SHARDS_IN_ONE_RUN, deps=["project_listing"])
 def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
-    """The page of every project, visited and judged.
+    """The page of every project: which files it has, with their hashes and addresses.
 
-    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. It joins the open full crawl.
-    Where none is open, its projects are visited once more, and the complete serial stays the same.
+    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. A run does its part of the
+    full crawl that is not complete yet. Where there is none, it visits its projects once more, and completes nothing.
     """
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
@@ -55,10 +59,11 @@ def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource
 def crawled_distribution_data(
     context: dg.AssetExecutionContext, crawler: CrawlerResource
 ) -> dg.MaterializeResult[None]:
-    """What each distribution declares and contains: requirements and modules, or why they are unknown.
+    """What every file of the index contains and requires, or why that is unknown.
 
-    A partition is one of 1,000 shards of the projects, by sha256 of the normalized name. The last shard completes the
-    open full crawl. Where none is open, only what is pending is read.
+    Modules, commands, requirements and the like of each wheel, sdist and egg, of which no code is run. A partition is
+    one of 1,000 shards of the projects, by sha256 of the normalized name. The last one completes the full crawl. Where
+    none is under way, a run reads what is left over, which is mostly nothing.
     """
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))

@@ -17,10 +17,10 @@ from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 @crawl_asset(serial_ranges, RANGES_IN_ONE_RUN)
 def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
-    """The index's events, stored as they came.
+    """What happened on the package index, such as uploads and removals, copied as it reports it.
 
-    A partition is a serial range `A-B` of the catalog's ledger: the events with A < serial <= B. Other keys are
-    refused.
+    A partition is a range `A-B` of serials, the numbers of the index's events: those above A, up to B. The sensor
+    `new_serial_range` adds the partitions; other keys are refused.
     """
     opened = _open(context, crawler)
 
@@ -39,10 +39,10 @@ def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg
 
 @crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["changelog"])
 def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
-    """The pages of the projects that changed, visited and judged.
+    """The pages of the projects whose files changed, fetched again.
 
-    A partition is a serial range `A-B` of the ledger: every project of which an event in it changes files. A range that
-    is complete already is visited once more.
+    A partition is a range `A-B` of serials, the numbers of the index's events. A range that is complete already is
+    visited once more.
     """
     opened = _open(context, crawler)
 
@@ -62,10 +62,10 @@ def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerRes
 def changed_distribution_data(
     context: dg.AssetExecutionContext, crawler: CrawlerResource
 ) -> dg.MaterializeResult[None]:
-    """What the new distributions of the projects that changed declare and contain.
+    """What the new files of the projects that changed contain and require, or why that is unknown.
 
-    A partition is a serial range `A-B` of the ledger. It is complete once each of its projects was visited or abandoned
-    and each of their distributions has an outcome.
+    A partition is a range `A-B` of serials, the numbers of the index's events. It is complete once each of its projects
+    was visited or abandoned, and each of their files was read or has a reason why not.
     """
     opened = _open(context, crawler)
 

@@ -8,7 +8,7 @@ import dagster as dg
 from pypi_assets.catalog.publications.leveldb_versions import require_version
 from pypi_assets.defs.marking import count_log, marking
 from pypi_assets.defs.partitions import leveldb_versions
-from pypi_assets.defs.policy import OWNERS, RETRIES, leveldb_pool
+from pypi_assets.defs.policy import RETRIES, leveldb_pool
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -17,10 +17,11 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
 from pypi_assets.storage.store import Storage
 
-_DESCRIPTION = """{}
+_DESCRIPTION = """A key-value database (LevelDB) for look-ups. {}
 
-A partition is a version number that the catalog allocated, like `00042`; other keys are refused. It is built on the
-version before where the cover has only grown, else from scratch. Where nothing is new, nothing is published.
+A partition is a version, like `00042`, which the sensor `new_leveldb_version` adds; other keys are refused. It is built
+from the dumps: on the version before where there are only new ones, else from scratch. Where nothing is new, nothing
+is published.
 """
 
 
@@ -36,11 +37,11 @@ def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
         deps=[
             dg.AssetDep("full_dump", partition_mapping=dg.AllPartitionMapping()),
             dg.AssetDep("incremental_dump", partition_mapping=dg.AllPartitionMapping()),
+            "compacted_dump",
         ],
         partitions_def=leveldb_versions,
         backfill_policy=dg.BackfillPolicy.multi_run(1),
         kinds={"leveldb"},
-        owners=OWNERS,
         pool=leveldb_pool(dataset.name),
         retry_policy=RETRIES,
         code_version=str(dataset.format),

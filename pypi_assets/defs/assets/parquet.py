@@ -7,7 +7,7 @@ import dagster as dg
 from pypi_assets.catalog.publications.dump_columns import COLUMNS_VERSION
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import count_log
-from pypi_assets.defs.policy import OWNERS, RETRIES
+from pypi_assets.defs.policy import RETRIES
 from pypi_assets.defs.resources import CatalogResource, StorageResource
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import FORMAT
@@ -30,9 +30,8 @@ _COLUMNS = {
 
 
 @dg.asset(
-    deps=["full_dump", "incremental_dump"],
+    deps=["full_dump", "incremental_dump", "compacted_dump"],
     kinds={"parquet"},
-    owners=OWNERS,
     retry_policy=RETRIES,
     metadata=_COLUMNS,
     code_version=f"{FORMAT}.{COLUMNS_VERSION}",
@@ -40,9 +39,10 @@ _COLUMNS = {
 def parquet_export(
     context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
 ) -> dg.MaterializeResult[None]:
-    """Every distribution live at the end of the dumps, one row each, in files that DuckDB and pandas query directly.
+    """All files that the package index has, one row each, as Parquet for DuckDB, pandas and others.
 
-    Each export has a folder of its own. Where nothing is new in the dumps, nothing is written.
+    It needs the extra `parquet`, and has what the dumps have up to their end. Each export has a folder of its own.
+    Where nothing is new in the dumps, nothing is written.
     """
     started = time.monotonic()
     with expected_errors_as_failures():
