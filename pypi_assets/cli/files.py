@@ -18,14 +18,16 @@ def files_command(project: str | None, at_serial: int | None, as_json: bool) -> 
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.answerable_serials import answerable_serial
     from pypi_assets.catalog.reports.live_files import live_files
+    from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
 
     with opened_catalog(load_settings()) as catalog:
         serial = answerable_serial(catalog, at_serial)
         with catalog.read() as connection:
             known = project is None or find_project(connection, project) is not None
-        if not known:
-            print_message(f"the catalog knows no project {project}")
+            if project and not known:
+                for message in (f"the catalog knows no project {project}", *unknown_project_hints(connection, project)):
+                    print_message(message)
         columns = ("filename", "project", "version", "kind", "yanked", "outcome", "live_since")
         count = print_rows(columns, (asdict(file) for file in live_files(catalog, serial, project)), as_json)
         if known and not count:

@@ -21,11 +21,13 @@ def history_command(project: str, everything: bool, as_json: bool) -> None:
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.project_history import read_history
     from pypi_assets.index.actions import Action
+    from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
 
     with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
         entries = [] if known is None else read_history(connection, known)
+        hints = [] if known else list(unknown_project_hints(connection, project))
     rows = [
         asdict(entry) | {"at": utc_time(entry.at)} for entry in entries if everything or entry.kind != Action.IGNORED
     ]
@@ -34,7 +36,8 @@ def history_command(project: str, everything: bool, as_json: bool) -> None:
     else:
         print_table(("serial", "time", "what", "live", "away"), map(_entry_row, rows))
     if known is None:
-        print_message(f"the catalog knows no project {project}")
+        for message in (f"the catalog knows no project {project}", *hints):
+            print_message(message)
 
 
 def _entry_row(row: dict[str, Any]) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ it: it takes five times as long to load as all the rest.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -19,7 +20,7 @@ from pypi_assets.cli.options import JSON
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.dataset_readers import lookup_commands
-from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.latest import open_if_local, open_latest
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError
 from pypi_assets.lookup.reader import Reader
 from pypi_assets.terminal import print_json_line, print_message, print_rows
@@ -41,6 +42,7 @@ _FILE = click.option(
 )
 
 _Query = Callable[[str], Answer[Any]]
+_Hints = Callable[[str], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +154,19 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
         with opened_catalog(load_settings()) as catalog:
             serial = answerable_serial(catalog, request.at_serial)
             query = partial(from_catalog.answer, catalog, serial)
-            _print_answers(request, query, from_catalog, command.name_column)
+            past_hints = partial(from_catalog.hints, catalog) if from_catalog.hints else None
+            _print_answers(request, query, from_catalog, command.name_column, past_hints)
         return
     with open_latest(dataset.name, check_hashes=False, refresh_every_s=_refresh_every_s(request)) as reader:
         _report_skipped(reader)
+
+        def hints(name: str) -> Iterable[str]:
+            return command.hints(reader, name, open_if_local) if command.hints else ()
+
         if request.prefix:
-            _print_prefix(command, request, reader)
+            _print_prefix(command, request, reader, hints)
         else:
-            _print_answers(request, partial(command.answer, reader), command, command.name_column)
+            _print_answers(request, partial(command.answer, reader), command, command.name_column, hints)
 
 
 def _catalog_lookup(command: LookupCommand[Any], request: _Request) -> CatalogLookup | None:
@@ -178,17 +185,23 @@ def _report_skipped(reader: Reader) -> None:
         print_message(f"not used: {skipped}")
 
 
-def _print_prefix(command: LookupCommand[Any], request: _Request, reader: Reader) -> None:
+def _print_prefix(command: LookupCommand[Any], request: _Request, reader: Reader, hints: _Hints) -> None:
     if command.prefix is None:
         raise LookupError(f"lookup {command.name} has no --prefix")
     [prefix] = request.names
     found = command.prefix.stream(reader, prefix)
     if not print_rows(command.prefix.columns, islice(found.results, request.limit), request.as_json):
         print_message(f"{command.prefix.nothing_found(prefix)} as of serial {found.serial}")
+        with suppress(LookupNameError):  # the beginning of a name need not be one
+            _print_hints(hints(prefix))
 
 
 def _print_answers(
-    request: _Request, query: _Query, shown: LookupCommand[Any] | CatalogLookup, name_column: str | None
+    request: _Request,
+    query: _Query,
+    shown: LookupCommand[Any] | CatalogLookup,
+    name_column: str | None,
+    hints: _Hints | None,
 ) -> None:
     if request.is_stream:
         _print_stream(query, request.limit)
@@ -203,9 +216,15 @@ def _print_answers(
         if not answer.results:
             source = "" if path is None else f"{path}: "
             print_message(f"{source}{shown.nothing_found(name)} as of serial {answer.serial}")
+            _print_hints(hints(name) if hints else ())
     last = answers[-1]
     if found and last.version is None:
         print_message(f"as of serial {last.serial}, from the catalog")
+
+
+def _print_hints(hints: Iterable[str]) -> None:
+    for hint in hints:
+        print_message(hint)
 
 
 def _print_stream(query: _Query, limit: int | None) -> None:

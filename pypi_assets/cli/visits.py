@@ -21,19 +21,23 @@ def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool)
     """List or compare the visits of PROJECT's page."""
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
+    from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
 
     rows: list[dict[str, Any]] = []
-    nothing = f"the catalog knows no project {project}"
+    nothing = [f"the catalog knows no project {project}"]
     with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
         if known and compare:
             rows = [asdict(difference) for difference in compare_visits(connection, known, *compare)]
-            nothing = f"visits {compare[0]} and {compare[1]} of {known.name} saw the same files"
+            nothing = [f"visits {compare[0]} and {compare[1]} of {known.name} saw the same files"]
         elif known:
             rows = [asdict(visit) for visit in past_visits(connection, known)]
-            nothing = f"{known.name} has not been visited yet"
+            nothing = [f"{known.name} has not been visited yet"]
+        else:
+            nothing += unknown_project_hints(connection, project)
     for row in rows:
         row.update({time: utc_time(row[time]) for time in ("started_at", "ended_at") if time in row})
     if not print_rows(_DIFFERENCE_COLUMNS if compare else _VISIT_COLUMNS, rows, as_json):
-        print_message(nothing)
+        for message in nothing:
+            print_message(message)

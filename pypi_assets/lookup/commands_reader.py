@@ -3,9 +3,10 @@
 from typing import TypedDict
 
 from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.hints import command_hints
 from pypi_assets.lookup.lookup_command import LookupCommand, PrefixLookup
-from pypi_assets.lookup.providers import Provider, all_providers, providers
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.providers import NamesReader, Provider, all_providers, providers
+from pypi_assets.lookup.reader import require_text
 
 
 class CommandResult(TypedDict):
@@ -17,17 +18,19 @@ class CommandResult(TypedDict):
     versions: list[str]
 
 
-class CommandsReader(Reader):
+class CommandsReader(NamesReader):
     """Answers from `commands`."""
 
     dataset = "commands"
 
     def command(self, name: str) -> Answer[CommandResult]:
         """The projects that install the command, by normalized name."""
+        require_text("command", name)
         return self._answer(CommandResult, lambda db: map(_result, providers(db, name)))
 
     def commands(self, prefix: str = "") -> Stream[CommandResult]:
         """All commands whose name begins with `prefix`, by name, and of each the projects that install it."""
+        require_text("commands", prefix)
         return self._stream(CommandResult, lambda db: map(_result, all_providers(db, prefix)))
 
 
@@ -50,6 +53,7 @@ COMMANDS = (
         columns=("project", "versions"),
         answer=CommandsReader.command,
         nothing_found=lambda name: f"no project installs the command {name}",
+        hints=command_hints,
         prefix=PrefixLookup(
             columns=("command", "project", "versions"),
             stream=CommandsReader.commands,

@@ -14,8 +14,10 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Row, records_of, scan
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.catalog_hints import past_project_hints
+from pypi_assets.lookup.hints import OpenOther, project_hints
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, PrefixLookup
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import Reader, require_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -61,10 +63,16 @@ class DepgraphReader(Reader):
     """Answers from `depgraph`. Names are compared normalized, and versions canonically."""
 
     dataset = "depgraph"
+    names_start = key("d", "")
+
+    def _spelled(self, name: str) -> str:
+        return canonicalize_name(name)
 
     def project(self, name: str, version: str | None = None) -> Answer[Distribution]:
         """The distributions of a project, or of one version of it, by version (PEP 440) and filename."""
-        project = canonicalize_name(name)
+        project = canonicalize_name(require_text("project", name))
+        if version is not None:
+            require_text("project", version)
 
         def found(db: Database) -> list[Distribution]:
             if version is None:
@@ -78,8 +86,10 @@ class DepgraphReader(Reader):
     def projects(self, prefix: str = "") -> Stream[Distribution]:
         """The distributions of all projects whose name begins with `prefix`, by project, version and filename."""
 
+        start = key("d", canonicalize_name(require_text("projects", prefix)))
+
         def results(db: Database) -> Iterator[Distribution]:
-            records = scan(db, key("d", canonicalize_name(prefix)))
+            records = scan(db, start)
             for project, of_project in groupby(records, key=lambda record: depgraph.project_of(record[0])):
                 yield from cast("list[Distribution]", depgraph.decode_project(project.decode(), of_project))
 
@@ -87,7 +97,7 @@ class DepgraphReader(Reader):
 
     def dependents(self, name: str) -> Answer[Dependent]:
         """The projects that require a project, by normalized name."""
-        required = canonicalize_name(name)
+        required = canonicalize_name(require_text("dependents", name))
         start = dependents.dependents_prefix(required)
 
         def found(db: Database) -> Iterator[Dependent]:
@@ -99,8 +109,10 @@ class DepgraphReader(Reader):
     def all_dependents(self, prefix: str = "") -> Stream[Dependent]:
         """All that require a project whose name begins with `prefix`, by its name and by theirs."""
 
+        start = key("r", canonicalize_name(require_text("all_dependents", prefix)))
+
         def results(db: Database) -> Iterator[Dependent]:
-            for record_key, value in scan(db, key("r", canonicalize_name(prefix))):
+            for record_key, value in scan(db, start):
                 _, required, project = record_key.decode().split("\0")
                 yield _dependent(required, project, value)
 
@@ -147,6 +159,19 @@ def _no_distribution(requirement: str) -> str:
     return f"no distribution of {name}{f' in version {version}' if version else ''} is known"
 
 
+def _hints(reader: DepgraphReader, requirement: str, open_other: OpenOther) -> Iterator[str]:
+    name, version = parse_requirement(requirement)
+    known = reader.project(name).results
+    if not known:
+        yield from project_hints(reader, name, open_other)
+    elif version is not None:
+        yield f"the newest version of {name} is {known[-1]['version']}"
+
+
+def _past_hints(catalog: "Catalog", requirement: str) -> Iterator[str]:
+    return past_project_hints(catalog, parse_requirement(requirement)[0])
+
+
 _DISTRIBUTION_COLUMNS = ("filename", "version", "requires_python", "yanked", "requires_dist")
 _DEPENDENT_COLUMNS = ("normalized", "always", "marker", "extra")
 READER = DepgraphReader
@@ -159,12 +184,13 @@ COMMANDS = (
         columns=_DISTRIBUTION_COLUMNS,
         answer=_project,
         nothing_found=_no_distribution,
+        hints=_hints,
         prefix=PrefixLookup(
             columns=_DISTRIBUTION_COLUMNS,
             stream=DepgraphReader.projects,
             nothing_found=lambda prefix: f"no project begins with {prefix}",
         ),
-        at_serial=CatalogLookup(_DISTRIBUTION_COLUMNS, _project_at, _no_distribution),
+        at_serial=CatalogLookup(_DISTRIBUTION_COLUMNS, _project_at, _no_distribution, hints=_past_hints),
     ),
     LookupCommand(
         name="dependents",
@@ -177,6 +203,7 @@ COMMANDS = (
         columns=_DEPENDENT_COLUMNS,
         answer=DepgraphReader.dependents,
         nothing_found=lambda name: f"no project requires {name}",
+        hints=_hints,
         prefix=PrefixLookup(
             columns=("required", *_DEPENDENT_COLUMNS),
             stream=DepgraphReader.all_dependents,

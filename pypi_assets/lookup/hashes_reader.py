@@ -11,7 +11,7 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import records_of, scan
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, PrefixLookup
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import Reader, require_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -53,12 +53,12 @@ class HashesReader(Reader):
 
     def file(self, sha256: str) -> Answer[HashResult]:
         """The live files with this hash, by project and filename. Raises LookupNameError for what is not a sha256."""
-        start = hashes.hash_prefix(parse_sha256(sha256))
+        start = hashes.hash_prefix(parse_sha256(require_text("file", sha256)))
         return self._answer(HashResult, lambda db: map(_result, records_of(db, start)))
 
     def files(self, prefix: str = "") -> Stream[HashResult]:
         """All live files whose hash begins with `prefix`, by hash. Raises LookupNameError for other than hex."""
-        start = hashes.hashes_prefix(parse_sha256_prefix(prefix) if prefix else "")
+        start = hashes.hashes_prefix(parse_sha256_prefix(prefix) if require_text("files", prefix) else "")
 
         def results(db: Database) -> Iterator[HashResult]:
             return map(_result, scan(db, start))

@@ -1,13 +1,14 @@
 """Opens the newest good version of a dataset for lookups. It only reads what is published."""
 
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, UnknownFormatError
 from pypi_assets.leveldbs.format.leveldb_binding import require_binding
 from pypi_assets.leveldbs.format.meta import read_meta
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
@@ -17,17 +18,19 @@ from pypi_assets.leveldbs.versions.private_copy import copy_published, private_f
 from pypi_assets.locations import load_locations
 from pypi_assets.lookup.dataset_readers import reader_class
 from pypi_assets.lookup.reader import OpenVersion, Reader
-from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.storage.store import Storage, StorageError, open_storage
 
 CACHE_BYTES = 256 * 1024**2
 AnyReader = TypeVar("AnyReader", bound=Reader)
+AnyStorage = Storage | str | os.PathLike[str]
+"""An open storage, its URL, or the path of a local folder."""
 
 
 @overload
 def open_latest(
     dataset: type[AnyReader],
-    storage: Storage | str | None = None,
-    cache_dir: Path | None = None,
+    storage: AnyStorage | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
@@ -36,8 +39,8 @@ def open_latest(
 @overload
 def open_latest(
     dataset: str,
-    storage: Storage | str | None = None,
-    cache_dir: Path | None = None,
+    storage: AnyStorage | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
@@ -45,8 +48,8 @@ def open_latest(
 ) -> Any: ...
 def open_latest(
     dataset: str | type[Reader],
-    storage: Storage | str | None = None,
-    cache_dir: Path | None = None,
+    storage: AnyStorage | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
@@ -57,9 +60,9 @@ def open_latest(
     >>> with open_latest(ModulesReader) as modules:  # or open_latest("modules"), whose type checkers know less of
     ...     modules.module("yaml").results
 
-    `dataset` is the class of its reader, or its name. `storage` is an open one or its URL; without it, storage and
-    cache are those of the settings (PYPI_ASSETS_...). A version in a remote store is downloaded; with `cache_dir`, only
-    the files that the cache lacks are.
+    `dataset` is the class of its reader, or its name. `storage` is an open one, its URL, or the path of a local one;
+    without it, storage and cache are those of the settings (PYPI_ASSETS_...). A version in a remote store is
+    downloaded; with `cache_dir`, only the files that the cache lacks are.
 
     `check_hashes` False compares only the sizes of the files of a local version, or of the cache, which saves reading
     them through before the first answer. Each block also has a checksum, which is verified whenever the block is read.
@@ -74,10 +77,32 @@ def open_latest(
     if storage is None:
         locations = load_locations()
         storage, cache_dir = locations.resolved_storage_url, cache_dir or locations.leveldbs_dir
-    opened = open_storage(storage, read_only=True) if isinstance(storage, str) else storage
-    versions = _Versions(known, opened, cache_dir, cache_bytes)
+    cache = None if cache_dir is None else Path(cache_dir)
+    versions = _Versions(known, _opened(storage), cache, cache_bytes)
     reader = reader_class(known) if isinstance(dataset, str) else dataset
     return reader(versions, check_hashes=check_hashes, refresh_every_s=refresh_every_s)
+
+
+@contextmanager
+def open_if_local(dataset: str) -> Iterator[Reader | None]:
+    """Opens a dataset of the storage of the settings where that downloads nothing; None where it cannot be read."""
+    try:
+        storage = open_storage(load_locations().resolved_storage_url, read_only=True)
+        reader = None if storage.root is None else open_latest(dataset, storage, check_hashes=False)
+    except (LeveldbError, StorageError):
+        reader = None
+    with nullcontext() if reader is None else reader as opened:
+        yield opened
+
+
+def _opened(storage: AnyStorage) -> Storage:
+    if isinstance(storage, Storage):
+        return storage
+    text = os.fspath(storage)
+    if not isinstance(text, str):
+        raise TypeError("storage is a Storage, a URL or a path, as str or os.PathLike, not bytes")
+    is_url = isinstance(storage, str) and "://" in text
+    return open_storage(text if is_url else Path(text).expanduser().absolute().as_uri(), read_only=True)
 
 
 class _Versions:

@@ -1,11 +1,12 @@
 """How a reader module declares its `pypi-assets lookup` sub-commands. `cli/lookup.py` renders them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.hints import OpenOther
 from pypi_assets.lookup.reader import Reader
 
 if TYPE_CHECKING:
@@ -31,13 +32,15 @@ class PrefixLookup(Generic[AnyReader]):
 class CatalogLookup:
     """The lookup of one name in the catalog as of a serial: `answer(catalog, serial, name)`.
 
-    `cells` makes the row of a table from a result, where that does not show the fields as they are.
+    `cells` makes the row of a table from a result, where that does not show the fields as they are. `hints` yields
+    sentences about a name for which nothing was found.
     """
 
     columns: tuple[str, ...]
     answer: Callable[["Catalog", int, str], Answer[Any]]
     nothing_found: Callable[[str], str]
     cells: Callable[[Any], Mapping[str, Any]] | None = None
+    hints: Callable[["Catalog", str], Iterator[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,8 @@ class LookupCommand(Generic[AnyReader]):
     """One sub-command: `pypi-assets lookup NAME ARGUMENT`.
 
     `columns` are those of its table; JSON has all fields of a result. `answer` looks up one name. `nothing_found`
-    returns the message for a name that is not found. Both raise LookupNameError for what is not a name.
+    returns the message for a name that is not found, and `hints` yields further sentences about it (`hints.py`). All
+    raise LookupNameError for what is not a name.
 
     Options follow from what is declared: `--prefix` from `prefix`, `--at-serial` from `at_serial`, `--all` from
     `ever` (what was known at any time up to a serial), and `--file` from `name_of_file`, which also means that several
@@ -59,6 +63,7 @@ class LookupCommand(Generic[AnyReader]):
     columns: tuple[str, ...]
     answer: Callable[[AnyReader, str], Answer[Any]]
     nothing_found: Callable[[str], str]
+    hints: Callable[[AnyReader, str, OpenOther], Iterator[str]] | None = None
     prefix: PrefixLookup[AnyReader] | None = None
     at_serial: CatalogLookup | None = None
     ever: CatalogLookup | None = None

@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict
 
 from pypi_assets.lookup.answers import Answer, Stream
+from pypi_assets.lookup.catalog_hints import past_module_hints
+from pypi_assets.lookup.hints import module_hints
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, PrefixLookup
-from pypi_assets.lookup.providers import Provider, all_providers, providers, providers_of_releases
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.providers import NamesReader, Provider, all_providers, providers, providers_of_releases
+from pypi_assets.lookup.reader import require_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
@@ -20,17 +22,19 @@ class ModuleResult(TypedDict):
     versions: list[str]
 
 
-class ModulesReader(Reader):
+class ModulesReader(NamesReader):
     """Answers from `modules`."""
 
     dataset = "modules"
 
     def module(self, name: str) -> Answer[ModuleResult]:
         """The projects that provide the module, by normalized name."""
+        require_text("module", name)
         return self._answer(ModuleResult, lambda db: map(_result, providers(db, name)))
 
     def modules(self, prefix: str = "") -> Stream[ModuleResult]:
         """All modules whose name begins with `prefix`, by name, and of each the projects that provide it."""
+        require_text("modules", prefix)
         return self._stream(ModuleResult, lambda db: map(_result, all_providers(db, prefix)))
 
 
@@ -63,11 +67,12 @@ COMMANDS = (
         columns=("project", "versions"),
         answer=ModulesReader.module,
         nothing_found=_no_project,
+        hints=module_hints,
         prefix=PrefixLookup(
             columns=("module", "project", "versions"),
             stream=ModulesReader.modules,
             nothing_found=lambda prefix: f"no module begins with {prefix}",
         ),
-        at_serial=CatalogLookup(("project", "versions"), _module_at, _no_project),
+        at_serial=CatalogLookup(("project", "versions"), _module_at, _no_project, hints=past_module_hints),
     ),
 )

@@ -3,12 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
+from itertools import islice
 from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs.datasets import provided_names
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import records_of, scan
 from pypi_assets.leveldbs.format.version_order import version_key
+from pypi_assets.lookup.reader import Reader
 
 _REMEMBERED_ANSWERS = 256  # most names that follow each other have the same one
 
@@ -24,9 +28,38 @@ class Provider(NamedTuple):
     versions: list[str]
 
 
+class NamesReader(Reader):
+    """What the readers of such datasets share."""
+
+    names_start = provided_names.names_prefix("")
+
+    def some_providers(self, name: str, most: int) -> list[Provider]:
+        """The first `most` of the projects that provide `name`, by normalized name."""
+
+        def found(db: Database) -> list[Provider]:
+            records = scan(db, provided_names.name_prefix(name))
+            return list(_providers(db, islice(records, most)))
+
+        return self._read(found)[1]
+
+    def names_of(self, project: str, most: int) -> list[str]:
+        """Names that a project provides, not more than `most`; no more than `most` records are read for them."""
+        start = provided_names.project_prefix(canonicalize_name(project))
+
+        def found(db: Database) -> list[str]:
+            groups = (provided_names.decode_group(value) for _, value in islice(scan(db, start), most))
+            return list(islice((name for group in groups for name in group), most))
+
+        return self._read(found)[1]
+
+
 def providers(db: Database, name: str) -> Iterator[Provider]:
     """The projects that provide `name`, by normalized name."""
-    for name_key, group in records_of(db, provided_names.name_prefix(name)):
+    return _providers(db, records_of(db, provided_names.name_prefix(name)))
+
+
+def _providers(db: Database, records: Iterable[tuple[bytes, bytes]]) -> Iterator[Provider]:
+    for name_key, group in records:
         answer = provided_names.read_answer(db, provided_names.answer_key(name_key, group))
         yield _provider(name_key, answer)
 

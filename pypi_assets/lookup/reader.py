@@ -5,15 +5,19 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.keys import SEPARATOR
 from pypi_assets.leveldbs.format.leveldb_binding import Database, binding_errors
 from pypi_assets.leveldbs.format.open_leveldb import leveldb_errors_as_damage
 from pypi_assets.lookup.answers import Answer, Result, Stream
+from pypi_assets.lookup.near_names import MOST_NAMES, near_names
 from pypi_assets.storage.store import StorageError
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -63,11 +67,13 @@ class Reader:
     starts the next look in the background; `refresh_problem` is why the last one failed. An answer that has begun is
     completed from its version. A forked process must open a reader of its own.
 
-    A subclass names its `dataset` and queries by `_answer` and `_stream`. Both raise LeveldbDamagedError where the
-    version is damaged and no other one is good.
+    A subclass names its `dataset` and queries by `_answer`, `_read` and `_stream`. They raise LeveldbDamagedError where
+    the version is damaged and no other one is good. `names_start` is what the keys begin with in which a name follows
+    that people type; None: there is none.
     """
 
     dataset: ClassVar[str]
+    names_start: ClassVar[bytes | None] = None
 
     def __init__(self, versions: Versions, *, check_hashes: bool, refresh_every_s: float | None = None) -> None:
         self._versions, self._check_hashes, self._refresh_every_s = versions, check_hashes, refresh_every_s
@@ -108,6 +114,24 @@ class Reader:
         with self._opening:
             return self._move(beyond=self._current().version, check_hashes=self._check_hashes)
 
+    def suggest(self, name: str, most: int = MOST_NAMES) -> tuple[str, ...]:
+        """At most `most` names of the dataset that differ little from `name`, the nearest first; never `name` itself.
+
+        >>> modules.suggest("yamll")
+        ('yaml',)
+
+        They are found by some hundred seeks, however many names there are.
+        """
+        start = self.names_start
+        if start is None:
+            return ()
+        wanted = self._spelled(require_text("suggest", name))
+        return self._read(lambda db: _near_names_in(db, start, wanted, most))[1]
+
+    def _spelled(self, name: str) -> str:
+        """`name` as it is in keys."""
+        return name
+
     def _move(self, *, beyond: int, check_hashes: bool) -> bool:
         newest = self._versions.open_newest(check_hashes=check_hashes, beyond=beyond)
         with self._swapping:
@@ -145,9 +169,14 @@ class Reader:
 
     def _answer(self, kind: type[Result], query: Callable[[Database], Iterable[Result]]) -> Answer[Result]:
         """All that `query` finds in the version that is read now."""
+        opened, found = self._read(lambda db: tuple(query(db)))
+        return Answer(opened.version, opened.serial, found, kind)
+
+    def _read(self, query: Callable[[Database], Found]) -> tuple[OpenVersion, Found]:
+        """What `query` returns of the version that is read now, and that version."""
         opened = self._current()
         try:
-            return Answer(opened.version, opened.serial, tuple(query(opened.db)), kind)
+            return opened, query(opened.db)
         except binding_errors():
             if opened.checked:
                 with leveldb_errors_as_damage(opened.name):
@@ -157,7 +186,7 @@ class Reader:
                 self._move(beyond=0, check_hashes=True)
         opened = self._current()
         with leveldb_errors_as_damage(opened.name):
-            return Answer(opened.version, opened.serial, tuple(query(opened.db)), kind)
+            return opened, query(opened.db)
 
     def _stream(self, kind: type[Result], query: Callable[[Database], Iterator[Result]]) -> Stream[Result]:
         """What `query` finds, as it is read. A caller that stops early keeps the version open until it lets go."""
@@ -168,3 +197,23 @@ class Reader:
                 yield from query(opened.db)
 
         return Stream(opened.version, opened.serial, results(), kind)
+
+
+def require_text(query: str, name: str) -> str:
+    """`name`, which `query` takes. Raises TypeError for what is no text, as callers without type checks send it."""
+    if isinstance(name, str):
+        return name
+    hint = ": decode it first" if isinstance(name, bytes | bytearray) else ""
+    raise TypeError(f"{query}() takes a name as str, not {type(name).__name__}{hint}")
+
+
+def _near_names_in(db: Database, start: bytes, wanted: str, most: int) -> tuple[str, ...]:
+    with closing(db.raw_iterator(verify_checksums=True)) as records:
+
+        def seek(least: str) -> str | None:
+            records.seek(start + least.encode())
+            if not records.valid() or not records.key().startswith(start):
+                return None
+            return records.key()[len(start) :].split(SEPARATOR, 1)[0].decode()
+
+        return near_names(seek, wanted, most)

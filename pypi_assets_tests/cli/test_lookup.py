@@ -164,3 +164,29 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     shown = commands.done("lookup", "hash", sha256, "--all")
     assert shown.stdout == f"Demo\t1.0\t{demo['filename']}\t{since} to {index.serial}\n"
     assert commands.json("lookup", "hash", sha256, "--all", "--at-serial", first) == [found | {"live": [[since, None]]}]
+
+
+def test_what_may_have_been_meant_is_named_on_standard_error(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("Demo-Project", "1.0", files={"importable/__init__.py": ""})
+    commands.build_versions()
+    serial = index.serial
+    for question, expected in {
+        ("lookup", "module", "imporatble"): "did you mean importable?",
+        ("lookup", "module", "imporatble", "--at-serial", serial): "did you mean importable?",
+        ("lookup", "module", "imporatble", "--prefix"): "did you mean importable?",
+        ("lookup", "project", "demo-projects"): "did you mean demo-project?",
+        ("lookup", "project", "demo-projects", "--at-serial", serial): "did you mean demo-project?",
+        ("lookup", "project", "demo-project==2"): "the newest version of demo-project is 1.0",
+        ("lookup", "dependents", "importable"): "importable is a module, which the project Demo-Project provides",
+        ("history", "importable"): "importable is a module, which the project Demo-Project provides",
+        ("visits", "importable"): "importable is a module, which the project Demo-Project provides",
+        ("files", "--project", "demo-projet"): "did you mean demo-project?",
+    }.items():
+        result = commands.done(*question)
+        assert result.stdout == ""
+        assert result.stderr.splitlines()[1:] == [expected], question
+        assert commands.json(*question) == []
+    for found in ("demo-project", "demo-project==1"):
+        assert commands.done("lookup", "project", found).stderr == ""
+    assert len(commands.done("lookup", "dependents", "demo-project").stderr.splitlines()) == 1
+    assert len(commands.done("lookup", "project", "dem-", "--prefix").stderr.splitlines()) == 1

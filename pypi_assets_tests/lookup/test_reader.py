@@ -6,11 +6,15 @@ import threading
 import time
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.lookup import latest, open_latest
+from pypi_assets.lookup import DepgraphReader, ModulesReader, latest, open_latest
+from pypi_assets.lookup.reader import require_text
 from pypi_assets.storage.store import Storage, StorageError
 from pypi_assets_tests.lookup.publisher import Publisher
 
@@ -140,3 +144,42 @@ def test_a_forked_process_must_open_its_own_reader(publisher: Publisher) -> None
         assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
         assert publisher.private_copies() == 1
         assert len(reader.module("demo").results) == 1
+
+
+@pytest.mark.parametrize("wrong", [None, b"demo", bytearray(b"demo"), 5, ["demo"]])
+def test_what_is_no_text_is_refused_by_name(publisher: Publisher, wrong: object) -> None:
+    for dataset in DATASETS.values():
+        if dataset.name in ("commands", "hashes"):
+            build_version(dataset.name, storage=publisher.storage, catalog=publisher.small.catalog)
+        with open_latest(dataset.name, publisher.storage) as reader:
+            queries = {name for name, value in vars(type(reader)).items() if callable(value) and name[0] != "_"}
+            assert queries
+            for query in queries | ({"suggest"} if reader.names_start else set()):
+                with pytest.raises(TypeError, match=rf"^{query}\(\) takes a name as str, not {type(wrong).__name__}"):
+                    getattr(reader, query)(wrong)
+    with pytest.raises(TypeError, match="decode it first"):
+        require_text("module", b"demo")  # type: ignore[arg-type]
+    with open_latest("depgraph", publisher.storage) as depgraph, pytest.raises(TypeError, match="project"):
+        depgraph.project("demo", 1.0)
+
+
+@given(wanted=st.text("demobthr-_.DEB", max_size=7))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+def test_suggestions_are_names_of_the_dataset(publisher: Publisher, wanted: str) -> None:
+    with (
+        open_latest(ModulesReader, publisher.storage) as modules,
+        open_latest(DepgraphReader, publisher.storage) as depgraph,
+    ):
+        assert set(modules.suggest(wanted)) <= {"demo", "demo.b"} - {wanted}
+        assert set(depgraph.suggest(wanted)) <= {"demo", "demo-b"} - {wanted}
+
+
+def test_suggestions_are_the_nearest_names(publisher: Publisher) -> None:
+    with open_latest(ModulesReader, publisher.storage) as modules:
+        assert modules.suggest("demmo") == ("demo",)
+        assert modules.suggest("Demo-B") == ("demo.b",)
+        assert modules.suggest("something") == ()
+    with open_latest(DepgraphReader, publisher.storage) as depgraph:
+        assert depgraph.suggest("Demo_C") == ("demo-b",) == depgraph.suggest("demo.c")
+        assert depgraph.suggest("dem") == ("demo",)
+        assert depgraph.suggest("demo", most=0) == ()

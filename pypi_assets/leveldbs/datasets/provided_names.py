@@ -93,6 +93,17 @@ def names_prefix(beginning: str) -> bytes:
     return key("m", beginning)
 
 
+def project_prefix(project: str) -> bytes:
+    """The beginning of the keys of all groups of names of `project` (normalized); a group follows."""
+    return prefix("p", project)
+
+
+def decode_group(value: bytes) -> list[str]:
+    """The names of a group, in order."""
+    names: list[str] = orjson.loads(value)
+    return names
+
+
 def split_name_key(name_key: bytes) -> tuple[str, str]:
     """The name and the normalized name of the project in a key below `name_prefix`."""
     _, name, project = name_key.decode().split("\0")

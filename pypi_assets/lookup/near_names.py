@@ -1,0 +1,182 @@
+"""Finds the names that someone may have meant who misspelled one, in any sorted set of names, by seeking in it.
+
+A name is near where few edits lead to it: a character more, less or another, or two neighbours swapped. Upper and lower
+case, and `-`, `_` and `.`, count as equal. Where no name is near, those count that begin with what is wanted.
+
+The search skips all names that begin in a way that cannot lead to a near one, so it costs some hundred seeks in a set
+of any size. `_MOST_SEEKS` is the limit.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+Seek = Callable[[str], str | None]
+"""Returns the least name that is not less than a text, in the order of code points; None where there is none."""
+
+MOST_NAMES = 3
+_MOST_SEEKS = 1_000
+_LONGEST = 100
+_SEPARATORS = "-._"
+_ANY_OTHER = ""
+_LEAST, _GREATEST = "\x01", "\U0010ffff"  # no name has a zero character
+_LENGTH_FOR_ONE_EDIT, _LENGTH_FOR_TWO_EDITS = 3, 5
+
+
+class _State(NamedTuple):
+    """How far each beginning of the wanted name is from what was read so far, and from what was read before the last
+    character, `last`.
+    """
+
+    row: list[int]
+    before: list[int]
+    last: str
+
+
+def near_names(seek: Seek, wanted: str, most: int = MOST_NAMES) -> tuple[str, ...]:
+    """At most `most` names that are near to `wanted` and are not `wanted`, the nearest first.
+
+    >>> names = ["toml", "yaml", "yarl"]
+    >>> near_names(lambda least: next((name for name in names if name >= least), None), "yamll")
+    ('yaml',)
+    """
+    wanted = wanted.encode(errors="replace").decode()  # a terminal can send what is no text
+    if not wanted or len(wanted) > _LONGEST:
+        return ()
+    found: set[str] = set()
+    for distance in range(_most_edits(wanted) + 1):
+        found.update(_within(seek, wanted, distance, same_beginning=distance > 1))
+        found.discard(wanted)
+        if found:
+            break
+    if not found:
+        found.update(_longer(seek, wanted, most))
+    return tuple(sorted(found, key=lambda name: _rank(name, wanted))[:most])
+
+
+def _most_edits(wanted: str) -> int:
+    """Names of two characters are all near to each other."""
+    return (len(wanted) >= _LENGTH_FOR_ONE_EDIT) + (len(wanted) >= _LENGTH_FOR_TWO_EDITS)
+
+
+def _rank(name: str, wanted: str) -> tuple[bool, int, str]:
+    """Few mistype the first character."""
+    return _fold(name[:1]) != _fold(wanted[:1]), abs(len(name) - len(wanted)), name
+
+
+def _longer(seek: Seek, wanted: str, most: int) -> Iterator[str]:
+    """The first names that begin with `wanted`."""
+    name: str | None = wanted
+    for _ in range(most if len(wanted) >= _LENGTH_FOR_ONE_EDIT else 0):
+        name = seek(f"{name}{_LEAST}")
+        if name is None or not name.startswith(wanted):
+            return
+        yield name
+
+
+def _within(seek: Seek, wanted: str, distance: int, *, same_beginning: bool) -> Iterator[str]:
+    """The names within that distance, in order, as far as `_MOST_SEEKS` leads. `same_beginning`: only those that share
+    the first character, as nearly all do that are further away.
+    """
+    folded = [_fold(char) for char in wanted]
+    states = [_State(list(range(len(folded) + 1)), [], _ANY_OTHER)]
+    read = ""  # the name that `states` are about, as far as they go
+    least: str | None = _next_name(read, 0, _LEAST, states, folded, distance, same_beginning)
+    for _ in range(_MOST_SEEKS):
+        name = None if least is None else seek(least)
+        if name is None:
+            return
+        known = 0
+        while known < min(len(states) - 1, len(name)) and name[known] == read[known]:
+            known += 1
+        del states[known + 1 :]
+        read = name
+        for char in name[known:]:
+            if not _can_follow(char, states, folded, distance, same_beginning):
+                break
+            states.append(_step(states[-1], _fold(char), folded))
+        at = len(states) - 1
+        if at < len(name):
+            least = _next_name(name, at, _after(name[at]), states, folded, distance, same_beginning)
+            continue
+        if states[-1].row[-1] <= distance:
+            yield name
+        least = _next_name(name, at, _LEAST, states, folded, distance, same_beginning)
+
+
+def _next_name(
+    name: str,
+    at: int,
+    least: str | None,
+    states: list[_State],
+    folded: list[str],
+    distance: int,
+    same_beginning: bool,
+) -> str | None:
+    """The least text that begins like `name` up to `at`, goes on with `least` or more, and can lead to a near name;
+    else one that departs from `name` earlier. None where there is no such text.
+    """
+    while True:
+        of_beginning = states[: at + 1]
+        following = None if least is None else _least_following(least, of_beginning, folded, distance, same_beginning)
+        if following is not None:
+            return name[:at] + following
+        if not at:
+            return None
+        at -= 1
+        least = _after(name[at])
+
+
+def _least_following(
+    least: str, states: list[_State], folded: list[str], distance: int, same_beginning: bool
+) -> str | None:
+    """The least character from `least` on that can follow."""
+    if not (same_beginning and len(states) == 1) and _leads_on(states[-1], _ANY_OTHER, folded, distance):
+        return least
+    spellings = (spelling for char in set(folded) for spelling in _spellings(char))
+    can_follow = (
+        char for char in spellings if char >= least and _can_follow(char, states, folded, distance, same_beginning)
+    )
+    return min(can_follow, default=None)
+
+
+def _can_follow(char: str, states: list[_State], folded: list[str], distance: int, same_beginning: bool) -> bool:
+    if same_beginning and len(states) == 1:
+        return _fold(char) == folded[0]
+    return _leads_on(states[-1], _fold(char), folded, distance)
+
+
+def _leads_on(state: _State, char: str, folded: list[str], distance: int) -> bool:
+    return min(_step(state, char, folded).row) <= distance
+
+
+def _step(state: _State, char: str, folded: list[str]) -> _State:
+    """The state after one more character: the next row of the table of edit distances."""
+    row, before, last = state
+    following = [row[0] + 1]
+    for place, wanted in enumerate(folded, 1):
+        cost = min(following[-1] + 1, row[place] + 1, row[place - 1] + (char != wanted))
+        if place > 1 and before and char == folded[place - 2] and last == wanted:
+            cost = min(cost, before[place - 2] + 1)
+        following.append(cost)
+    return _State(following, row, char)
+
+
+def _fold(char: str) -> str:
+    """What stands for all characters that count as equal to `char`."""
+    if char and char in _SEPARATORS:
+        return _SEPARATORS[0]
+    lower = char.lower()
+    return lower if len(lower) == 1 else char
+
+
+def _spellings(folded: str) -> set[str]:
+    """The characters that `_fold` makes `folded` of, as far as names have them."""
+    return set(_SEPARATORS) if folded == _SEPARATORS[0] else {folded, folded.upper()[:1]}
+
+
+def _after(char: str) -> str | None:
+    """The next character; what stands for half a character in UTF-16 is left out, since no key has it."""
+    if char == _GREATEST:
+        return None
+    following = chr(ord(char) + 1)
+    return "\ue000" if "\ud800" <= following <= "\udfff" else following

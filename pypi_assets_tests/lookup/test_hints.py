@@ -1,0 +1,113 @@
+"""A lookup that finds nothing is followed by what may have been meant, from what is in the datasets alone."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.lookup.commands_reader import CommandsReader
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.lookup.hints import (
+    OpenOther,
+    best_providers,
+    command_hints,
+    did_you_mean,
+    listed,
+    module_hints,
+    project_hints,
+    top_level,
+)
+from pypi_assets.lookup.latest import open_latest
+from pypi_assets.lookup.modules_reader import ModulesReader
+from pypi_assets.lookup.providers import Provider
+from pypi_assets.lookup.reader import Reader
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.small_catalog import small_catalog
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    """All datasets of a few projects; each module is also a command of its name."""
+    small = small_catalog(tmp_path)
+    small.add(1, "PyYAML", "6.0", "PyYAML-6.0.tar.gz", modules=("_yaml", "yaml", "yaml.loader"))
+    small.add(2, "requests", "2.0", "requests-2.0.tar.gz", modules=("requests",), requires_dist=("idna",))
+    small.add(3, "requests", "10.0", "requests-10.0.tar.gz", modules=("requests",))
+    small.add(4, "vendors-it-all", "1", "vendors-it-all-1.tar.gz", modules=("vendored", "yaml"))
+    small.complete(10)
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    for dataset in DATASETS:
+        build_version(dataset, storage=storage, catalog=small.catalog)
+    small.catalog.close()
+    return storage
+
+
+@pytest.fixture
+def open_other(storage: Storage) -> OpenOther:
+    @contextmanager
+    def opened(dataset: str) -> Iterator[Reader]:
+        with open_latest(dataset, storage) as reader:
+            yield reader
+
+    return opened
+
+
+@pytest.mark.parametrize(
+    ("name", "hints"),
+    [
+        ("yamll", ["did you mean yaml?"]),
+        ("Yaml", ["did you mean yaml?"]),
+        ("pyyaml", ["pyyaml is a project, which provides the modules yaml and _yaml"]),
+        ("vendors.it_all", ["vendors.it_all is a project, which provides the modules vendored and yaml"]),
+        ("yaml.no.such", ["yaml is a module; nothing in it is called no.such"]),
+        ("something", []),
+        ("something.else", []),
+    ],
+)
+def test_hints_about_a_module(storage: Storage, open_other: OpenOther, name: str, hints: list[str]) -> None:
+    with open_latest(ModulesReader, storage) as modules:
+        assert list(module_hints(modules, name, open_other)) == hints
+
+
+@pytest.mark.parametrize(
+    ("name", "hints"),
+    [
+        ("reqeusts", ["did you mean requests?"]),
+        ("PyYAML", ["PyYAML is a project, which installs the commands _yaml, yaml and yaml.loader"]),
+        ("something", []),
+    ],
+)
+def test_hints_about_a_command(storage: Storage, open_other: OpenOther, name: str, hints: list[str]) -> None:
+    with open_latest(CommandsReader, storage) as commands:
+        assert list(command_hints(commands, name, open_other))[:1] == hints
+
+
+def test_hints_about_a_project(storage: Storage, open_other: OpenOther) -> None:
+    with open_latest(DepgraphReader, storage) as depgraph:
+        assert list(project_hints(depgraph, "Reqeusts", open_other)) == ["did you mean requests?"]
+        provided = "yaml is a module, which the projects PyYAML and vendors-it-all provide"
+        assert list(project_hints(depgraph, "yaml", open_other)) == [provided]
+        assert list(project_hints(depgraph, "yaml", lambda _: nullcontext(None))) == []
+        assert list(project_hints(depgraph, "something", open_other)) == []
+
+
+def test_a_project_of_that_name_is_the_best_provider_and_then_one_with_many_versions() -> None:
+    found = [
+        Provider("yaml", "a", "A", ["1"]),
+        Provider("yaml", "b", "B", ["1", "2"]),
+        Provider("yaml", "c", "C", ["1", "2", "3"]),
+        Provider("yaml", "pyyaml", "PyYAML", ["1"]),
+        Provider("yaml", "yaml", "YAML", ["1"]),
+    ]
+    assert best_providers("Yaml", found) == ["YAML", "PyYAML", "C"]
+
+
+def test_sentences() -> None:
+    assert list(did_you_mean([])) == []
+    assert list(did_you_mean(["a", "b", "c"])) == ["did you mean a, b or c?"]
+    assert listed(["a"], "and") == "a"
+    assert top_level(["_a.b", "_a", "c.d", "c", "e", "f"]) == ["c", "e", "f"]

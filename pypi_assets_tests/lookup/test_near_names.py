@@ -1,0 +1,112 @@
+"""Near names are those that a comparison with every name finds, and cost a bounded number of seeks."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.lookup import near_names as module
+from pypi_assets.lookup.near_names import MOST_NAMES, Seek, near_names
+
+_CHARACTERS = "abcAB12-_.é"
+_NAMES = st.lists(st.text(_CHARACTERS, min_size=1, max_size=8), max_size=40)
+
+
+def seek_in(names: Sequence[str]) -> Seek:
+    ordered = sorted(set(names))
+
+    def seek(least: str) -> str | None:
+        place = bisect_left(ordered, least)
+        return ordered[place] if place < len(ordered) else None
+
+    return seek
+
+
+def fold(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def edits(one: str, other: str) -> int:
+    """The distance of optimal string alignment, by the table as the textbooks have it."""
+    table = [[max(i, j) if not (i and j) else 0 for j in range(len(other) + 1)] for i in range(len(one) + 1)]
+    for i in range(1, len(one) + 1):
+        for j in range(1, len(other) + 1):
+            substituted = table[i - 1][j - 1] + (one[i - 1] != other[j - 1])
+            table[i][j] = min(table[i - 1][j] + 1, table[i][j - 1] + 1, substituted)
+            if i > 1 and j > 1 and one[i - 1] == other[j - 2] and one[i - 2] == other[j - 1]:
+                table[i][j] = min(table[i][j], table[i - 2][j - 2] + 1)
+    return table[-1][-1]
+
+
+@given(names=_NAMES, wanted=st.text(_CHARACTERS, min_size=1, max_size=8))
+def test_near_names_are_those_that_a_comparison_with_all_finds(names: list[str], wanted: str) -> None:
+    distances = {name: edits(fold(name), fold(wanted)) for name in names if name != wanted}
+    for most_edits in range((len(wanted) >= 3) + (len(wanted) >= 5) + 1):
+        expected = {
+            name
+            for name, distance in distances.items()
+            if distance <= most_edits and (most_edits < 2 or fold(name[0]) == fold(wanted[0]))
+        }
+        if expected:
+            break
+    if not expected and len(wanted) >= 3:
+        expected = {name for name in names if name.startswith(wanted) and name != wanted}
+    found = near_names(seek_in(names), wanted, most=len(names) + 1)
+    assert set(found) == expected
+    assert len(found) == len(expected)
+    assert near_names(seek_in(names), wanted) == found[:MOST_NAMES]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("yamll", ("yaml",)),
+        ("Yaml", ("yaml",)),
+        ("YAML", ("yaml",)),
+        ("reqeusts", ("requests",)),
+        ("resquests-oauthlib", ("requests-oauthlib",)),
+        ("google_cloud.storage", ("google.cloud.storage",)),
+        ("pil", ("PIL",)),
+        ("yaml", ("yarl",)),
+        ("io", ()),
+        ("requests-oa", ("requests-oauthlib",)),
+        ("half \udc80", ()),
+        ("something else", ()),
+        ("", ()),
+        ("y" * 500, ()),
+    ],
+)
+def test_what_people_mistype_is_found(wanted: str, found: tuple[str, ...]) -> None:
+    names = ["PIL", "google.cloud.storage", "os", "requests", "requests-oauthlib", "toml", "yaml", "yarl", "größe"]
+    assert near_names(seek_in([name for name in names if name != wanted]), wanted)[: len(found) or None] == found
+
+
+@pytest.mark.parametrize("wanted", ["abcdef", "aaaaaaaaaa", "x" * 90])
+def test_a_search_costs_a_bounded_number_of_seeks(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{first}{second}{third}{rest}" for first in "abcdefgh" for second in "abcdefgh" for third in "abcdefgh"
+             for rest in ("", "a", "bcd", "defg", "aaaaaaa")]  # fmt: skip
+    monkeypatch.setattr(module, "_MOST_SEEKS", 50)
+    every_name, seeks = seek_in(names), 0
+
+    def seek(least: str) -> str | None:
+        nonlocal seeks
+        seeks += 1
+        return every_name(least)
+
+    assert set(near_names(seek, wanted)) <= set(names)
+    assert seeks <= 3 * 50 + MOST_NAMES
+
+
+def test_most_of_a_large_set_is_never_looked_at() -> None:
+    beginnings = [first + second for first in "abcdefghijklmnop" for second in "qrstuvw"]
+    names = ["package-name", *(f"{beginning}{number}" for beginning in beginnings for number in range(300))]
+    every_name, read = seek_in(names), list[str | None]()
+
+    def seek(least: str) -> str | None:
+        read.append(every_name(least))
+        return read[-1]
+
+    assert near_names(seek, "pakage-name") == ("package-name",)
+    assert len(read) < len(names) / 50
