@@ -51,6 +51,11 @@ _COMMANDS = {
         "metrics": ("cli.metrics:metrics_command", "Print, write or serve metrics for Prometheus."),
         "reprocess": ("cli.reprocess:reprocess_command", "Make records again from stored extracts."),
         "extracts": ("cli.extracts:extracts_group", "Manage the stored extracts of distributions."),
+        "completion": (
+            "cli.completion:completion_command",
+            "Print the script that completes commands and options in a shell.",
+        ),
+        "man": ("cli.man:man_command", "Print the manual page of all commands, for man."),
         "migrate": ("cli.migrate:migrate_command", "Upgrade the tables of the catalog."),
     },
 }

@@ -190,6 +190,8 @@ def test_the_commands_are_these() -> None:
         "reprocess",
         "extracts clean",
         "inspect",
+        "completion",
+        "man",
         "migrate",
     }
     assert ("devindex", "serve") in {path for path, _ in every_command()}
