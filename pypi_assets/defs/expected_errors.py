@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import dagster as dg
+from dagster._core.errors import DagsterUserCodeProcessError
+from dagster._core.execution.context.compute import current_execution_context
+from dagster_shared.error import SerializableErrorInfo
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError
@@ -19,7 +22,7 @@ from pypi_assets.storage.store import StorageError
 
 _DATABASE = (OperationalError, InterfaceError)
 _TRANSIENT = (TransientError, StorageError, LeaseTakenError, ReaderStartError)
-_EXPECTED = (
+_ERRORS = (
     SettingsError,
     CatalogError,
     RangeError,
@@ -30,15 +33,56 @@ _EXPECTED = (
     LeveldbError,
     ParquetError,
 )
+EXPECTED = (*_DATABASE, *_ERRORS)
+_UNTIL_CORRECTED = "each tick fails until that is corrected"
+_UNTIL_RELOADED = "each tick fails until the setting is corrected and the code location is reloaded"
+
+
+class ExpectedError(DagsterUserCodeProcessError, dg.Failure):
+    """A failure whose text says all. Dagster shows the text alone, and does not try a step of it again.
+
+    An error of another process is what Dagster shows as it was received; here it is a text without a traceback.
+    """
+
+    def __init__(self, text: str, *, allow_retries: bool = False) -> None:
+        shown = SerializableErrorInfo(message=text, stack=[], cls_name=None)
+        super().__init__(  # type: ignore[no-untyped-call]
+            text, user_code_process_error_infos=[shown], allow_retries=allow_retries
+        )
 
 
 @contextmanager
 def expected_errors_as_failures() -> Iterator[None]:
-    """Raises dagster.Failure with the text of an expected error. Only transient errors are tried again."""
+    """Raises dagster.Failure with the text of an expected error. Only transient errors are tried again, and shown with
+    a traceback until the last attempt.
+    """
     try:
         yield
-    except (*_DATABASE, *_EXPECTED) as error:
-        raise dg.Failure(describe_error(error), allow_retries=is_transient(error)) from error
+    except EXPECTED as error:
+        if is_transient(error) and _is_tried_again():
+            raise dg.Failure(describe_error(error)) from error
+        raise ExpectedError(describe_error(error), allow_retries=is_transient(error)) from error
+
+
+@contextmanager
+def expected_errors_of_ticks(interval_s: float) -> Iterator[None]:
+    """The same for a sensor with a tick every `interval_s` seconds; the text also describes what comes next."""
+    try:
+        yield
+    except EXPECTED as error:
+        then = f"the next tick, in {interval_s:g} s, tries again" if is_transient(error) else _UNTIL_CORRECTED
+        if isinstance(error, SettingsError):
+            then = _UNTIL_RELOADED
+        text = f"{describe_error(error)}. What comes next: {then}."
+        raise ExpectedError(text, allow_retries=is_transient(error)) from error
+
+
+def _is_tried_again() -> bool:
+    """Whether this runs in a step that has attempts left."""
+    if (context := current_execution_context.get()) is None:
+        return False
+    policy = context.get_step_execution_context().op_retry_policy
+    return policy is not None and context.retry_number < policy.max_retries
 
 
 def is_transient(error: BaseException) -> bool:
@@ -50,4 +94,4 @@ def describe_error(error: BaseException) -> str:
     """An error as a sentence for people."""
     if isinstance(error, _DATABASE):
         return f"the database failed: {error.orig}"
-    return str(error) if isinstance(error, _EXPECTED) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, _ERRORS) else f"{type(error).__name__}: {error}"

@@ -20,7 +20,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.settings import Settings
 from pypi_assets.status import is_stale, measure_lag
-from pypi_assets.upkeep.due import due_datasets
+from pypi_assets.upkeep.due import due_datasets, job_before_versions
 
 
 @dg.asset_check(asset="changed_distribution_data")
@@ -57,11 +57,12 @@ def _is_fresh(dataset: str) -> dg.AssetChecksDefinition:
     def check(settings: SettingsResource, catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
         with expected_errors_as_failures():
             opened, thresholds = catalog.get(), settings.get()
-            due = due_datasets(opened, storage.get(), cover(opened), [DATASETS[dataset]])[dataset]
-            now = opened.clock()
+            in_use = cover(opened)
+            due = due_datasets(opened, storage.get(), in_use, [DATASETS[dataset]])[dataset]
+            next_job, now = job_before_versions(opened, in_use), opened.clock()
         need = due.need
         if need.need in {Need.NO_DUMPS, Need.NO_VERSION}:
-            return _warning(f"no version of {dataset} is published: run the job update_leveldbs", {})
+            return _warning(f"no version of {dataset} is published: run the job {next_job}", {})
         numbers: dict[str, int | None] = {"serial": need.serial}
         if need.need == Need.LACKS_COLUMNS:
             return _warning(need.reason, numbers)

@@ -13,13 +13,14 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
-from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.partitions import PARTITION_TAG, RANGE_START_TAG
 from pypi_assets.defs.policy import ON_FAILURE, REPORTED_TAG
 from pypi_assets.defs.resources import SettingsResource
 from pypi_assets.notices import send_notice
 
 Job = dg.JobDefinition | UnresolvedAssetJobDefinition
+_FAILED_RUN_EVERY_S, _FAILED_CHECK_EVERY_S = 30, 60
 ONE_NOTICE_IN = timedelta(hours=1)
 _RUN_AGAIN = "its process was lost: Dagster runs it again, and the new run continues where it stopped"
 _LAUNCH_AGAIN = "launch it again: it continues where it stopped"
@@ -63,7 +64,7 @@ def build_failed_run_sensor(
     @dg.run_failure_sensor(
         name="failed_run",
         default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
-        minimum_interval_seconds=30,
+        minimum_interval_seconds=_FAILED_RUN_EVERY_S,
         description="Reports in its log, and to PYPI_ASSETS_NOTIFY_URLS, which run failed, why, and what comes next.",
     )
     def failed_run(context: dg.RunFailureSensorContext, settings: SettingsResource) -> None:
@@ -75,7 +76,7 @@ def build_failed_run_sensor(
             step = _RUN_AGAIN
         text = f"{reason_of(context)}\n\nWhat comes next: {step}."
         context.log.error(f"{what} failed: {text}")
-        with expected_errors_as_failures():
+        with expected_errors_of_ticks(_FAILED_RUN_EVERY_S):
             urls = settings.get().notify_urls
         if not urls:
             return
@@ -98,11 +99,11 @@ def build_failed_check_sensor(checks: Sequence[dg.AssetChecksDefinition], *, on:
     @dg.sensor(
         name="failed_check",
         default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
-        minimum_interval_seconds=60,
+        minimum_interval_seconds=_FAILED_CHECK_EVERY_S,
         description="Reports in its log, and to PYPI_ASSETS_NOTIFY_URLS, which check fails, and why; not warnings.",
     )
     def failed_check(context: dg.SensorEvaluationContext, settings: SettingsResource) -> dg.SensorResult:
-        with expected_errors_as_failures():
+        with expected_errors_of_ticks(_FAILED_CHECK_EVERY_S):
             urls = settings.get().notify_urls
         records = context.instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
         found = {key.name: evaluation for key, record in records.items() if (evaluation := _evaluated(record))}

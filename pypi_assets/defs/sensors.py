@@ -20,7 +20,7 @@ from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version, last_allocated_version
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
-from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.defs.expected_errors import expected_errors_of_ticks
 from pypi_assets.defs.jobs import full_crawl_job, full_dump_job, incremental_crawl_job, update_leveldbs_job
 from pypi_assets.defs.partitions import all_of, dump_shards, leveldb_versions, project_shards, serial_ranges
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
@@ -53,7 +53,7 @@ def new_serial_range_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> 
         catalog: CatalogResource,
         crawler: CrawlerResource,
     ) -> dg.SensorResult | dg.SkipReason:
-        with expected_errors_as_failures():
+        with expected_errors_of_ticks(interval_s):
             opened, limits = catalog.get(), settings.get()
             if reason := _not_followable(opened):
                 return dg.SkipReason(reason)
@@ -90,7 +90,7 @@ def failed_full_crawl_sensor(interval_s: int, status: dg.DefaultSensorStatus) ->
     def failed_full_crawl(
         context: dg.SensorEvaluationContext, catalog: CatalogResource
     ) -> dg.RunRequest | dg.SkipReason:
-        with expected_errors_as_failures():
+        with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
             made = failures_in_a_row(context.instance, full_crawl_job.name)
             if not made.ended:
@@ -115,7 +115,7 @@ def first_full_dump_sensor(interval_s: int, status: dg.DefaultSensorStatus) -> d
         description="Requests the job `full_dump` once, after the first full crawl, where there is no full dump yet.",
     )
     def first_full_dump(context: dg.SensorEvaluationContext, catalog: CatalogResource) -> dg.RunRequest | dg.SkipReason:
-        with expected_errors_as_failures():
+        with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
             if reason := _not_followable(opened):
                 return dg.SkipReason(reason)
@@ -145,7 +145,7 @@ def new_leveldb_version_sensor(interval_s: int, status: dg.DefaultSensorStatus) 
         catalog: CatalogResource,
         storage: StorageResource,
     ) -> dg.SensorResult | dg.SkipReason:
-        with expected_errors_as_failures():
+        with expected_errors_of_ticks(interval_s):
             opened = catalog.get()
             reached = cover(opened)
             needs = [one.need for one in due_datasets(opened, storage.get(), reached).values()]

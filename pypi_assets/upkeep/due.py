@@ -29,7 +29,7 @@ from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_writer import ranges_without_dump
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, build_need, newest_version
+from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
 from pypi_assets.parquet.export_manifest import newest_export
 from pypi_assets.storage.store import Storage
 
@@ -166,6 +166,15 @@ def _crawl(connection: Connection) -> CrawlDue:
     return CrawlDue(last_completed_crawl(connection), find_open_crawl(connection))
 
 
+def job_before_versions(catalog: Catalog, cover: Cover) -> str:
+    """The job to run next where there is no LevelDB version: of the full crawl, the full dump and the versions, the
+    first that is missing.
+    """
+    if cover.dumps:
+        return "update_leveldbs"
+    return "full_dump" if due_crawl(catalog).is_followable else "full_crawl"
+
+
 def due_ranges(catalog: Catalog) -> RangesDue:
     """The ranges to crawl, and those to dump; a dump of a range is due only once there is a full dump before it."""
     with catalog.read() as connection:
@@ -199,22 +208,25 @@ def _full_dump(connection: Connection, cover: Cover, crawl: CrawlDue) -> FullDum
 def due_datasets(
     catalog: Catalog, storage: Storage, cover: Cover, datasets: Iterable[Dataset] | None = None
 ) -> dict[str, DatasetDue]:
-    """What each dataset needs (None: of all), by name. Raises StorageError."""
-    found = {}
-    for dataset in DATASETS.values() if datasets is None else datasets:
-        newest = newest_version(storage, dataset.name)
-        need = build_need(dataset, newest.manifest, cover, newest.problems)
-        with catalog.read() as connection:
-            lacks_since = None if need.serial is None else first_event_time(connection, need.serial)
-        full = cover.dumps[0] if cover.dumps else None
-        holds_it = full is None or newest.manifest is None or full.directory in newest.manifest.held[:1]
-        found[dataset.name] = DatasetDue(
-            need=need,
-            lacks_since=lacks_since,
-            lags_dumps=(need.serial or 0) < cover.serial,
-            full_dump_at=None if holds_it or full is None else full.committed_at,
-        )
-    return found
+    """What each dataset needs (None: of all), by name, with one transaction for all of them. Raises StorageError."""
+    wanted = list(DATASETS.values() if datasets is None else datasets)
+    newest = {dataset.name: newest_version(storage, dataset.name) for dataset in wanted}
+    needs = [build_need(one, newest[one.name].manifest, cover, newest[one.name].problems) for one in wanted]
+    serials = {need.serial for need in needs if need.serial is not None}
+    with catalog.read() as connection:
+        lacks_since = {serial: first_event_time(connection, serial) for serial in sorted(serials)}
+    return {need.dataset: _dataset(need, newest[need.dataset], cover, lacks_since) for need in needs}
+
+
+def _dataset(need: BuildNeed, newest: Newest, cover: Cover, lacks_since: Mapping[int, float | None]) -> DatasetDue:
+    full = cover.dumps[0] if cover.dumps else None
+    holds_it = full is None or newest.manifest is None or full.directory in newest.manifest.held[:1]
+    return DatasetDue(
+        need=need,
+        lacks_since=None if need.serial is None else lacks_since[need.serial],
+        lags_dumps=(need.serial or 0) < cover.serial,
+        full_dump_at=None if holds_it or full is None else full.committed_at,
+    )
 
 
 def due_compaction(known: Sequence[Dump], datasets: Mapping[str, DatasetDue], now: float) -> tuple[str, ...]:

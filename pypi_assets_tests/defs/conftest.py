@@ -1,7 +1,7 @@
 """A served index, a Dagster instance, and the definitions that follow the one and run on the other."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,17 @@ class Pipeline:
         """The key of every materialization of `asset`, in order of the keys."""
         records = self.instance.fetch_materializations(dg.AssetKey(asset), limit=5_000).records
         return sorted(str(record.partition_key) for record in records)
+
+    def states(self, asset: str, keys: Sequence[str]) -> list[str]:
+        """How Dagster shows each of these partitions of an asset: as `materialized`, `failed`, or else as `missing`."""
+        partitions = self.asset(asset).partitions_def
+        found = self.instance.get_status_by_partition(dg.AssetKey(asset), list(keys), partitions)  # type: ignore[arg-type]
+        assert found is not None
+        return [state.value.lower() if (state := found.get(key)) else "missing" for key in keys]
+
+    def run_ranges(self, job: str, keys: Sequence[str], **options: Any) -> dg.ExecuteInProcessResult:
+        """Runs a job over all these ranges at once, as a run of a backfill does."""
+        return self.run(job, raise_on_error=False, tags={RANGE_START_TAG: keys[0], RANGE_END_TAG: keys[-1]}, **options)
 
     def metadata(self, asset: str, key: str | None = None) -> dict[str, Any]:
         """The metadata of the newest materialization of one partition."""

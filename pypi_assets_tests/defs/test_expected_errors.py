@@ -4,9 +4,14 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import InProcessCodeLocationOrigin
+from dagster._core.remote_representation.external_data import SensorExecutionErrorSnap
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._grpc.impl import get_external_sensor_execution
 
+from pypi_assets.definitions import build_defs
 from pypi_assets.defs.assets.full_crawl import project_listing
-from pypi_assets.defs.resources import build_resources
+from pypi_assets.defs.resources import CatalogResource, build_resources
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets_tests.defs.conftest import failure_text
@@ -29,6 +34,52 @@ def test_a_run_names_wrong_settings_and_a_wrong_database(tmp_path: Path) -> None
     ):
         project_listing(context)
     assert failed.value.allow_retries
+
+
+def test_a_failed_step_shows_its_text_without_a_traceback() -> None:
+    [event] = [event for event in _list_with(SettingsError("wrong")).all_events if event.is_step_failure]
+    error = event.step_failure_data.error
+    assert error
+    assert (error.message, error.stack, error.cause) == ("wrong", [], None)
+
+
+@pytest.mark.parametrize("sensor", ["new_serial_range", "first_full_dump", "new_leveldb_version", "failed_full_crawl"])
+def test_a_failed_tick_shows_what_happened_and_what_comes_next_in_its_first_line(tmp_path: Path, sensor: str) -> None:
+    wrong = SettingsError("PYPI_ASSETS_HOME: wrong")
+    until = "each tick fails until the setting is corrected and the code location is reloaded"
+    assert _error_of_tick(wrong, sensor) == (f"PYPI_ASSETS_HOME: wrong. What comes next: {until}.", [], None)
+    away = load_settings(
+        index_url="http://127.0.0.1:9/simple/", database_url="postgresql://127.0.0.1:9/none", home=tmp_path
+    )
+    text, stack, cause = _error_of_tick(away, sensor)
+    assert text.startswith("cannot open the database")
+    assert text.endswith(". What comes next: the next tick, in 60 s, tries again.")
+    assert (stack, cause) == ([], None)
+
+
+def test_a_tick_shows_an_unexpected_error_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(CatalogResource, "get", fail)
+    text, stack, cause = _error_of_tick(SettingsError("wrong"), "first_full_dump")
+    assert "Error occurred during the execution" in text
+    assert stack
+    assert cause is not None
+
+
+def _error_of_tick(settings: Settings | SettingsError, sensor: str) -> tuple[str, list[str], object]:
+    """The text, stack and cause that Dagster shows of a failed tick, as its code server returns them."""
+    repository = build_defs(settings).get_repository_def()
+    origin = InProcessCodeLocationOrigin(LoadableTargetOrigin(python_file=__file__))
+    with dg.instance_for_test() as instance:
+        result = get_external_sensor_execution(
+            repository, origin, instance.get_ref(), sensor, None, None, None, None, None
+        )
+    assert isinstance(result, SensorExecutionErrorSnap)
+    error = result.error
+    assert error
+    return error.message, list(error.stack), error.cause
 
 
 def test_a_tick_names_wrong_settings() -> None:

@@ -7,8 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.tables import audits
+from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -67,6 +69,15 @@ def test_a_list_that_is_not_fetched_any_more_makes_the_catalog_older_and_older(
         assert result_of(pipeline, "catalog_is_fresh")[0] == level
     pipeline.tick("new_serial_range")
     assert result_of(pipeline, "catalog_is_fresh") == (PASSED, "the catalog is as fresh as the index")
+
+
+def test_where_there_is_no_version_the_job_that_comes_next_is_named(index: ServedIndex, pipeline: Pipeline) -> None:
+    text = "no version of modules is published: run the job {}"
+    assert result_of(pipeline, "modules_is_fresh") == (WARNED, text.format("full_crawl"))
+    crawl_full(pipeline.crawler)
+    assert result_of(pipeline, "modules_is_fresh") == (WARNED, text.format("full_dump"))
+    full_dump(pipeline.catalog, pipeline.storage, 1)
+    assert result_of(pipeline, "modules_is_fresh") == (WARNED, text.format("update_leveldbs"))
 
 
 def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pipeline: Pipeline) -> None:

@@ -126,8 +126,7 @@ def incremental_dump(
             **_preview(catalog.get(), serials),
         }
 
-    mark_each_range(context, write)
-    return dg.MaterializeResult()
+    return mark_each_range(context, write)
 
 
 def _preview(catalog: Catalog, serials: SerialRange) -> dict[str, dg.MetadataValue[Any]]:

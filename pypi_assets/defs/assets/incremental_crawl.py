@@ -33,8 +33,7 @@ def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg
             "changed_projects": events.changed_projects,
         }
 
-    mark_each_range(context, store)
-    return dg.MaterializeResult()
+    return mark_each_range(context, store)
 
 
 @crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["changelog"])
@@ -54,8 +53,7 @@ def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerRes
             "gave_up": visits.exhausted,
         }
 
-    mark_each_range(context, visit)
-    return dg.MaterializeResult()
+    return mark_each_range(context, visit)
 
 
 @crawl_asset(serial_ranges, RANGES_IN_ONE_RUN, deps=["changed_distributions"], code_version=str(EXTRACTOR_VERSION))
@@ -80,8 +78,7 @@ def changed_distribution_data(
             "requests": reads.requests,
         }
 
-    mark_each_range(context, read)
-    return dg.MaterializeResult()
+    return mark_each_range(context, read)
 
 
 def _open(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> Crawler:

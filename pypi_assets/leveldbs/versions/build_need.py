@@ -85,7 +85,7 @@ def build_need(
     if newest is not None and is_known_format and newest.held == inputs_of(cover.dumps):
         return answer(Need.HELD, f"nothing is new since version {newest.version}")
     if missing := missing_columns(dataset, {dump.directory: dump.columns for dump in cover.dumps}):
-        return answer(Need.LACKS_COLUMNS, str(not_built_yet(dataset, missing)))
+        return answer(Need.LACKS_COLUMNS, str(not_built_yet(dataset, missing, () if newest else problems)))
     if newest is None:
         unreadable = "; ".join(problems)
         need = Need.UNREADABLE if unreadable else Need.NO_VERSION

@@ -1,6 +1,6 @@
 """Whether dumps have the columns that a dataset needs. Until all of a cover have them, it is not built yet."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.errors import NotBuiltYetError
@@ -20,10 +20,13 @@ def missing_columns(dataset: Dataset, columns_of: Mapping[str, Collection[str]])
     return {directory: columns for directory, columns in lacking.items() if columns}
 
 
-def not_built_yet(dataset: Dataset, missing: Mapping[str, Collection[str]]) -> NotBuiltYetError:
+def not_built_yet(
+    dataset: Dataset, missing: Mapping[str, Collection[str]], unreadable: Sequence[str] = ()
+) -> NotBuiltYetError:
     """The error that names the dumps and columns that `missing_columns` found, and what to do.
 
     Older records lack the values of new columns, so a reprocess comes first: without older records it changes nothing.
+    `unreadable` are the reasons why versions that are published cannot be read.
 
     >>> str(not_built_yet(COMMANDS, {"0-7": ("console_scripts",)}))
     'commands is not built yet: 1 dump of the cover (0-7) lacks the column console_scripts; run ...'
@@ -36,4 +39,5 @@ def not_built_yet(dataset: Dataset, missing: Mapping[str, Collection[str]]) -> N
     return NotBuiltYetError(
         f"{dataset.name} is not built yet: {dumps} of the cover ({named}) {lack} the {those}; run"
         " `pypi-assets reprocess`, `pypi-assets dump redo` and `pypi-assets leveldb update`, in this order"
+        + (f" ({'; '.join(unreadable)})" if unreadable else "")
     )

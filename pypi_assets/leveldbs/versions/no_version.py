@@ -15,19 +15,20 @@ def no_version(dataset: Dataset, storage: Storage, unreadable: Mapping[int, str]
     """The error that describes why `dataset` has no version that can be read.
 
     `unreadable` has the reason for each published version; without it, none is published. A NotBuiltYetError where
-    dumps lack columns that the dataset needs. Reads the manifests of all dumps. Raises StorageError.
+    dumps lack columns that the dataset needs: it names these reasons too, since no older version answers meanwhile.
+    Reads the manifests of all dumps. Raises StorageError.
 
     >>> str(no_version(HASHES, storage))
     'hashes is not built yet: no version of it is published in s3://...; run `pypi-assets leveldb update`'
     """
     cover = _known_cover(storage)
     columns_of = {dump.directory: dump.columns for dump in cover.dumps} if cover is not None else {}
+    reasons = [f"version {version}: {reason}" for version, reason in (unreadable or {}).items()]
     if missing := missing_columns(dataset, columns_of):
-        return not_built_yet(dataset, missing)
-    if unreadable:
-        reasons = "; ".join(f"version {version}: {reason}" for version, reason in unreadable.items())
+        return not_built_yet(dataset, missing, reasons)
+    if reasons:
         return NoVersionError(
-            f"there is no version of {dataset.name} to read in {storage.url} ({reasons}): run"
+            f"there is no version of {dataset.name} to read in {storage.url} ({'; '.join(reasons)}): run"
             " `pypi-assets leveldb update`"
         )
     if cover is not None and not cover.dumps:

@@ -1,9 +1,89 @@
 """The assets of serial ranges: their numbers, and ranges that are refused."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
+from pypi_assets.defs.assets import incremental_crawl
 from pypi_assets.defs.assets.incremental_crawl import changed_distributions, changelog
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.served_index import ServedIndex
+
+RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
+
+
+def new_ranges(index: ServedIndex, pipeline: Pipeline, count: int) -> list[str]:
+    """Crawls the index, and allocates `count` ranges with a new project in each."""
+    pipeline.crawled()
+    keys = []
+    for number in range(count):
+        index.wheel(f"newcomer{number}", "1.0")
+        keys += [serials.key for serials in allocate_next_ranges(pipeline.crawler)]
+    return keys
+
+
+def states(pipeline: Pipeline, keys: Sequence[str]) -> dict[str, list[str]]:
+    return {asset: pipeline.states(asset, keys) for asset in RANGE_ASSETS}
+
+
+def test_a_key_that_is_no_range_fails_alone_in_every_asset(index: ServedIndex, pipeline: Pipeline) -> None:
+    good = new_ranges(index, pipeline, 4)
+    keys = [*good[:2], "7-9", *good[2:]]
+    pipeline.instance.add_dynamic_partitions("serial_ranges", keys)
+    for _ in range(2):  # also over ranges that are complete already
+        result = pipeline.run_ranges("incremental_crawl", keys)
+        assert not result.success
+        assert failure_text(result).startswith("1 of 5 partitions failed: 7-9: 7-9 is not a range of the ledger; ")
+        assert failure_text(result).endswith(" (in changelog)")
+        expected = ["materialized", "materialized", "failed", "materialized", "materialized"]
+        assert states(pipeline, keys) == dict.fromkeys(RANGE_ASSETS, expected)
+    assert pipeline.metadata("incremental_dump", good[3])["dagster/partition_row_count"] == 1
+    [seen] = pipeline.instance.fetch_observations(dg.AssetKey("changed_distributions"), limit=1).records
+    assert seen.asset_observation
+    assert seen.asset_observation.partition == "7-9"
+    assert str(seen.asset_observation.metadata["failure"].value).startswith("7-9 is not a range of the ledger; ")
+
+
+@pytest.mark.parametrize(
+    ("step", "failed"),
+    [("store_changelog", RANGE_ASSETS[:1]), ("visit_range", RANGE_ASSETS[1:]), ("read_range", RANGE_ASSETS[2:])],
+)
+def test_a_range_that_fails_in_one_asset_leaves_the_others_of_its_run_complete(
+    index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, step: str, failed: tuple[str, ...]
+) -> None:
+    keys = new_ranges(index, pipeline, 3)
+    pipeline.instance.add_dynamic_partitions("serial_ranges", keys)
+    work = getattr(incremental_crawl, step)
+
+    def fail_in_the_second(crawler: object, serials: SerialRange, **options: Any) -> Any:
+        if serials.key == keys[1]:
+            raise ValueError("odd")
+        return work(crawler, serials, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(incremental_crawl, step, fail_in_the_second)
+        result = pipeline.run_ranges("incremental_crawl", keys)
+    assert failure_text(result).startswith(f"1 of 3 partitions failed: {keys[1]}: ValueError: odd (in {failed[0]})")
+    for asset in RANGE_ASSETS:
+        second = "failed" if asset in failed else "materialized"
+        assert pipeline.states(asset, keys) == ["materialized", second, "materialized"]
+    assert pipeline.run("incremental_crawl", keys[1]).success
+    assert states(pipeline, keys) == dict.fromkeys(RANGE_ASSETS, ["materialized"] * 3)
+
+
+def test_where_every_range_fails_no_later_step_starts(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    keys = ["7-9", "nonsense"]
+    pipeline.instance.add_dynamic_partitions("serial_ranges", keys)
+    result = pipeline.run_ranges("incremental_crawl", keys)
+    assert failure_text(result).startswith("2 of 2 partitions failed: 7-9: 7-9 is not a range of the ledger; ")
+    assert "; nonsense: not the key of a serial range" in failure_text(result)
+    assert not [event for event in result.all_events if event.is_step_start and event.step_key != "changelog"]
+    assert states(pipeline, keys) == {asset: ["failed", "failed"] for asset in RANGE_ASSETS}
 
 
 def test_the_failures_of_a_range_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) -> None:

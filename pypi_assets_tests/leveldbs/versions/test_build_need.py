@@ -106,3 +106,8 @@ def test_a_version_that_cannot_be_read_is_named(small: SmallCatalog, storage: St
     answer = need(small, storage)
     assert (answer.need, answer.is_due, answer.version) == (Need.UNREADABLE, True, None)
     assert answer.reason.startswith("version 1 cannot be built on: ")
+    lacking = Cover(tuple(replace(dump, columns=("project", "filename")) for dump in cover(small.catalog).dumps))
+    newest = newest_version(storage, "modules")
+    without = build_need(MODULES, newest.manifest, lacking, newest.problems)
+    assert without.need == Need.LACKS_COLUMNS
+    assert "in this order (version 1 cannot be built on: " in without.reason

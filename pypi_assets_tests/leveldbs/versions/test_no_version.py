@@ -42,6 +42,12 @@ def test_where_dumps_lack_columns_they_are_made_again_first(storage: Storage) ->
         assert str(error).startswith("hashes is not built yet: 1 dump of the cover (0-100) lacks the column novel; run")
 
 
+def test_where_dumps_lack_columns_the_versions_that_cannot_be_read_are_named_too(storage: Storage) -> None:
+    needy = replace(HASHES, columns=(*HASHES.columns, "novel"))
+    text = str(no_version(needy, storage, {2: "a file is missing", 1: "in format 0"}))
+    assert text.endswith(", in this order (version 2: a file is missing; version 1: in format 0)")
+
+
 def test_versions_that_cannot_be_read_are_named_with_their_reasons(storage: Storage) -> None:
     error = no_version(HASHES, storage, {2: "a file is missing", 1: "in format 0"})
     assert type(error) is NoVersionError
