@@ -1,6 +1,6 @@
-# `make demo` and `make test` install everything that they need. They require Python 3.11 or newer, make and access to a
-# package index.
-PYTHON ?= python3
+# `make demo` and `make test` install everything that they need. They require Python 3.11 to 3.14, make and access to a
+# package index; .ci/make_venv chooses among the installed interpreters. PYTHON names one: python3.12, 3.12, or a path.
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 APT := apt-get --quiet --quiet --option Acquire::Retries=3
@@ -38,28 +38,27 @@ test-deploy: redis wheels
 test-faults: redis $(VENV)/.installed-test-deploy
 	$(BIN)/pytest -s -m faults pypi_assets_tests/deploy
 
-$(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@echo "making $(VENV) ..."
-	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install pip==26.3  # takes half as long as the pip of Python
+# looked at each time, and made again only where it does not serve
+$(VENV)/pyvenv.cfg: FORCE
+	@.ci/make_venv $(VENV) $(PYTHON)
 
 # each of these includes the ones before it
-$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.installed: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing pypi-assets and its requirements into $(VENV) (a few minutes the first time) ..."
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[leveldb]'
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.installed-test: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing pypi-assets and the requirements of its tests into $(VENV) (a few minutes the first time) ..."
 	@$(INSTALL) --editable '.[test]'
 	@touch $(VENV)/.installed $@
 
-$(VENV)/.installed-test-deploy: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.installed-test-deploy: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing pypi-assets and the requirements of all its tests into $(VENV) (a few minutes the first time) ..."
 	@$(INSTALL) --editable '.[test,test-deploy]'
 	@touch $(VENV)/.installed $(VENV)/.installed-test $@
 
+FORCE:
+
 clean:
-	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-3.* .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

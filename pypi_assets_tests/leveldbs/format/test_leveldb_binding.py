@@ -1,4 +1,4 @@
-"""plyvel is imported when the first LevelDB is opened, and where it is missing, one sentence names the lines that bring it."""
+"""plyvel is imported when the first LevelDB is opened; where it is missing, one sentence names what brings it."""
 
 import subprocess
 import sys
