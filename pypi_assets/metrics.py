@@ -86,6 +86,11 @@ def _of_status(status: Status) -> Iterator[Metric]:
     yield _gauge("serial", "How far each stage has come.", "stage", serials)
     yield _gauge("lag_serials", "Serials by which the catalog lags the index.", value=lag.serials)
     yield _gauge("lag_seconds", "Age of the first event that the catalog lacks, 0 without one.", value=lag.seconds)
+    answers = status.answers
+    yield _gauge("answers_lag_serials", "Serials by which answers of look-ups lag the index.", value=answers.serials)
+    yield _gauge(
+        "answers_lag_seconds", "Age of the first event that an answer lacks, 0 without one.", value=answers.seconds
+    )
     yield _gauge("ranges", "Serial ranges that are not complete.", "state", ranges)
     yield _gauge("distributions", "Live distributions by outcome.", "outcome", catalog.outcomes)
     yield _gauge("unexplained_changes", "Changes of files that no event explains.", value=catalog.unexplained_changes)

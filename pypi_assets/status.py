@@ -19,6 +19,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import StorageError
+from pypi_assets.upkeep.answers import AnswersLag, answers_lag
 from pypi_assets.upkeep.due import Due, what_is_due
 
 _PATIENCE_S = 5.0
@@ -93,6 +94,11 @@ class Status:
             name: NewestVersion(needs[name].version, needs[name].serial) if name in needs else NewestVersion()
             for name in DATASETS
         }
+
+    @property
+    def answers(self) -> AnswersLag:
+        """How far the answers of look-ups lag the index."""
+        return answers_lag(self.due.datasets, self.lag.index_serial, self.lag.lagging_since, self.lag.measured_at)
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -264,6 +270,11 @@ def status_to_json(
         "longest_unvisited": longest_unvisited,
         "unexplained_changes": catalog.unexplained_changes,
         "dumps": status.dump_counts | {"serial": status.cover.serial or None, "cover": list(status.cover.directories)},
+        "answers": {
+            "serial": status.answers.serial,
+            "lag": status.answers.serials,
+            "lag_seconds": status.answers.seconds,
+        },
         "leveldbs": {name: asdict(newest) for name, newest in status.leveldbs.items()},
         "storage_error": status.storage_error,
         "due": status.due.counts,

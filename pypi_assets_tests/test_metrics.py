@@ -42,6 +42,8 @@ def test_metrics_describe_the_state_of_each_stage(index: ServedIndex, monkeypatc
     stages = ("index", "catalog", "dumps", "modules", "depgraph")
     assert {stage: level["serial", stage] for stage in stages} == dict.fromkeys(stages, first)
     assert (level["lag_serials",], level["lag_seconds",], level["to_do",]) == (0, 0, 0)
+    assert (level["answers_lag_serials",], level["answers_lag_seconds",]) == (0, 0)
+    assert ("answers_lag_serials",) not in nothing
     assert (level["distributions", "data"], level["distributions", "error"]) == (1, 1)
     assert level["failures", "corrupt archive"] == 1
     assert level["failures", "visit"] == 0
@@ -54,6 +56,8 @@ def test_metrics_describe_the_state_of_each_stage(index: ServedIndex, monkeypatc
     assert (behind["lag_serials",], behind["to_do",]) == (index.serial - first, 0)
     run("crawl", "incremental")
     after = samples(run("metrics"))
+    assert (after["lag_serials",], after["answers_lag_serials",]) == (0, index.serial - first)
+    assert 0 < after["answers_lag_seconds",] < 60
     assert (after["serial", "catalog"], after["serial", "dumps"]) == (index.serial, first)
     assert (after["to_do",], after["due", "range_dumps"]) == (0, 1)
     monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.001")

@@ -69,6 +69,7 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     yield "dumps", f"{counts}; they reach serial {plain(status.cover.serial or None)}"
     for name, newest in status.leveldbs.items():
         yield name, f"version {plain(newest.version)}, serial {plain(newest.serial)}"
+    yield "answers", _describe_answers(status)
     yield "database", make_url(settings.resolved_database_url).render_as_string(hide_password=True)
     yield "storage", settings.resolved_storage_url
 
@@ -82,6 +83,15 @@ def _describe_catalog(status: "Status") -> str:
     if status.catalog.open_ranges:
         text += f"; open ranges: {status.catalog.open_ranges}, running: {status.catalog.running_ranges}"
     return text
+
+
+def _describe_answers(status: "Status") -> str:
+    lag = status.answers
+    if lag.serial is None:
+        return "none: no LevelDB version is known"
+    if lag.serials is None:
+        return f"up to serial {lag.serial}; it is not known how far they lag the index"
+    return f"up to serial {lag.serial}, lag the index by {lag.serials} serials{_describe_age(lag.seconds)}"
 
 
 def _describe_age(seconds: float | None) -> str:

@@ -39,7 +39,7 @@ _UNTIL_RELOADED = "each tick fails until the setting is corrected and the code l
 
 
 class ExpectedError(DagsterUserCodeProcessError, dg.Failure):
-    """A failure whose text says all. Dagster shows the text alone, and does not try a step of it again.
+    """A failure of which Dagster shows the text alone, and does not try its step again.
 
     An error of another process is what Dagster shows as it was received; here it is a text without a traceback.
     """

@@ -1,4 +1,5 @@
-"""Checks of freshness, failures and drift. They cost few queries, so the job `health` runs them four times an hour.
+"""Checks of freshness, failures and drift. They cost few queries, so they follow each run that changes what they check,
+and the job `health` runs all of them four times an hour: an index moves on without a run.
 
 What is due is computed in `upkeep/due.py` and the lag in `status.py`; here ages become pass, warning or failure.
 """
@@ -20,10 +21,14 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.settings import Settings
 from pypi_assets.status import is_stale, measure_lag
-from pypi_assets.upkeep.due import due_datasets, job_before_versions
+from pypi_assets.upkeep.answers import answers_lag
+from pypi_assets.upkeep.due import due_datasets, is_audit_missing, job_before_versions
+
+_CRAWLED = ["crawled_distribution_data"]
+"""A full crawl changes what these checks compare, too, and they come after it."""
 
 
-@dg.asset_check(asset="changed_distribution_data")
+@dg.asset_check(asset="changed_distribution_data", additional_deps=_CRAWLED)
 def catalog_is_fresh(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
     """What happened on the package index is known here soon. The age of the first event that is not counts: it warns
     from `PYPI_ASSETS_LAG_WARN_S` on, and fails from `PYPI_ASSETS_LAG_FAIL_S` on. Where the index does not answer, what
@@ -75,6 +80,32 @@ def _is_fresh(dataset: str) -> dg.AssetChecksDefinition:
 
 
 LEVELDB_CHECKS = [_is_fresh(dataset) for dataset in DATASETS]
+_FIRST, *_OTHERS = (f"{dataset}_leveldb" for dataset in DATASETS)
+
+
+@dg.asset_check(asset=_FIRST, additional_deps=_OTHERS)
+def answers_are_fresh(
+    settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+) -> dg.AssetCheckResult:
+    """Whatever is looked up, the answer is as the package index was a short time ago: `lag_seconds` is the age of the
+    first event that an answer lacks, `lag_serials` the count of events. Of all datasets the oldest counts. Warns from
+    `PYPI_ASSETS_LAG_WARN_S` on, and where the age is not known; fails from `PYPI_ASSETS_LAG_FAIL_S` on.
+    """
+    with expected_errors_as_failures():
+        opened, thresholds = catalog.get(), settings.get()
+        with opened.read() as connection:
+            followed = read_followed(connection)
+        in_use = cover(opened)
+        datasets = due_datasets(opened, storage.get(), in_use)
+        of_catalog = measure_lag(thresholds, followed, opened.clock())
+        lag = answers_lag(datasets, of_catalog.index_serial, of_catalog.lagging_since, of_catalog.measured_at)
+        next_job = job_before_versions(opened, in_use)
+    numbers = {"serial": lag.serial, "index_serial": lag.index_serial, "lag_serials": lag.serials}
+    missing = f"no version of {', '.join(lag.without_version)} is published" if lag.without_version else None
+    if lag.serial is None:
+        return _warning(f"{missing}: run the job {next_job}", numbers)
+    problem = "; ".join(text for text in (of_catalog.index_error, missing) if text)
+    return _by_age(thresholds, "the answer of a look-up", "the index", lag.seconds, problem or None, numbers)
 
 
 def _by_age(
@@ -95,11 +126,16 @@ def _by_age(
     )
 
 
-@dg.asset_check(asset="changed_distribution_data", name="few_are_given_up")
+@dg.asset_check(asset="changed_distribution_data", name="few_are_given_up", additional_deps=_CRAWLED)
 def few_are_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
     """Few pages and files could not be fetched in spite of many attempts: warns and fails from the percentages of
     `PYPI_ASSETS_GIVEN_UP_WARN_PERCENT` and `PYPI_ASSETS_GIVEN_UP_FAIL_PERCENT` on.
     """
+    return check_exhausted(settings, catalog)
+
+
+def check_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
+    """The result of `few_are_given_up` now."""
     with expected_errors_as_failures():
         thresholds = settings.get()
         with catalog.get().read() as connection:
@@ -117,17 +153,26 @@ def few_are_exhausted(settings: SettingsResource, catalog: CatalogResource) -> d
     )
 
 
-@dg.asset_check(asset="changed_distributions")
+@dg.asset_check(asset="changed_distributions", additional_deps=_CRAWLED)
 def nothing_drifted(catalog: CatalogResource) -> dg.AssetCheckResult:
     """The last audit found no difference between what is stored and the package index; warns where it did. Changes of
     files that no event explains are counted in addition.
     """
+    return check_drift(catalog)
+
+
+def check_drift(catalog: CatalogResource) -> dg.AssetCheckResult:
+    """The result of `nothing_drifted` now."""
     with expected_errors_as_failures(), catalog.get().read() as connection:
         audit = last_completed_audit(connection)
+        is_missing = is_audit_missing(connection, catalog.get().clock())
         unexplained = count_unexplained(connection)
     numbers: dict[str, int | None] = {"unexplained_changes": unexplained}
-    if audit is None:
+    if is_missing:
         return _warning("no audit was made yet: run the job audit, or turn on weekly_audit", numbers)
+    if audit is None:
+        text = "no audit was made yet, and none is needed: the full crawl has just visited every project"
+        return dg.AssetCheckResult(passed=True, description=text, metadata=_known(numbers))
     counts = audit.findings.counts
     found = ", ".join(f"{count} {cause}" for cause, count in sorted(counts.items()))
     return dg.AssetCheckResult(
@@ -137,6 +182,21 @@ def nothing_drifted(catalog: CatalogResource) -> dg.AssetCheckResult:
         if found
         else f"no drift at serial {audit.serial}",
         metadata=numbers | {"serial": audit.serial, "drift": sum(counts.values()), **counts},
+    )
+
+
+def record_check(context: dg.OpExecutionContext, check: dg.AssetChecksDefinition, result: dg.AssetCheckResult) -> None:
+    """Records a result of `check` from an op, which is no asset that the check could follow."""
+    [key] = check.check_keys
+    context.instance.report_runless_asset_event(
+        dg.AssetCheckEvaluation(
+            asset_key=key.asset_key,
+            check_name=key.name,
+            passed=result.passed,
+            metadata=result.metadata,
+            severity=result.severity,
+            description=result.description,
+        )
     )
 
 

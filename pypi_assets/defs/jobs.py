@@ -11,16 +11,13 @@ from pypi_assets.defs.pods import BUILDING, CRAWLING, DUMPING, EXPORTING
 from pypi_assets.defs.policy import ENDS_IN_TIME, FROM_SCRATCH_TAG, ONE_AT_A_TIME_TAG
 
 _HEALTH_CHECKS = dg.AssetSelection.checks(*dg.load_asset_checks_from_modules([health]))
-
-
-def _with_checks(selection: dg.AssetSelection) -> dg.AssetSelection:
-    """The assets with the checks that follow them; those of `health` have a job of their own."""
-    return selection - _HEALTH_CHECKS
+_AFTER_FULL_CRAWL = dg.AssetSelection.checks(health.catalog_is_fresh, health.few_are_exhausted, health.nothing_drifted)
+"""Checks of assets that follow the index: a full crawl changes what they check as well."""
 
 
 full_crawl_job = dg.define_asset_job(
     "full_crawl",
-    selection=_with_checks(dg.AssetSelection.groups("crawl_full")),
+    selection=dg.AssetSelection.groups("crawl_full") | _AFTER_FULL_CRAWL,
     tags=all_of(project_shards) | CRAWLING | {ONE_AT_A_TIME_TAG: "full_crawl"},
     description="Reads the whole package index from scratch, in one run: lists all projects, visits their pages,"
     " reads every file. A run that stopped is continued by the next one. Launch it without choosing a partition"
@@ -51,16 +48,14 @@ compact_dumps_job = dg.define_asset_job(
 )
 incremental_crawl_job = dg.define_asset_job(
     "incremental_crawl",
-    selection=_with_checks(
-        dg.AssetSelection.groups("crawl_incremental") | dg.AssetSelection.assets("incremental_dump")
-    ),
+    selection=dg.AssetSelection.groups("crawl_incremental") | dg.AssetSelection.assets("incremental_dump"),
     tags=ENDS_IN_TIME | CRAWLING,
     description="Brings the data up to date with what changed on the package index, and dumps that. A partition is a"
     " range of serials (numbers of the index's events), which the sensor new_serial_range adds and requests.",
 )
 update_leveldbs_job = dg.define_asset_job(
     "update_leveldbs",
-    selection=_with_checks(dg.AssetSelection.groups("leveldbs")),
+    selection=dg.AssetSelection.groups("leveldbs"),
     tags=ENDS_IN_TIME | BUILDING,
     description="Builds the databases (LevelDB) that look-ups read from the dumps, and publishes them as one version."
     " A partition is a version, which the sensor new_leveldb_version adds and requests.",

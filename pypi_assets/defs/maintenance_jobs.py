@@ -10,6 +10,13 @@ from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.defs.expected_errors import describe_error, expected_errors_as_failures, is_transient
+from pypi_assets.defs.health import (
+    check_drift,
+    check_exhausted,
+    few_are_exhausted,
+    nothing_drifted,
+    record_check,
+)
 from pypi_assets.defs.jobs import MANY_RUNS
 from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, progress_log
@@ -106,7 +113,13 @@ class Retries(dg.Config):
 
 
 @dg.op(name="retry_given_up", pool=INDEX_POOL)
-def retry_exhausted(context: dg.OpExecutionContext, config: Retries, crawler: CrawlerResource) -> None:
+def retry_exhausted(
+    context: dg.OpExecutionContext,
+    config: Retries,
+    settings: SettingsResource,
+    catalog: CatalogResource,
+    crawler: CrawlerResource,
+) -> None:
     """Visits pages and reads files again that failed, and those that nothing has tried yet."""
     with expected_errors_as_failures():
         opened = crawler.get(progress_log(context), context.log.warning)
@@ -117,6 +130,7 @@ def retry_exhausted(context: dg.OpExecutionContext, config: Retries, crawler: Cr
                 f"{kind or 'all kinds'}: {result.retried_visits} visits and {result.retried_reads} reads tried again;"
                 f" {result.exhausted_visits} visits and {reads.exhausted} reads were abandoned, {reads.errors} failed"
             )
+    record_check(context, few_are_exhausted, check_exhausted(settings, catalog))
 
 
 @dg.job(
@@ -139,7 +153,11 @@ class Auditing(dg.Config):
 
 @dg.op(pool=INDEX_POOL)
 def audit_catalog(
-    context: dg.OpExecutionContext, config: Auditing, settings: SettingsResource, crawler: CrawlerResource
+    context: dg.OpExecutionContext,
+    config: Auditing,
+    settings: SettingsResource,
+    catalog: CatalogResource,
+    crawler: CrawlerResource,
 ) -> None:
     """Compares every project with the package index's list, and visits those that differ and some others."""
     with expected_errors_as_failures():
@@ -156,6 +174,7 @@ def audit_catalog(
             "examples": dg.MetadataValue.md(_example_table(findings.examples)),
         }
     )
+    record_check(context, nothing_drifted, check_drift(catalog))
 
 
 @dg.job(

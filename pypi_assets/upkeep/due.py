@@ -23,6 +23,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     read_known_dumps,
 )
 from pypi_assets.catalog.reports.exhausted_work import read_exhausted
+from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, last_completed_crawl
 from pypi_assets.dumps.compaction import next_join
 from pypi_assets.dumps.cover import Cover, cover_of
@@ -33,6 +34,8 @@ from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, bu
 from pypi_assets.parquet.export_manifest import newest_export
 from pypi_assets.storage.store import Storage
 
+AUDIT_AFTER_CRAWL_S = 8 * 24 * 3600.0
+"""An audit a week is scheduled, where schedules are on."""
 STAGES = ("full_crawl", "ranges", "full_dump", "range_dumps", "compaction", "parquet", "redump", "retry")
 """The kinds of work that `Due.counts` has in addition to the datasets."""
 
@@ -173,6 +176,14 @@ def job_before_versions(catalog: Catalog, cover: Cover) -> str:
     if cover.dumps:
         return "update_leveldbs"
     return "full_dump" if due_crawl(catalog).is_followable else "full_crawl"
+
+
+def is_audit_missing(connection: Connection, now: float) -> bool:
+    """Whether no audit was ever completed, nor a full crawl lately, which visits every project as well."""
+    if last_completed_audit(connection) is not None:
+        return False
+    crawl = last_completed_crawl(connection)
+    return crawl is None or now - (crawl.completed_at or 0.0) > AUDIT_AFTER_CRAWL_S
 
 
 def due_ranges(catalog: Catalog) -> RangesDue:

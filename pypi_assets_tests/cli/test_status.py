@@ -11,3 +11,4 @@ def test_a_young_lag_is_shown_all_the_same(commands: Commands, index: ServedInde
     shown = commands.done("status").stdout
     assert "lags the index by 2 serials" in shown
     assert "all is well" in shown
+    assert ", lag the index by 2 serials" in shown

@@ -14,7 +14,14 @@ def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -
     result = pipeline.run("incremental_crawl", key)
     assert result.success
     assert all(check.passed for check in result.get_asset_check_evaluations())
-    assert len(result.get_asset_check_evaluations()) == 2
+    made = {check.check_name for check in result.get_asset_check_evaluations()}
+    assert made == {
+        "ranges_without_gap_or_overlap",
+        "incremental_dump_rows_match_catalog",
+        "catalog_is_fresh",
+        "few_are_given_up",
+        "nothing_drifted",
+    }
     assert live(pipeline.catalog) == index.shown()
     for asset in ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump"):
         assert pipeline.marked(asset) == [key]
@@ -38,7 +45,12 @@ def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -
     assert pipeline.requested("new_leveldb_version") == ["00001"]
     built = pipeline.run("update_leveldbs", "00001")
     assert built.success
-    assert [check.passed for check in built.get_asset_check_evaluations()] == [True] * len(DATASETS)
+    checks = built.get_asset_check_evaluations()
+    assert [check.check_name for check in checks if not check.passed] == []
+    names = {f"{dataset}_{what}" for dataset in DATASETS for what in ("matches_input_list", "is_fresh")}
+    assert {check.check_name for check in checks} == {*names, "answers_are_fresh"}
+    [answers] = [check for check in checks if check.check_name == "answers_are_fresh"]
+    assert (answers.metadata["lag_serials"].value, answers.metadata["lag_seconds"].value) == (0, 0.0)
     assert pipeline.marked("modules_leveldb") == pipeline.marked("depgraph_leveldb") == ["00001"]
     assert pipeline.metadata("modules_leveldb", "00001")["bytes"] > 0
     assert "hold all dumps" in pipeline.skipped("new_leveldb_version")

@@ -95,6 +95,28 @@ def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pip
     assert [result_of(pipeline, f"{dataset}_is_fresh")[0] for dataset in ("modules", "depgraph")] == [FAILED, FAILED]
 
 
+def test_answers_are_compared_with_the_index(index: ServedIndex, pipeline: Pipeline) -> None:
+    assert result_of(pipeline, "answers_are_fresh")[1].endswith(" is published: run the job full_crawl")
+    pipeline.crawled()
+    (name,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", name).success
+    assert result_of(pipeline, "answers_are_fresh") == (PASSED, "the answer of a look-up is as fresh as the index")
+    built = index.serial
+    index.wheel("alpha", "2.0")
+    pipeline.ahead_s = 1_860  # the index has what nothing here knows
+    assert result_of(pipeline, "answers_are_fresh")[0] == WARNED
+    crawl_incremental(pipeline.crawler)
+    pipeline.ahead_s = 7_260  # the catalog has it, and look-ups do not
+    assert result_of(pipeline, "catalog_is_fresh")[0] == PASSED
+    level, text = result_of(pipeline, "answers_are_fresh")
+    assert (level, text[:-2]) == (FAILED, "the answer of a look-up lags the index by 2:01:")
+    numbers = pipeline.check("answers_are_fresh").metadata
+    assert numbers["lag_serials"].value == index.serial - built
+    assert 7_260 <= float(str(numbers["lag_seconds"].value)) < 7_320
+    index.faults = lambda request: Response(status_code=503)
+    assert "the index's serial is not known" in result_of(pipeline, "answers_are_fresh")[1]
+
+
 def test_what_was_abandoned_counts_and_broken_files_do_not(index: ServedIndex, pipeline: Pipeline) -> None:
     def fail_beta(request: Request) -> Response | None:
         return Response(status_code=503) if "beta-1.0" in request.url.path else None
@@ -110,8 +132,14 @@ def test_what_was_abandoned_counts_and_broken_files_do_not(index: ServedIndex, p
 
 
 def test_drift_is_reported_until_an_audit_finds_none(index: ServedIndex, pipeline: Pipeline) -> None:
+    assert result_of(pipeline, "nothing_drifted")[0] == WARNED
     pipeline.crawled()
+    level, text = result_of(pipeline, "nothing_drifted")
+    assert (level, text.partition(",")[0]) == (PASSED, "no audit was made yet")
+    pipeline.ahead_s = 9 * 24 * 3600
+    assert result_of(pipeline, "nothing_drifted")[0] == WARNED
     assert result_of(pipeline, "nothing_drifted")[1].startswith("no audit was made yet")
+    pipeline.ahead_s = 0
     audit_index(pipeline.crawler, 0)
     assert result_of(pipeline, "nothing_drifted") == (PASSED, f"no drift at serial {index.serial}")
     catalog = pipeline.catalog

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import dagster as dg
 import pytest
 from sqlalchemy import update
 from starlette.requests import Request
@@ -80,6 +81,11 @@ def test_an_audit_reports_what_drift_it_found(index: ServedIndex, pipeline: Pipe
     reported = {name: value.value for name, value in output.step_output_data.metadata.items()}
     assert (reported["drift"], reported["status changed"], reported["gave_up"]) == (1, 1, 0)
     assert "| status changed | beta |" in reported["examples"].lower()
+    key = dg.AssetCheckKey(dg.AssetKey("changed_distributions"), "nothing_drifted")
+    [record] = pipeline.instance.event_log_storage.get_asset_check_execution_history(key, limit=5)
+    assert record.event
+    made = record.event.get_dagster_event().asset_check_evaluation_data
+    assert (made.passed, made.metadata["drift"].value) == (False, 1)
 
 
 def test_what_can_take_long_logs_its_progress(
