@@ -111,12 +111,12 @@ class KeptEngines:
                 self._close_unused(folder)
 
     def close_files(self, folder: Path) -> None:
-        """Closes the connections to the files below `folder` that nobody uses just now."""
+        """Closes the connections to the files below `folder` that are not in use just now."""
         with self._lock:
             self._close_unused(folder)
 
     def close(self) -> None:
-        """Closes all connections that nobody uses just now."""
+        """Closes all connections that are not in use just now."""
         with self._lock:
             self._close()
 

@@ -164,7 +164,7 @@ class KeptEventLogStorage(SqliteEventLogStorage):
             connection.execute(SqlEventLogStorageTable.insert(), rows)
             index.execute(SqlEventLogStorageTable.insert(), [row for _, row in mirrored])
             newest = index.exec_driver_sql("SELECT last_insert_rowid()").scalar_one()
-            # consecutive, since nobody else writes until this is committed
+            # consecutive, since no other process writes until this is committed
             first = newest - len(mirrored) + 1
             self._store_in_index(index, {first + number: event for number, (event, _) in enumerate(mirrored)})
 
