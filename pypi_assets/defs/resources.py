@@ -61,7 +61,7 @@ class LoadedSettings:
 
 
 class SettingsResource(dg.ConfigurableResource[Settings]):
-    """What the variables PYPI_ASSETS_... say: which index to follow, where to store, how fast to go."""
+    """What is set by variables PYPI_ASSETS_...: which index to follow, where to store, how fast to go."""
 
     loaded: dg.ResourceDependency[LoadedSettings]
 

@@ -8,6 +8,7 @@ import dagster as dg
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, COLUMNS_VERSION
+from pypi_assets.catalog.publications.dump_files import DumpFile
 from pypi_assets.catalog.reports.range_changes import count_causes, first_changes
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.markdown import markdown_table
@@ -17,13 +18,20 @@ from pypi_assets.defs.policy import DATABASE_POOL, FROM_SCRATCH_TAG, RANGES_IN_O
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_paths import manifest_path
+from pypi_assets.dumps.dump_format import Row
+from pypi_assets.dumps.dump_paths import file_path, manifest_path
 from pypi_assets.dumps.dump_writer import write_range
+from pypi_assets.dumps.first_rows import first_rows
 from pypi_assets.dumps.full_dump import dump_each_shard
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials
+from pypi_assets.storage.store import Storage
 
 _SHOWN_CHANGES = 30
+_SHOWN_ROWS = 10
+_SHOWN_FILES = 3  # a dump of a range has one
+_SHOWN_ITEMS = 5
+_ROW_COLUMNS = ("project", "version", "filename", "outcome", "modules", "requires_dist")
 _FULL_DUMP = """All files that the package index has, one row each, with what they contain and require.
 
 **A run of some partitions writes nothing**, unless a dump was begun and is not complete: it reads these files of the
@@ -83,6 +91,7 @@ def full_dump(
                     "seconds": round(time.monotonic() - started, 3),
                     "written": finished.written,
                     "directory": finished.directory,
+                    **_look(storage.get(), finished.directory, finished.file),
                 },
             )
             started = time.monotonic()
@@ -122,11 +131,35 @@ def incremental_dump(
         return {
             "dagster/partition_row_count": manifest.rows,
             "bytes": manifest.size,
-            "manifest": storage.get().uri(manifest_path(manifest.directory)),
+            **_look(storage.get(), manifest.directory, *manifest.files),
             **_preview(catalog.get(), serials),
         }
 
     return mark_each_range(context, write)
+
+
+def _look(storage: Storage, directory: str, *files: DumpFile) -> dict[str, dg.MetadataValue[Any]]:
+    """Where a dump's manifest and some of its files lie, and the first rows of the first file."""
+    rows = [_row_of_table(row) for row in first_rows(storage, directory, files[0], _SHOWN_ROWS)]
+    uris = [storage.uri(file_path(directory, file.name)) for file in files[:_SHOWN_FILES]]
+    return {
+        "manifest": dg.MetadataValue.path(storage.uri(manifest_path(directory))),
+        **{f"file {number}" if number else "file": dg.MetadataValue.path(uri) for number, uri in enumerate(uris)},
+        "first rows": dg.MetadataValue.md(markdown_table(_ROW_COLUMNS, rows)),
+    }
+
+
+def _row_of_table(row: Row) -> list[str]:
+    """A row of a dump as a row of a table; a file that is gone has a reason in place of an outcome."""
+    shown = {**row, "outcome": "gone"} if row.get("tombstone") else row
+    return [_text(shown.get(column)) for column in _ROW_COLUMNS]
+
+
+def _text(value: object) -> str:
+    """A value of a row; of a list the first items. Nothing where it is not known."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value[:_SHOWN_ITEMS])) + (", ..." if len(value) > _SHOWN_ITEMS else "")
+    return "" if value is None else str(value)
 
 
 def _preview(catalog: Catalog, serials: SerialRange) -> dict[str, dg.MetadataValue[Any]]:
@@ -168,14 +201,16 @@ def compacted_dump(
                 progress=count_log(context, "rows of a compaction"),
             )
         )
-        ranges = len(cover(catalog.get()).dumps) - 1
+        reached = cover(catalog.get())
     return dg.MaterializeResult(
+        data_version=dg.DataVersion(str(reached.serial)),  # joining changes no row, so it makes no reader stale
         metadata={
             "dagster/row_count": sum(manifest.rows for manifest in manifests),
             "bytes": sum(manifest.size for manifest in manifests),
             "compactions": len(manifests),
             "directories": ", ".join(manifest.directory for manifest in manifests),
-            "ranges_in_use": max(ranges, 0),
+            **({} if not manifests else _look(storage.get(), manifests[-1].directory, *manifests[-1].files)),
+            "ranges_in_use": max(len(reached.dumps) - 1, 0),
             "seconds": round(time.monotonic() - started, 3),
-        }
+        },
     )

@@ -1,11 +1,14 @@
 """The LevelDB versions that look-ups read, built from the dumps in use: one asset for each dataset of the registry."""
 
 import time
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from pypi_assets.catalog.publications.leveldb_versions import require_version
+from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.defs.marking import count_log, marking
 from pypi_assets.defs.partitions import leveldb_versions
 from pypi_assets.defs.policy import RETRIES, leveldb_pool
@@ -13,7 +16,10 @@ from pypi_assets.defs.resources import CatalogResource, SettingsResource, Storag
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import NotBuiltYetError
+from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.samples import SampleRecord, sample_records
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
 from pypi_assets.storage.store import Storage
 
@@ -23,6 +29,9 @@ A partition is a version, like `00042`, which the sensor `new_leveldb_version` a
 from the dumps: on the version before where there are only new ones, else from scratch. Where nothing is new, nothing
 is published.
 """
+
+
+_KEY_PARTS = " ␀ "  # how the zero byte between the parts of a key is shown
 
 
 def leveldb_key(dataset: str) -> str:
@@ -54,7 +63,7 @@ def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         with marking(context) as mark:
             for name in sorted(context.partition_keys):
-                started = time.monotonic()
+                started, samples = time.monotonic(), list[SampleRecord]()
                 try:
                     result = build_version(
                         dataset.name,
@@ -65,19 +74,34 @@ def _leveldb(dataset: Dataset) -> dg.AssetsDefinition:
                         memory_bytes=settings.get().leveldb_memory_bytes,
                         work_dir=settings.get().leveldbs_dir,
                         progress=count_log(context, f"rows applied to {dataset.name}"),
+                        look=partial(_add_samples, samples, dataset),
                     )
                 except NotBuiltYetError as error:  # the other datasets of the run are built all the same
                     mark(name, {"published": False, "reason": str(error)})
                 else:
-                    mark(name, _numbers(storage.get(), result) | {"seconds": round(time.monotonic() - started, 3)})
+                    seconds = {"seconds": round(time.monotonic() - started, 3)}
+                    mark(name, _metadata(storage.get(), dataset, result, samples) | seconds)
         return dg.MaterializeResult()
 
     return leveldb
 
 
-def _numbers(storage: Storage, result: BuildResult) -> dict[str, Any]:
-    files = read_published(storage, result.dataset, result.version).manifest.files
+def _add_samples(samples: list[SampleRecord], dataset: Dataset, db: Database) -> None:
+    samples[:] = sample_records(db, dict.fromkeys(form[0] for form in dataset.key_schema))
+
+
+def _metadata(
+    storage: Storage, dataset: Dataset, result: BuildResult, samples: Sequence[SampleRecord]
+) -> dict[str, Any]:
+    """Where a version lies, its numbers, what its keys are made of, and some records where it was built just now."""
+    published = read_published(storage, result.dataset, result.version)
+    files = published.manifest.files
+    shown = [(_KEY_PARTS.join(one.key), one.value, one.size) for one in samples]
     return {
+        "uri": dg.MetadataValue.path(storage.uri(published.path)),
+        "manifest": dg.MetadataValue.path(storage.uri(f"{published.path}/{MANIFEST_NAME}")),
+        "key schema": dg.MetadataValue.md(_key_schema(dataset, result.counts)),
+        **({"samples": dg.MetadataValue.md(markdown_table(("key", "value", "bytes"), shown))} if shown else {}),
         "published": result.published,
         "reason": result.reason,
         "version": result.version,
@@ -88,6 +112,16 @@ def _numbers(storage: Storage, result: BuildResult) -> dict[str, Any]:
         "bytes": sum(file.size for file in files),
         "files": len(files),
     }
+
+
+def _key_schema(dataset: Dataset, counts: Mapping[str, int]) -> str:
+    """The kinds of keys as a table, with the count of records that begin with each letter."""
+    rows, counted = [], set[str]()
+    for form, meaning in dataset.key_schema.items():
+        letter = form[0]
+        rows.append((form.replace(" ", _KEY_PARTS), meaning, "" if letter in counted else counts.get(letter, 0)))
+        counted.add(letter)
+    return markdown_table(("key", "value", "records"), rows)
 
 
 LEVELDBS = [_leveldb(dataset) for dataset in DATASETS.values()]

@@ -57,7 +57,7 @@ def parquet_export(
             "dumps": len(export.cover),
             "published": result.published,
             "seconds": round(time.monotonic() - started, 3),
-            "read_parquet": storage.get().uri(files_glob(export.directory)),
-            "manifest": storage.get().uri(manifest_path(export.directory)),
+            "read_parquet": dg.MetadataValue.path(storage.get().uri(files_glob(export.directory))),
+            "manifest": dg.MetadataValue.path(storage.get().uri(manifest_path(export.directory))),
         }
     )

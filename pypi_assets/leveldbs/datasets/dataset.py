@@ -1,6 +1,6 @@
 """What a dataset is: the entry from which its asset, checks, sensor, look-ups and documentation follow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pypi_assets.leveldbs.format.leveldb_binding import Database
@@ -21,6 +21,7 @@ class Dataset:
     `format` is raised whenever the records change; versions in another format are rebuilt.
     `description` is one sentence for people. `reader` is the dotted name of the module that reads the dataset: it
     defines `READER` and `COMMANDS` (see `pypi_assets.lookup.reader`).
+    `key_schema` names the parts of each kind of key, such as `m MODULE PROJECT`, and what its value is, for people.
     """
 
     name: str
@@ -29,3 +30,4 @@ class Dataset:
     columns: tuple[str, ...]
     change: Callable[[Database | None, str, list[Row]], Change]
     reader: str
+    key_schema: Mapping[str, str]

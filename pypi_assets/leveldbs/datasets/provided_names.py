@@ -44,6 +44,17 @@ class _Project:
     groups: dict[str, list[str]] = field(default_factory=dict)
 
 
+def key_schema(name: str) -> dict[str, str]:
+    """What the keys of a dataset of names are made of; `name` is what one of them is called."""
+    return {
+        f"m {name.upper()} PROJECT": f"the group of the project's {name}s that the {name} is in",
+        "g PROJECT GROUP": f"the project's name, and the versions that provide the {name}s of the group",
+        "p PROJECT GROUP": f"the {name}s of the group",
+        "l PROJECT LIST": f"the groups of which a list of {name}s consists, which files share",
+        "f PROJECT FILENAME": f"the version, list of {name}s, project's name and serial of a file",
+    }
+
+
 def change_names(
     db: Database | None,
     project: str,

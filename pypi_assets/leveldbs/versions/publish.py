@@ -26,7 +26,7 @@ from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError
-from pypi_assets.leveldbs.format.leveldb_binding import require_binding
+from pypi_assets.leveldbs.format.leveldb_binding import Database, require_binding
 from pypi_assets.leveldbs.format.meta import Meta, read_meta
 from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES, flush, is_merge_due, open_leveldb, settle
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
@@ -101,6 +101,7 @@ class _Attempt:
     memory_bytes: int
     held: Lease
     flushed: Progress
+    look: Callable[[Database], object] | None
 
     @property
     def path(self) -> Path:
@@ -130,12 +131,14 @@ def build_version(
     write_buffer_bytes: int = WRITE_BUFFER_BYTES,
     memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
+    look: Callable[[Database], object] | None = None,
 ) -> BuildResult:
     """Builds and publishes `version`, an allocated number, or the next one, from the present cover.
 
     Nothing is done where the version is valid already; nor, without `force`, where a newer one is, or where the newest
     holds all of the cover. The work is done in the storage's folder, or for remote stores below `work_dir`, in about
-    `memory_bytes` of memory. `work_dir` is also the cache of a remote store. `progress` receives the rows applied.
+    `memory_bytes` of memory. `work_dir` is also the cache of a remote store. `progress` receives the rows applied,
+    `look` the LevelDB that was built, before it is closed and published.
 
     Raises NoCoverError without a full dump, NotBuiltYetError where dumps of the cover lack columns that the dataset
     needs, LeaseTakenError where another process publishes this dataset, DumpDamagedError where a dump of the cover is
@@ -160,6 +163,7 @@ def build_version(
                 memory_bytes=memory_bytes,
                 held=held,
                 flushed=renewing(held, progress),
+                look=look,
             )
             built = _build(attempt, plan)
             manifest = _publish(attempt, built)
@@ -286,6 +290,8 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
         meta = builder.finish(plan.cover.serial)
         if is_merge_due(db):  # it is mostly under way, and would start again
             settle(db, lambda: renewed(0))
+        if attempt.look:
+            attempt.look(db)
     with open_leveldb(attempt.path, name) as db:  # which ends merging that was begun because of reading
         settle(db, lambda: renewed(0))
     return _Built(plan, builder, meta, applied)

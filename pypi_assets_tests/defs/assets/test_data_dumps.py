@@ -1,5 +1,7 @@
 """The assets of dumps: all shards, some of them, again from scratch, and compactions."""
 
+import dagster as dg
+
 from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.cover import cover
@@ -76,3 +78,43 @@ def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> No
     storage.put(file_path(dump.directory, file.name), b"damaged")
     assert "is damaged" in failure_text(pipeline.materialize(pipeline.asset("full_dump"), f"{shard:03d}"))
     assert [one.directory for one in committed_dumps(catalog)] == [dump.directory]
+
+
+def test_dumps_show_where_they_lie_and_their_first_rows(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled(shards=256)
+    shard = shard_of("alpha", 256)
+    assert pipeline.materialize(pipeline.asset("full_dump"), f"{shard:03d}").success
+    full = pipeline.metadata("full_dump", f"{shard:03d}")
+    assert full["first rows"].splitlines()[2:] == [
+        "| alpha | 1.0 | alpha-1.0-py3-none-any.whl | data | alpha_module | beta\\>=1 |",
+        "| alpha | 1.0 | alpha-1.0.tar.gz | data | alpha_module |  |",
+    ]
+    for number in range(12):
+        index.wheel(f"newcomer{number:02}", "1.0", requires_dist=["beta @ https://evil.example.org/a|b"])
+    index.history.remove_project("gamma")
+    (key,) = pipeline.requested("new_serial_range")
+    assert pipeline.run("incremental_crawl", key).success
+    incremental = pipeline.metadata("incremental_dump", key)
+    rows = incremental["first rows"].splitlines()[2:]
+    assert len(rows) == 10
+    assert rows[0] == "| gamma | 2.0 | gamma-2.0-py3-none-any.whl | gone |  |  |"
+    assert rows[1].endswith("| newcomer00_module | `beta @ https://evil.example.org/a\\|b` |")
+    for shown in (full, incremental):
+        assert read_manifest(pipeline.storage, shown["manifest"].split("/")[-2]).directory
+        assert shown["file"].startswith(shown["manifest"].rpartition("/")[0])
+        assert pipeline.storage.get(shown["file"].removeprefix(pipeline.storage.uri("")))
+
+
+def test_a_compaction_makes_no_reader_stale(index: ServedIndex, pipeline: Pipeline) -> None:
+    pipeline.crawled()
+    for number in range(4):
+        index.wheel(f"newcomer{number}", "1.0")
+        (key,) = pipeline.requested("new_serial_range")
+        assert pipeline.run("incremental_crawl", key).success
+    versions = []
+    for _ in range(2):
+        assert pipeline.run("compact_dumps").success
+        [record] = pipeline.instance.fetch_materializations(dg.AssetKey("compacted_dump"), limit=1).records
+        assert record.asset_materialization
+        versions.append((record.asset_materialization.tags or {})["dagster/data_version"])
+    assert versions == [str(index.serial)] * 2

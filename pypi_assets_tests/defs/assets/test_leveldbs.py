@@ -5,14 +5,17 @@ import pytest
 
 from pypi_assets.defs.assets.leveldbs import LEVELDBS, leveldb_key
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+from pypi_assets.leveldbs.versions.leveldb_paths import leveldb_path
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
+from pypi_assets_tests.served_index import ServedIndex
 
 
 def test_each_dataset_has_an_asset_with_its_description_and_format() -> None:
     assert [asset.key for asset in LEVELDBS] == [dg.AssetKey(leveldb_key(name)) for name in DATASETS]
     for asset, dataset in zip(LEVELDBS, DATASETS.values(), strict=True):
         [spec] = asset.specs
-        assert str(spec.description).startswith(dataset.description)
+        assert str(spec.description).startswith(f"A key-value database (LevelDB) for look-ups. {dataset.description}")
         assert spec.code_version == str(dataset.format)
 
 
@@ -23,3 +26,36 @@ def test_unknown_versions_are_refused(pipeline: Pipeline, dataset: str) -> None:
     leveldb = pipeline.asset(leveldb_key(dataset))
     assert "version 00007 was never allocated" in failure_text(pipeline.materialize(leveldb, "00007"))
     assert pipeline.marked(leveldb_key(dataset)) == []
+
+
+def test_a_version_shows_where_it_lies_its_keys_and_five_records(index: ServedIndex, pipeline: Pipeline) -> None:
+    index.wheel("evil", "1.0", requires_dist=["beta @ https://evil.example.org/a"], files={"[a](b)/__init__.py": b""})
+    pipeline.crawled()
+    (name,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", name).success
+    for dataset in DATASETS:
+        shown = pipeline.metadata(leveldb_key(dataset), name)
+        path = leveldb_path(dataset, name)
+        assert shown["uri"] == pipeline.storage.uri(path)
+        assert shown["manifest"].startswith(f"{shown['uri']}/")
+        assert pipeline.storage.get(f"{path}/{shown['manifest'].rpartition('/')[2]}")
+        schema = shown["key schema"].splitlines()[2:]
+        assert len(schema) == len(DATASETS[dataset].key_schema)
+        counts = [cells[3].strip() for row in schema if (cells := row.split("|")) and cells[3].strip()]
+        assert sum(map(int, counts)) == shown["records"] > 0
+        samples = shown["samples"].splitlines()[2:]
+        assert len(samples) == 5
+        forms = {sample.split(" ␀ ")[0].removeprefix("| ") for sample in samples}
+        assert forms == set(read_published(pipeline.storage, dataset, 1).manifest.counts)
+    assert "| m ␀ MODULE ␀ PROJECT | " in pipeline.metadata("modules_leveldb", name)["key schema"]
+    assert "| m ␀ alpha_module ␀ alpha | alpha_module |" in pipeline.metadata("modules_leveldb", name)["samples"]
+
+
+def test_every_kind_of_key_that_is_stored_is_described(index: ServedIndex, pipeline: Pipeline) -> None:
+    index.wheel("many", "1.0", entry_points="[console_scripts]\nmany = many:main\n")
+    pipeline.crawled()
+    (name,) = pipeline.requested("new_leveldb_version")
+    assert pipeline.run("update_leveldbs", name).success
+    for dataset in DATASETS.values():
+        counts = read_published(pipeline.storage, dataset.name, 1).manifest.counts
+        assert set(counts) <= {form[0] for form in dataset.key_schema}, dataset.name

@@ -67,6 +67,7 @@ KINDS = Dataset(
     columns=("filename", "tombstone", "kind"),
     change=change,
     reader=__name__,
+    key_schema={"k KIND FILENAME": "nothing"},
 )
 
 

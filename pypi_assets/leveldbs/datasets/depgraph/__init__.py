@@ -10,4 +10,11 @@ DEPGRAPH = Dataset(
     columns=COLUMNS,
     change=change,
     reader="pypi_assets.lookup.depgraph_reader",
+    key_schema={
+        "d PROJECT": "the files of a project, by release, with what they require; of more than 20 files, their number",
+        "d PROJECT RELEASE": "the files of a release",
+        "d PROJECT (empty) SHARED": "what some files of the project have in common, such as their requirements",
+        "f PROJECT FILENAME": "the release of a file",
+        "r REQUIRED PROJECT": "the releases of the project that require the other one: always, or under a condition",
+    },
 )

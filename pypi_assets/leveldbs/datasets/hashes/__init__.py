@@ -10,4 +10,8 @@ HASHES = Dataset(
     columns=COLUMNS,
     change=change,
     reader="pypi_assets.lookup.hashes_reader",
+    key_schema={
+        "h SHA256 PROJECT FILENAME": "the version, the project's name, and the serial since which the file is there",
+        "f PROJECT FILENAME": "the sha256 of a file",
+    },
 )

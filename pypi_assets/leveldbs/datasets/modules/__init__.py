@@ -3,7 +3,7 @@
 from functools import partial
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, change_names
+from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, change_names, key_schema
 
 MODULES = Dataset(
     name="modules",
@@ -12,4 +12,5 @@ MODULES = Dataset(
     columns=(*COLUMNS, "modules"),
     change=partial(change_names, column="modules"),
     reader="pypi_assets.lookup.modules_reader",
+    key_schema=key_schema("module"),
 )
