@@ -131,6 +131,7 @@ def crawler_from(
         max_attempts=settings.max_attempts,
         in_flight=settings.in_flight,
         claim_lease_s=settings.claim_lease_s,
+        trusts_first_file_host=settings.allowed_file_hosts == AUTO_HOSTS,
     )
     crawler = crawler if report is None else replace(crawler, report=report)
     return crawler if notify is None else replace(crawler, notify=notify)

@@ -1,6 +1,5 @@
 """Every setting, typed, from the environment and a file `.env` (PYPI_ASSETS_...). Imports no Dagster."""
 
-import ipaddress
 import json
 import re
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from pypi_assets.errors import SettingsError as SettingsError
+from pypi_assets.index.addresses import is_loopback as is_loopback
 from pypi_assets.locations import DEFAULT_HOME, STORAGE_URL_ACCEPTS, Locations, checked_storage_url
 from pypi_assets.setting_variables import ENV_FILE, ENV_FILE_ACCEPTS, read_variables
 from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
@@ -30,18 +30,6 @@ from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
 AUTO_HOSTS = "auto"
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")  # what Dagster accepts
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
-
-
-def is_loopback(host: str | None) -> bool:
-    """Whether `host` names this machine itself."""
-    if host is None:
-        return False
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _pypi_url() -> str:

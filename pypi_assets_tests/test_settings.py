@@ -231,6 +231,13 @@ def test_the_changelog_is_next_to_the_simple_api(index_url: str, changelog_url: 
     assert load_settings(index_url=index_url).resolved_changelog_url == changelog_url
 
 
+def test_hosts_of_files_are_trusted_on_first_use_unless_they_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().allowed_file_hosts == "auto"
+    for text, value in (("AUTO", "auto"), ("[]", ()), ('["a.example.org"]', ("a.example.org",))):
+        monkeypatch.setenv("PYPI_ASSETS_ALLOWED_FILE_HOSTS", text)
+        assert load_settings().allowed_file_hosts == value
+
+
 def test_the_changelog_can_be_elsewhere() -> None:
     settings = load_settings(changelog_url="https://changelog.example.org/RPC2")
     assert settings.resolved_changelog_url == "https://changelog.example.org/RPC2"

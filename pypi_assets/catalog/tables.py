@@ -51,6 +51,9 @@ catalog_state = Table(
     Column("events_through", Serial, nullable=False),
     Column("exact_from", Serial, nullable=False),
     Column("next_dump_sequence", Integer, nullable=False),
+    Column(
+        "file_origin", Text, comment="scheme and host of the files; empty: the index's own alone; null: not decided"
+    ),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint("events_through >= events_since", name="events_in_order"),
     comment="One row. It is locked while a range is sealed, and shared while a change is logged.",

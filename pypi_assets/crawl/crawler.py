@@ -33,6 +33,7 @@ class Crawler:
     """One index, the catalog that follows it, the reader processes, the storage, and the limits of a crawl.
 
     `lister` is what is followed: xmlrpc, simple or auto. `revisit_share` is in per cent of the visits of a range.
+    With `trusts_first_file_host`, files also come from the host that the first pages of the index agree on.
     `report` receives progress, `notify` messages for people.
     """
 
@@ -50,6 +51,7 @@ class Crawler:
     max_attempts: int = 50
     in_flight: int = 200
     claim_lease_s: float = 300.0
+    trusts_first_file_host: bool = False
     report: Callable[[Progress], None] = _ignore
     notify: Callable[[str], None] = _ignore
     sleep: Callable[[float], None] = time.sleep

@@ -21,6 +21,7 @@ from pypi_assets.catalog.work.read_queue import (
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import Pace, claiming, drain
 from pypi_assets.crawl.fetching import fetch_and_read, in_bundles
+from pypi_assets.crawl.file_origin_choice import choose_file_origin
 from pypi_assets.extracts.packs import PackedExtract, make_pack, pack_path
 from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
@@ -58,11 +59,13 @@ def read_scope(
     """Reads every distribution that is pending in the projects of `scope` (None: of all), within `shards`.
 
     It returns once no process has any of them left to read; with `only_due`, once none that is left is due and free.
+    Raises RefusedError where no host of files can be trusted: see `file_origin_choice.py`.
     """
     started = time.monotonic()
     with claiming(crawler, scope) as worker:
         reading = _Reading(crawler, worker, scope, shards)
         while reading.find_groups():
+            choose_file_origin(crawler)
             drain(crawler, reading, only_due=only_due)
             if only_due:
                 break

@@ -15,6 +15,22 @@ class ForbiddenAddressError(Exception):
     """A host is at an address that must not be connected to."""
 
 
+class UnknownAddressError(Exception):
+    """The name of a host cannot be resolved now."""
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether `host` names this machine itself."""
+    if host is None:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def is_public(address: str) -> bool:
     """Whether `address` is of the public internet: not loopback, private, shared, link-local, multicast or reserved.
 
@@ -32,16 +48,26 @@ def is_public(address: str) -> bool:
 
 
 class AddressRule:
-    """The index's own hosts may be anywhere; all others must be public, unless the index itself is not."""
+    """The index's own hosts may be anywhere; all others must be public, unless the index itself is not.
+
+    A host that pages chose, and no person (`chosen_by_pages`), must be public all the same. Where the index is on this
+    machine, it may be on this machine too.
+    """
 
     def __init__(self, index_url: str, changelog_url: str) -> None:
         self._index_host = _host(index_url)
         self._own_hosts = {self._index_host, _host(changelog_url)}
         self._is_index_private: bool | None = None
+        self.chosen_by_pages: str | None = None
 
     def check(self, host: str, address: str) -> None:
         """Raises ForbiddenAddressError where `host`, which is at `address`, must not be connected to."""
-        if host in self._own_hosts or is_public(address) or self._index_is_private():
+        if host in self._own_hosts or is_public(address):
+            return
+        if host == self.chosen_by_pages:
+            self._require_here(host, address)
+            return
+        if self._index_is_private():
             return
         raise ForbiddenAddressError(
             f"{host} is at {address}, which is no public address: only an index that is itself at such an address may"
@@ -56,6 +82,25 @@ class AddressRule:
         if host not in self._own_hosts:
             for address in _addresses(host):
                 self.check(host, address)
+
+    def check_choice(self, host: str) -> None:
+        """Checks every address of a host that pages chose.
+
+        Raises ForbiddenAddressError, and UnknownAddressError where the name cannot be resolved.
+        """
+        addresses = _addresses(host)
+        if not addresses:
+            raise UnknownAddressError(f"the name of the host {host} cannot be resolved")
+        for address in addresses:
+            if not is_public(address):
+                self._require_here(host, address)
+
+    def _require_here(self, host: str, address: str) -> None:
+        if not (is_loopback(self._index_host) and is_loopback(address)):
+            raise ForbiddenAddressError(
+                f"{host} is at {address}, which is no public address, so it is not trusted because pages name it; if"
+                " you trust it, name it in PYPI_ASSETS_ALLOWED_FILE_HOSTS"
+            )
 
     def check_proxied(self, host: str) -> None:
         """Checks a host that a proxy connects to. Only the proxy knows the address, unless `host` is an address."""

@@ -11,16 +11,17 @@ from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import BinaryIO, TypeVar
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 from packaging.utils import canonicalize_name
 from urllib3 import BaseHTTPResponse
 
-from pypi_assets.index.addresses import AddressRule
+from pypi_assets.index.addresses import AddressRule, is_loopback
 from pypi_assets.index.changelog import call_body, read_answer, read_events, read_last_serial
 from pypi_assets.index.connections import Connections, Network
 from pypi_assets.index.credentials import Credentials
 from pypi_assets.index.errors import GoneError, RefusedError, TransientError
+from pypi_assets.index.file_origins import FileOrigin, agreed_file_origin
 from pypi_assets.index.files import PromisedFile, RangedFile, stream_file
 from pypi_assets.index.models import (
     ChangelogEvent,
@@ -77,12 +78,13 @@ class IndexClient:
         clock: Clock = _CLOCK,
     ) -> None:
         hosts = host_rule(index_url, changelog_url, allowed_file_hosts)
+        addresses = AddressRule(index_url, changelog_url)
         index_url = index_url.rstrip("/") + "/"
         self.index_url, self.changelog_url = redact(index_url), redact(changelog_url)
         self._transport = Transport(
             hosts,
             Credentials(index_url, changelog_url),
-            Connections(AddressRule(index_url, changelog_url), network, kept=max_connections),
+            Connections(addresses, network, kept=max_connections),
             agent=user_agent(contact),
             max_connections=max_connections,
             rate=rates.requests or RateLimit(20.0, clock=clock.now, sleep=clock.sleep),
@@ -90,6 +92,7 @@ class IndexClient:
             retries=retries,
             clock=clock,
         )
+        self._is_here = is_loopback(urlsplit(index_url).hostname)
         self._changelog_rate = rates.changelog or RateLimit(1.0, burst_s=0, clock=clock.now, sleep=clock.sleep)
 
     def __enter__(self) -> "IndexClient":
@@ -146,6 +149,20 @@ class IndexClient:
         if not normalized:
             raise RefusedError(f"not a project name: {project!r}", url)
         return self._transport.retry(lambda: self._fetch_project_page(normalized, url, etag))
+
+    def agreed_file_origin(self, urls: Iterable[str]) -> FileOrigin | None:
+        """What the files of the index's first pages, at `urls`, agree on, if anything: see `index/file_origins.py`.
+
+        Raises RefusedError where they disagree, or where the host must not be trusted, and TransientError where its
+        name cannot be resolved now.
+        """
+        return agreed_file_origin(
+            urls, self._transport.hosts, is_index_here=self._is_here, check=self._transport.check_choice
+        )
+
+    def trust_file_origin(self, origin: str) -> None:
+        """From now on files may also come from `origin`, the one that the first pages agreed on; empty for none."""
+        self._transport.choose_file_origin(origin)
 
     def stream_file(
         self, url: str, consume: Callable[[BinaryIO], _T], *, sha256: str | None, size: int | None, max_bytes: int

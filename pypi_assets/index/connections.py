@@ -74,6 +74,18 @@ class Connections:
             route = self._routes.setdefault(key, self._find(url, key))
         return route
 
+    def check_choice(self, url: str) -> None:
+        """Checks the addresses of a URL whose host pages chose, as far as they are known: see `AddressRule`."""
+        host = _host(url)
+        if self._proxy(url):
+            self._addresses.check_proxied(host)
+        else:
+            self._addresses.check_choice(host)
+
+    def choose(self, url: str) -> None:
+        """From now on the host of `url` counts as one that pages chose."""
+        self._addresses.chosen_by_pages = _host(url) or None
+
     def close(self) -> None:
         """Closes all connections; call it when no thread uses them any more."""
         for route in self._routes.values():
@@ -81,14 +93,14 @@ class Connections:
         self._routes = {}
 
     def _find(self, url: str, key: str) -> Route:
-        proxy = self._network.proxy or select_proxy(url, get_environ_proxies(url))
+        proxy = self._proxy(url)
         is_tls = key.startswith("https:")
         context = self._context(url) if is_tls or (proxy or "").startswith("https:") else None
         if not proxy:
             manager = PoolManager(maxsize=self._kept, ssl_context=context)
             manager.pool_classes_by_scheme = _checked_pools(self._addresses)
             return Route(manager.connection_from_url(key), is_forwarded=False)
-        self._addresses.check_proxied((urlsplit(url).hostname or "").rstrip("."))
+        self._addresses.check_proxied(_host(url))
         proxy = proxy if "://" in proxy else f"http://{proxy}"
         parts = urlsplit(proxy)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -102,6 +114,9 @@ class Connections:
             ssl_context=context,
         )
         return Route(manager.connection_from_url(key), is_forwarded=not is_tls)
+
+    def _proxy(self, url: str) -> str | None:
+        return self._network.proxy or select_proxy(url, get_environ_proxies(url))
 
     def _context(self, url: str) -> ssl.SSLContext:
         try:
@@ -125,6 +140,10 @@ class Connections:
         if self._network.client_cert:
             context.load_cert_chain(self._network.client_cert, password="")
         return context
+
+
+def _host(url: str) -> str:
+    return (urlsplit(url).hostname or "").rstrip(".")
 
 
 def _checked_pools(addresses: AddressRule) -> dict[str, type[HTTPConnectionPool]]:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
@@ -22,7 +22,7 @@ from tenacity.wait import wait_exponential, wait_random
 from urllib3 import BaseHTTPResponse, Retry, Timeout
 from urllib3.exceptions import HTTPError, InvalidHeader, LocationValueError, NameResolutionError
 
-from pypi_assets.index.addresses import ForbiddenAddressError
+from pypi_assets.index.addresses import ForbiddenAddressError, UnknownAddressError
 from pypi_assets.index.connections import Connections
 from pypi_assets.index.credentials import Credentials, Login, basic_authorization
 from pypi_assets.index.errors import (
@@ -84,8 +84,8 @@ class Clock:
 class Transport:
     """Sends requests for the threads of a process, at most `max_connections` at once.
 
-    Together they keep to `rate`, which a 429 with a Retry-After holds. `credentials` are those of the index's own
-    origins, and sent nowhere else.
+    Together they keep to `rate`, which a 429 with a Retry-After holds. They go to `hosts` alone. `credentials` are
+    those of the index's own origins, and sent nowhere else.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Transport:
         clock: Clock,
     ) -> None:
         self.now = clock.now
-        self._hosts = hosts
+        self.hosts = hosts
         self._credentials = credentials
         self._connections = connections
         self._headers = {"User-Agent": agent, "Accept": "*/*", "Accept-Encoding": "gzip"}
@@ -117,6 +117,16 @@ class Transport:
     def close(self) -> None:
         """Closes all connections; call it when no thread uses them any more."""
         self._connections.close()
+
+    def check_choice(self, origin: str) -> None:
+        """Raises unless `origin`, which pages chose, is at addresses that may be trusted for that reason."""
+        with _typed_errors(origin):
+            self._connections.check_choice(origin)
+
+    def choose_file_origin(self, origin: str) -> None:
+        """From now on requests may also go to `origin`, which pages chose; empty for none."""
+        self._connections.choose(origin)
+        self.hosts = replace(self.hosts, file_origin=origin)
 
     def retry(self, attempt: Callable[[], _T]) -> _T:
         """Returns what `attempt` returns; retries it after growing pauses while it raises TransientError."""
@@ -146,7 +156,7 @@ class Transport:
         """
         with self._slots:
             for _ in range(MAX_REDIRECTS + 1):
-                self._hosts.check(url)
+                self.hosts.check(url)
                 url, login = split_credentials(url)
                 response = self._answer(partial(self._send, method, url, headers, body, requested), url, login)
                 try:
@@ -286,6 +296,8 @@ def _typed_errors(url: str) -> Iterator[None]:
         yield
     except ForbiddenAddressError as error:
         raise RefusedError(str(error), redact(url)) from error
+    except UnknownAddressError as error:
+        raise TransientError(str(error), redact(url)) from error
     except LocationValueError as error:
         raise RefusedError(f"cannot be requested: {type(error).__name__}", redact(url)) from error
     except HTTPError as error:

@@ -24,7 +24,7 @@ _NOTES = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision, branch_labels, depends_on = "9001", "0002", None, None
+revision, down_revision, branch_labels, depends_on = "9001", "0003", None, None
 
 
 def upgrade():

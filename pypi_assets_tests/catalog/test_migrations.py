@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from pypi_assets.catalog import database
 from pypi_assets.catalog.database import Catalog, migrate_catalog, open_catalog
+from pypi_assets.catalog.observed.file_origins import known_file_origin, store_file_origin
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
@@ -99,3 +100,11 @@ def test_records_of_the_first_version_are_read_as_before(migrated: Catalog) -> N
     assert (row["summary"], row["console_scripts"], row["left_out"]) == ("One", ["demo = m:main"], 2)
     assert (row["gui_scripts"], row["entry_point_groups"], row["notes"]) == ([], ["console_scripts"], [])
     assert (row["license_classifiers"], row["project_urls"], row["start_up_paths"]) == (None, None, None)
+
+
+def test_a_catalog_of_before_has_chosen_no_host_of_files(migrated: Catalog) -> None:
+    """The pages that were visited first decide, once the next file is read."""
+    with migrated.write() as connection:
+        assert known_file_origin(connection) is None
+        assert store_file_origin(connection, "https://files.example.org")
+        assert known_file_origin(connection) == "https://files.example.org"

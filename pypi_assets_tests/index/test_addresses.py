@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.index.addresses import is_public
+from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, UnknownAddressError, is_loopback, is_public
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.file_origins import FileOrigin
 from pypi_assets_tests.index.clients import unhurried_client
 from pypi_assets_tests.index.loopback import Answer, answering
 
@@ -134,3 +135,68 @@ def test_an_index_whose_name_leads_in_here_may_too(monkeypatch: pytest.MonkeyPat
             fetch(client, f"{url}/f")
             fetch(client, f"http://files.example.org:{loopback.port}/f")
         assert len(loopback.received) == 2
+
+
+REMOTE = AddressRule("https://index.example.org/simple/", "https://index.example.org/pypi")
+LOCAL = AddressRule("http://127.0.0.1:8080/simple/", "http://127.0.0.1:8080/pypi")
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_a_host_that_pages_chose_must_be_public(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    resolving(monkeypatch, address)
+    with pytest.raises(ForbiddenAddressError, match=r"not trusted because pages name it; .* PYPI_ASSETS_ALLOWED_FILE"):
+        REMOTE.check_choice("files.example.org")
+    if is_loopback(address):
+        LOCAL.check_choice("files.example.org")
+    else:
+        with pytest.raises(ForbiddenAddressError):
+            LOCAL.check_choice("files.example.org")
+
+
+def test_a_public_host_that_pages_chose_is_good_also_for_an_index_in_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolving(monkeypatch, "1.1.1.1")
+    REMOTE.check_choice("files.example.org")
+    LOCAL.check_choice("files.example.org")
+
+
+def test_a_choice_whose_name_has_no_address_is_not_known_yet() -> None:
+    with pytest.raises(UnknownAddressError):
+        REMOTE.check_choice("no-such-name.invalid")
+
+
+def test_an_index_in_a_private_network_cannot_choose_a_host_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person may list it: then it counts as all others."""
+    rule = AddressRule("https://10.0.0.1/simple/", "https://10.0.0.1/pypi")
+    rule.check("files.example.org", "169.254.169.254")
+    rule.chosen_by_pages = "files.example.org"
+    with pytest.raises(ForbiddenAddressError):
+        rule.check("files.example.org", "169.254.169.254")
+    rule.check("files.example.org", "1.1.1.1")
+    rule.check("listed.example.org", "10.0.0.2")
+
+
+def test_a_chosen_host_that_moves_in_here_is_caught_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        answering(Answer(200, b"secret")) as loopback,
+        unhurried_client("", **PUBLIC_INDEX) as client,
+    ):
+        resolving(monkeypatch, "1.1.1.1", "1.1.1.1", "127.0.0.1")
+        agreed = client.agreed_file_origin(["https://files.example.org/a.whl"])
+        assert agreed == FileOrigin("https://files.example.org")
+        client.trust_file_origin(f"http://files.example.org:{loopback.port}")
+        with pytest.raises(RefusedError, match=r"files\.example\.org is at 127\.0\.0\.1"):
+            fetch(client, f"http://files.example.org:{loopback.port}/f")
+        assert loopback.received == []
+
+
+def test_a_redirect_of_a_chosen_host_leads_to_no_third_one() -> None:
+    with answering(Answer(200, b"secret")) as third:
+        away = Answer(302, headers={"Location": f"{third.url.replace('127.0.0.1', 'dev.localhost')}/f"})
+        with answering(away) as files, unhurried_client("http://127.0.0.1:9") as client:
+            client.trust_file_origin(files.other_url)
+            with pytest.raises(RefusedError, match=r"dev\.localhost is neither the index's own nor localhost:"):
+                fetch(client, f"{files.other_url}/f")
+            assert (len(files.received), third.connections) == (1, 0)
+            with pytest.raises(RefusedError, match="is neither the index's own nor"):
+                fetch(client, f"{third.other_url}/f")  # the same name, at another port
+            assert third.connections == 0

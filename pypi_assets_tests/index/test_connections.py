@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pypi_assets.index.connections import Network
+from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, UnknownAddressError
+from pypi_assets.index.connections import Connections, Network
 from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ProjectPage
 from pypi_assets_tests.index.clients import PAGE, unhurried_client
 from pypi_assets_tests.index.loopback import Answer, Loopback, answering, serving
 from pypi_assets_tests.index.proxy import Proxy, proxying
 
+INDEX = "https://index.example.org/simple/"
 NAME_HASH = "45a152cf"  # what OpenSSL makes of the authority's name
 CA_VARIABLES = ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"]
 PROXY_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"]
@@ -191,3 +193,13 @@ def test_no_proxy_is_used_for_a_private_address(proxy: Proxy, host: str) -> None
         with pytest.raises(RefusedError, match="no public address"):
             client.fetch_file(f"http://{host}:{loopback.port}/f", io.BytesIO(), sha256=None, size=None, max_bytes=100)
         assert (proxy.received, loopback.connections) == ([], 0)
+
+
+def test_through_a_proxy_a_host_that_pages_chose_is_checked_as_far_as_it_is_known() -> None:
+    """Only the proxy knows the address of a name, so its own rules decide."""
+    connections = Connections(AddressRule(INDEX, INDEX), Network(proxy="http://127.0.0.1:9"), kept=1)
+    connections.check_choice("https://no-such-name.invalid/a.whl")
+    with pytest.raises(ForbiddenAddressError):
+        connections.check_choice("https://10.0.0.1/a.whl")
+    with pytest.raises(UnknownAddressError):
+        Connections(AddressRule(INDEX, INDEX), Network(), kept=1).check_choice("https://no-such-name.invalid/a.whl")

@@ -1,3 +1,6 @@
+import re
+from dataclasses import replace
+
 import pytest
 
 from pypi_assets.index.errors import RefusedError
@@ -69,3 +72,27 @@ def test_an_origin_is_scheme_host_and_port() -> None:
     assert origin("https://Index.example.org:443/a") == origin("https://index.example.org")
     assert origin("http://index.example.org") != origin("https://index.example.org")
     assert origin("https://index.example.org:444") != origin("https://index.example.org")
+
+
+def test_an_origin_that_pages_chose_is_exactly_that_origin() -> None:
+    rule = replace(RULE, file_origin="https://chosen.example.com")
+    rule.check("https://chosen.example.com/a.whl")
+    rule.check("https://Chosen.example.com:443/a.whl")
+    rule.check("https://files.example.org/a.whl")
+    for url in ("http://chosen.example.com/a", "https://chosen.example.com:8443/a", "https://sub.chosen.example.com/a"):
+        with pytest.raises(RefusedError):
+            rule.check(url)
+
+
+def test_a_refusal_names_the_host_and_the_whole_setting() -> None:
+    for chosen, listed in (("https://chosen.example.com", '["chosen.example.com", "x.example.com"]'), ("", '["x.')):
+        with pytest.raises(RefusedError, match=re.escape(f"set PYPI_ASSETS_ALLOWED_FILE_HOSTS='{listed}")):
+            replace(RULE, file_origin=chosen).check("https://x.example.com/a.whl")
+
+
+def test_a_list_may_name_the_usual_port() -> None:
+    rule = host_rule("https://index.example.org/simple/", "https://index.example.org/pypi", ["x.org:443"])
+    rule.check("https://x.org/a")
+    rule.check("https://x.org:443/a")
+    with pytest.raises(RefusedError):
+        rule.check("https://x.org:8443/a")

@@ -1,0 +1,158 @@
+"""The first pages choose a host of files only where they agree on it, and where it may be trusted for that reason."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.file_origins import FileOrigin, agreed_file_origin
+from pypi_assets.index.urls import host_rule
+
+RULE = host_rule("https://index.example.org/simple/", "https://log.example.org/pypi", [])
+LOCAL_RULE = host_rule("http://127.0.0.1:8080/simple/", "http://127.0.0.1:8080/pypi", [])
+OWN = "https://index.example.org/packages/a.whl"
+FILES = "https://files.example.com/a.whl"
+MORE = "https://more.example.com/a.whl"
+
+NOT_TRUSTED = {
+    "http://files.example.com/a.whl": "it is not https",
+    "https://files.example.com:8443/a.whl": "port 8443 is not the usual one",
+    "https://files.example.com:22/a.whl": "port 22 is not the usual one",
+    "https://10.0.0.1/a.whl": "it is not a name of the public internet",
+    "https://1.1.1.1/a.whl": "it is not a name of the public internet",
+    "https://[::1]/a.whl": "it is not a name of the public internet",
+    "https://2130706433/a.whl": "it is not a name of the public internet",
+    "https://0x7f.0x1/a.whl": "it is not a name of the public internet",
+    "https://localhost/a.whl": "it is not a name of the public internet",
+    "https://intranet/a.whl": "it is not a name of the public internet",
+    "https://files.internal/a.whl": "it is not a name of the public internet",
+    "https://files.corp/a.whl": "it is not a name of the public internet",
+    "https://printer.local/a.whl": "it is not a name of the public internet",
+    "https://files.example.com./a.whl": "it is not a name of the public internet",
+    "https://-files.example.com/a.whl": "it is not a name of the public internet",
+}
+UNUSABLE = [
+    "https://f\u00efles.example.com/a.whl",
+    "https://files.example.com\\@evil.example.com/a.whl",
+    "ftp://files.example.com/a.whl",
+    "file:///etc/passwd",
+    "",
+]
+
+
+def agreed(*urls: str, forbidden: str = "") -> FileOrigin | None:
+    def check(origin: str) -> None:
+        if origin == forbidden:
+            raise RefusedError("it is at 10.0.0.1, which is no public address", origin)
+
+    return agreed_file_origin(urls, RULE, is_index_here=False, check=check)
+
+
+def test_the_one_host_that_all_name_is_chosen() -> None:
+    assert agreed(FILES, "https://FILES.example.com:443/b.whl") == FileOrigin("https://files.example.com")
+    assert agreed("https://xn--fles-1ra.example.com/a.whl") == FileOrigin("https://xn--fles-1ra.example.com")
+
+
+def test_the_index_itself_needs_no_choice() -> None:
+    assert agreed() is None
+    assert agreed(OWN) == agreed(OWN, "https://log.example.org/b.whl") == FileOrigin("")
+
+
+def test_one_host_next_to_the_index_itself_is_chosen() -> None:
+    assert agreed(OWN, FILES) == FileOrigin("https://files.example.com")
+
+
+def test_several_hosts_are_refused_and_named_with_the_setting() -> None:
+    with pytest.raises(RefusedError) as caught:
+        agreed(FILES, MORE)
+    assert caught.value.message == (
+        "the first pages of the index name files on 2 hosts (files.example.com, more.example.com), so none is trusted"
+        " by itself; for those that you trust, set PYPI_ASSETS_ALLOWED_FILE_HOSTS="
+        """'["files.example.com", "more.example.com"]' and run the same command again"""
+    )
+
+
+def test_many_hosts_are_not_all_named() -> None:
+    with pytest.raises(RefusedError) as caught:
+        agreed(*(f"https://f{number}.example.com/a" for number in range(9)))
+    assert "on 9 hosts (f0.example.com, f1.example.com, f2.example.com, f3.example.com, f4.example.com ...)" in str(
+        caught.value
+    )
+
+
+def test_several_hosts_next_to_the_index_itself_are_left_out() -> None:
+    """As before there was a choice: what the index itself has is read, and other files fail one by one."""
+    assert agreed(FILES, OWN, MORE) == FileOrigin("", ("files.example.com", "more.example.com"))
+    assert agreed(OWN, "http://files.example.com/a") == FileOrigin("", ("files.example.com",))
+    assert agreed(OWN, FILES, forbidden="https://files.example.com") == FileOrigin("", ("files.example.com",))
+
+
+@pytest.mark.parametrize(("url", "reason"), NOT_TRUSTED.items())
+def test_what_is_not_trusted_for_being_named(url: str, reason: str) -> None:
+    with pytest.raises(RefusedError, match="is not trusted by itself: ") as caught:
+        agreed(url)
+    assert f": {reason}; if you trust it, set PYPI_ASSETS_ALLOWED_FILE_HOSTS='[" in str(caught.value)
+
+
+@pytest.mark.parametrize("url", UNUSABLE)
+def test_what_cannot_be_requested_decides_nothing(url: str) -> None:
+    assert agreed(url) is None
+    assert agreed(url, FILES) == FileOrigin("https://files.example.com")
+    assert agreed(url, OWN) == FileOrigin("")
+
+
+def test_a_user_in_a_url_is_shown_nowhere() -> None:
+    with pytest.raises(RefusedError) as caught:
+        agreed("http://me:secret@files.example.com/a.whl")
+    assert "secret" not in str(caught.value)
+    assert agreed("https://me:secret@files.example.com/a.whl") == FileOrigin("https://files.example.com")
+
+
+def test_a_host_at_a_forbidden_address_is_not_chosen() -> None:
+    with pytest.raises(RefusedError, match=r"is at 10\.0\.0\.1"):
+        agreed(FILES, forbidden="https://files.example.com")
+
+
+def test_an_index_on_this_machine_may_have_its_files_here() -> None:
+    checked: list[str] = []
+    for url in ("http://localhost:9000/a.whl", "https://localhost:9000/a.whl", FILES):
+        found = agreed_file_origin([url], LOCAL_RULE, is_index_here=True, check=checked.append)
+        assert found == FileOrigin(url.removesuffix("/a.whl"))
+    assert len(checked) == 3
+    with pytest.raises(RefusedError, match="not https"):
+        agreed_file_origin(["http://localhost/a"], RULE, is_index_here=True, check=checked.append)
+
+
+urls = st.sampled_from([OWN, FILES, MORE, *NOT_TRUSTED, *UNUSABLE])
+
+
+@given(st.lists(urls, max_size=6), st.randoms())
+def test_the_order_of_pages_does_not_matter(named: list[str], random: Random) -> None:
+    shuffled = list(named)
+    random.shuffle(shuffled)
+    assert outcome(named) == outcome(shuffled)
+
+
+@given(st.lists(urls, max_size=6))
+def test_only_a_host_that_all_agree_on_is_ever_chosen(named: list[str]) -> None:
+    others = {url for url in named if url not in (OWN, *UNUSABLE)}
+    found = outcome(named)
+    if found == "refused":
+        assert OWN not in named
+        assert others not in (set(), {FILES}, {MORE})
+    elif found is None:
+        assert OWN not in named
+        assert others == set()
+    elif isinstance(found, FileOrigin) and found.origin:
+        assert others in ({FILES}, {MORE})
+    else:
+        assert OWN in named
+
+
+def outcome(named: list[str]) -> FileOrigin | str | None:
+    try:
+        return agreed(*named)
+    except RefusedError:
+        return "refused"
