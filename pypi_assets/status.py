@@ -15,6 +15,7 @@ from pypi_assets.catalog.reports.catalog_status import CatalogStatus, catalog_st
 from pypi_assets.catalog.reports.followed_index import Followed
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.index.urls import shown_host
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.settings import Settings, SettingsError
@@ -117,6 +118,15 @@ class Status:
     def dump_counts(self) -> dict[str, int]:
         """The count of committed dumps by kind."""
         return {kind.value: sum(dump.kind == kind for dump in self.due.committed) for kind in DumpKind}
+
+    @property
+    def file_hosts(self) -> list[str] | None:
+        """The hosts, next to the index's own, that files may come from: those of the settings, else the one that the
+        first pages agreed on. None where these have not decided yet."""
+        if isinstance(listed := self.settings.allowed_file_hosts, tuple):
+            return list(listed)
+        origin = self.catalog.followed.file_origin
+        return None if origin is None else [shown_host(origin)] if origin else []
 
     def to_do(self) -> list[str]:
         """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
@@ -254,6 +264,7 @@ def status_to_json(
         "lag": status.lag.serials,
         "lag_seconds": status.lag.seconds,
         "index_error": status.lag.index_error,
+        "file_hosts": status.file_hosts,
         "changelog_off": catalog.followed.is_changelog_off,
         "inexact_spans": [span.key for span in catalog.inexact_spans],
         "exact_from": catalog.exact_from,

@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "storage": set(),
     "setting_variables": set(),
     "locations": {"setting_variables"},
-    "settings": {"locations", "setting_variables"},
+    "settings": {"index", "locations", "setting_variables"},
     "notices": set(),
     "progress": set(),
     "terminal": {"progress"},

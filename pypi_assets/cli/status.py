@@ -58,6 +58,8 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     from pypi_assets.index.urls import redact
 
     yield "index", f"{redact(settings.index_url)}, serial {plain(status.lag.index_serial)}"
+    if hosts := _describe_file_hosts(status):
+        yield "file hosts", hosts
     yield "catalog", _describe_catalog(status)
     yield "distributions", _describe_distributions(status)
     yield "visits", _describe_visits(status)
@@ -72,6 +74,15 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     yield "answers", _describe_answers(status)
     yield "database", make_url(settings.resolved_database_url).render_as_string(hide_password=True)
     yield "storage", settings.resolved_storage_url
+
+
+def _describe_file_hosts(status: "Status") -> str | None:
+    """The hosts next to the index's own, with who chose them; None where there are none."""
+    if not status.file_hosts:
+        return None
+    is_listed = isinstance(status.settings.allowed_file_hosts, tuple)
+    by = "from PYPI_ASSETS_ALLOWED_FILE_HOSTS" if is_listed else "which the first pages of the index named"
+    return f"{plain(status.file_hosts)}, {by}"
 
 
 def _describe_catalog(status: "Status") -> str:

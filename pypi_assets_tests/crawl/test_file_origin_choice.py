@@ -213,7 +213,7 @@ class HostedIndex(ModelIndex):
     st.lists(st.tuples(st.sampled_from(HOSTS), st.booleans(), st.booleans()), min_size=1, max_size=FIRST_PAGES + 4),
     st.booleans(),
 )
-def test_whatever_the_order_at_most_one_host_is_ever_asked(
+def test_whatever_the_order_files_are_requested_from_one_host_at_most(
     uploads: list[tuple[str, bool, bool]], is_name_unknown: bool
 ) -> None:
     """Each upload brings a project of a host, maybe a crawl, and maybe a new process."""
@@ -238,8 +238,8 @@ def test_whatever_the_order_at_most_one_host_is_ever_asked(
         if chosen is None:
             chosen = f"https://{others.pop()}" if others in ({HOSTS[1]}, {HOSTS[2]}) else ""
         assert origin_of(catalog) == chosen
-    asked = {urlsplit(url).hostname for url in index.fetched}
-    assert asked <= {HOSTS[0], urlsplit(chosen or "").hostname}
+    requested = {urlsplit(url).hostname for url in index.fetched}
+    assert requested <= {HOSTS[0], urlsplit(chosen or "").hostname}
 
 
 def crawl_once(index: HostedIndex, catalog: Catalog) -> None:

@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.events import first_event_time
+from pypi_assets.catalog.observed.file_origins import known_file_origin
 from pypi_assets.catalog.observed.lister_states import ChangelogTrouble, changelog_trouble, last_listed
 from pypi_assets.catalog.work.full_crawls import followed_index, last_completed_crawl
 
@@ -15,7 +16,8 @@ class Followed:
     """How far the index is followed. None: not known yet.
 
     `next_event_at` is the time of the first stored event beyond the complete serial (unix seconds). `listed_serial` is
-    the serial of the list of projects that was compared last, and `listed_at` when that was.
+    the serial of the list of projects that was compared last, and `listed_at` when that was. `file_origin` is that of
+    the files that the first pages agreed on, empty where that is the index itself alone.
     """
 
     index_url: str | None
@@ -24,6 +26,7 @@ class Followed:
     changelog_trouble: ChangelogTrouble | None
     listed_serial: int | None
     listed_at: float | None
+    file_origin: str | None = None
 
     @property
     def is_changelog_off(self) -> bool:
@@ -42,4 +45,5 @@ def read_followed(connection: Connection) -> Followed:
         changelog_trouble=None if index_url is None else changelog_trouble(connection, index_url),
         listed_serial=listed_serial,
         listed_at=listed_at,
+        file_origin=known_file_origin(connection),
     )
