@@ -66,10 +66,21 @@ def download() -> list[Path]:
             continue
         shutil.rmtree(folder, ignore_errors=True)
         show_line(f"downloading {name.removesuffix('.txt').replace('_', ' ')} with pip ...")
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run([*pip, *options, "--dest", str(folder), "--requirement", str(wanted)], check=True)
+        run_pip("download", "--no-deps", *options, "--dest", str(folder), "--requirement", str(wanted))
         done.touch()
     return sorted(path for path in DOWNLOADS.glob("*/*") if not path.name.startswith("."))
+
+
+def run_pip(*arguments: str) -> None:
+    """Runs pip, and shows what it says only where it fails: in one sentence, which ends the demo."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    result = subprocess.run([*pip, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if result.returncode:
+        errors = [line.removeprefix("ERROR: ") for line in result.stdout.splitlines() if line.startswith("ERROR: ")]
+        reason = (
+            "its index does not answer" if "Retrying" in result.stdout else (errors or ["see `pip config list`"])[0]
+        )
+        raise SystemExit(f"pip could not download the files: {reason}. `make demo` tries again.")
 
 
 def main() -> int:
@@ -261,5 +272,3 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         console.print("\nstopped; `make demo` starts from scratch")
         sys.exit(130)
-    except subprocess.CalledProcessError as error:
-        sys.exit(f"pip could not download the files (exit code {error.returncode}); its message is above")

@@ -13,10 +13,13 @@ from importlib import import_module
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN, shards_in_one_run
 from pypi_assets.defs import assets, checks, health
 from pypi_assets.defs.assets import GROUPS
 from pypi_assets.defs.jobs import FEW_RUNS, MANY_RUNS, OF_ONE_PARTITION
 from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
+from pypi_assets.defs.partitions import project_shards
+from pypi_assets.defs.policy import in_runs_of
 from pypi_assets.defs.resources import build_resources
 from pypi_assets.defs.run_notices import Job, build_failed_check_sensor, build_failed_run_sensor, next_steps
 from pypi_assets.defs.schedules import build_schedules
@@ -47,6 +50,14 @@ def _owned(settings: Settings | SettingsError) -> Sequence[dg.AssetsDefinition]:
     return dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=list(owners)), ASSETS)
 
 
+def _in_runs(settings: Settings | SettingsError, assets: Sequence[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
+    """The assets, with runs of a full crawl as large as these settings need."""
+    most: int | None = SHARDS_IN_ONE_RUN
+    if isinstance(settings, Settings):
+        most = shards_in_one_run(settings.resolved_database_url, len(settings.projects))
+    return in_runs_of(most, project_shards, assets)
+
+
 ASSETS = list(_assets_by_group())
 CHECKS = dg.load_asset_checks_from_modules([checks, health])
 
@@ -68,7 +79,7 @@ def build_defs(
     jobs: list[Job] = [*FEW_RUNS, *MANY_RUNS, *MAINTENANCE_JOBS]
     sensors, schedules = build_sensors(interval_s, on=on), build_schedules(on=on)
     return dg.Definitions(
-        assets=_owned(settings),
+        assets=_in_runs(settings, _owned(settings)),
         asset_checks=CHECKS,
         jobs=jobs,
         sensors=[

@@ -147,5 +147,27 @@ def test_owners_are_those_that_the_settings_name() -> None:
     assert all(one.owners == ["team:pypi-assets"] for one in broken.asset_nodes)
 
 
+@pytest.mark.parametrize(
+    ("given", "most"),
+    [
+        ({"database_url": "sqlite:////data/catalog.sqlite"}, None),
+        ({"database_url": "postgresql://host/catalog"}, 100),
+        ({"database_url": "postgresql://host/catalog", "projects": "requests idna"}, None),
+    ],
+)
+def test_a_backfill_of_a_crawl_is_one_run_unless_machines_can_share_it(given: dict[str, str], most: int | None) -> None:
+    graph = build_defs(load_settings(**given)).resolve_asset_graph()
+    sizes = {
+        asset: graph.get(dg.AssetKey(asset)).backfill_policy
+        for asset in ("crawled_projects", "crawled_distribution_data", "full_dump", "incremental_dump")
+    }
+    assert sizes == {
+        "crawled_projects": dg.BackfillPolicy(most),
+        "crawled_distribution_data": dg.BackfillPolicy(most),
+        "full_dump": dg.BackfillPolicy.single_run(),
+        "incremental_dump": dg.BackfillPolicy.multi_run(20),
+    }
+
+
 def node(asset: str) -> AssetNode:
     return defs.resolve_asset_graph().get(dg.AssetKey(asset))

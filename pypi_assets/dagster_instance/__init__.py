@@ -1,4 +1,4 @@
-"""What `dagster.yaml` loads: run launchers and event-log storages.
+"""What `dagster.yaml` loads: run launchers, the queue of runs, and storages.
 
 They know Dagster alone: nothing of the pipeline belongs here.
 """

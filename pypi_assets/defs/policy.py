@@ -3,7 +3,7 @@
 Every asset, check and job may import this. It imports none of them, and nothing of the pipeline.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import dagster as dg
@@ -16,7 +16,6 @@ DATABASE_POOL = "database"
 """Of steps that read much of the catalog."""
 
 RANGES_IN_ONE_RUN = 20
-SHARDS_IN_ONE_RUN = 100  # of a backfill: enough runs for several machines, and few enough to start quickly
 
 ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
 """`dagster.yaml` limits the runs of equal value to one."""
@@ -58,3 +57,14 @@ def crawl_asset(
         retry_policy=RETRIES,
         code_version=code_version,
     )
+
+
+def in_runs_of(
+    most_in_one_run: int | None, partitions: dg.PartitionsDefinition[str], assets: Iterable[dg.AssetsDefinition]
+) -> list[dg.AssetsDefinition]:
+    """The assets; of those with these partitions, a run of a backfill takes at most that many, or all of them."""
+    policy = dg.BackfillPolicy(most_in_one_run)
+    return [
+        asset.with_attributes(backfill_policy=policy) if asset.partitions_def == partitions else asset
+        for asset in assets
+    ]

@@ -4,11 +4,12 @@ import dagster as dg
 
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.crawl.full_crawl import list_index
+from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN
 from pypi_assets.crawl.shards import FinishedShard, read_each_shard, visit_each_shard
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import failure_counts, marking, progress_log
 from pypi_assets.defs.partitions import parse_shards, project_shards
-from pypi_assets.defs.policy import SHARDS_IN_ONE_RUN, crawl_asset
+from pypi_assets.defs.policy import crawl_asset
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
