@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "extracts": {"catalog", "distributions", "storage", "progress"},
     "crawl": {"extracts", "catalog", "index", "distributions", "storage", "progress"},
     "dumps": {"catalog", "storage"},
-    "leveldbs": {"dumps", "storage", "catalog"},
+    "leveldbs": {"dumps", "storage", "catalog", "distributions"},
     "parquet": {"dumps", "storage", "catalog"},
     "lookup": {"leveldbs", "dumps", "catalog", "storage", "locations"},
     "devindex": {"index", "distributions"},

@@ -162,6 +162,7 @@ name_lists = Table(
     Column("length", Integer, nullable=False),
     Column("content", LargeBinary, nullable=False, comment="a JSON array of strings, zlib-compressed"),
     Column("has_roots", Boolean, nullable=False, server_default=false(), comment="true: module_roots knows it"),
+    Column("has_required", Boolean, nullable=False, server_default=false(), comment="true: required_names knows it"),
     comment="Lists of modules and of requirements, each stored once.",
 )
 
@@ -181,6 +182,16 @@ module_roots = Table(
     Column("list_id", ForeignKey("name_lists.id"), primary_key=True),
     sqlite_with_rowid=False,
     comment="Which lists of modules hold a module of that top-level name.",
+)
+
+required_names = Table(
+    "required_names",
+    metadata,
+    Column("name", Text, primary_key=True, comment="the normalized name of the project that is required"),
+    Column("list_id", ForeignKey("name_lists.id"), primary_key=True),
+    Column("condition", SmallInteger, nullable=False, comment="0: always, 1: by a marker, 2: only with an extra"),
+    sqlite_with_rowid=False,
+    comment="Which lists of requirements name a project.",
 )
 
 extract_packs = Table(
@@ -204,7 +215,7 @@ distribution_data = Table(
     Column("record_digest", Short, comment="of the whole record, to compare it with another one"),
     Column("metadata_version", Text),
     Column("requires_python", Text),
-    Column("requires_dist_id", ForeignKey("name_lists.id")),
+    Column("requires_dist_id", ForeignKey("name_lists.id"), index=True),
     Column("modules_id", ForeignKey("name_lists.id"), index=True),
     Column("details", Text, comment="JSON: the record's other facts, see docs/formats.md"),
     Column("shared_details_id", ForeignKey("shared_details.id"), comment="null: details has all of them"),

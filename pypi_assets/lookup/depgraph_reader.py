@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from packaging.utils import canonicalize_name
@@ -12,7 +13,7 @@ from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
 from pypi_assets.leveldbs.format.keys import key
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Row, records_of, scan
-from pypi_assets.leveldbs.format.version_order import canonical_version
+from pypi_assets.leveldbs.format.version_order import canonical_version, version_key
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.catalog_hints import past_project_hints
 from pypi_assets.lookup.hints import OpenOther, project_hints
@@ -137,6 +138,19 @@ def project_answer(serial: int, rows: Iterable[Row], version: str | None = None)
     return Answer(None, serial, tuple(cast("list[Distribution]", results)), Distribution)
 
 
+def dependents_answer(serial: int, name: str, releases: Iterable[tuple[str, str, int]]) -> Answer[Dependent]:
+    """What `DepgraphReader.dependents` answers where `releases` require a project: (normalized name, version, rank of
+    the condition) each, by normalized name.
+    """
+    required = canonicalize_name(name)
+    results = []
+    for project, of_project in groupby(releases, key=itemgetter(0)):
+        ordered = sorted(of_project, key=lambda release: version_key(release[1]))
+        always, marker, extra = ([version for _, version, rank in ordered if rank == one] for one in range(3))
+        results.append(Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra))
+    return Answer(None, serial, tuple(results), Dependent)
+
+
 def _dependent(required: str, project: str, value: bytes) -> Dependent:
     always, marker, extra = dependents.decode_dependent(value)
     return Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra)
@@ -152,6 +166,16 @@ def _project_at(catalog: "Catalog", serial: int, requirement: str) -> Answer[Dis
 
     name, version = parse_requirement(requirement)
     return project_answer(serial, map(as_dumped, project_rows_at(catalog, serial, name)), version)
+
+
+def _dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[Dependent]:
+    from pypi_assets.catalog.publications.dump_rows import requiring_releases
+
+    return dependents_answer(serial, name, requiring_releases(catalog, serial, name))
+
+
+def _no_dependent(name: str) -> str:
+    return f"no project requires {name}"
 
 
 def _no_distribution(requirement: str) -> str:
@@ -202,12 +226,13 @@ COMMANDS = (
         ),
         columns=_DEPENDENT_COLUMNS,
         answer=DepgraphReader.dependents,
-        nothing_found=lambda name: f"no project requires {name}",
+        nothing_found=_no_dependent,
         hints=_hints,
         prefix=PrefixLookup(
             columns=("required", *_DEPENDENT_COLUMNS),
             stream=DepgraphReader.all_dependents,
             nothing_found=lambda prefix: f"no project requires one that begins with {prefix}",
         ),
+        at_serial=CatalogLookup(_DEPENDENT_COLUMNS, _dependents_at, _no_dependent, hints=past_project_hints),
     ),
 )

@@ -1,5 +1,6 @@
 """A catalog that an earlier version made and filled has all of it after the migrations."""
 
+import json
 import shutil
 import zlib
 from collections.abc import Iterator
@@ -9,16 +10,25 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, func, insert, select, text
 
 from pypi_assets.catalog import database
 from pypi_assets.catalog.database import Catalog, migrate_catalog, open_catalog
 from pypi_assets.catalog.observed.file_origins import known_file_origin, store_file_origin
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
-from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
-from pypi_assets.catalog.tables import metadata
+from pypi_assets.catalog.publications.dump_rows import requiring_releases, rows_at, stream_rows
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    metadata,
+    name_lists,
+    projects,
+    releases,
+    required_names,
+)
 
+REQUIREMENTS = ["Base_Two>=1; extra == 'x'", "base", "n" * 600]
 _FIRST_VERSION = """
 INSERT INTO catalog_state (id, index_url, events_since, events_through, exact_from, next_dump_sequence)
 VALUES (1, 'https://index.example.org/simple/', 0, 10, 0, 3);
@@ -27,9 +37,11 @@ INSERT INTO releases (id, project_id, version) VALUES (1, 1, '1.0');
 INSERT INTO distributions (id, project_id, release_id, filename, kind)
 VALUES (1, 1, 1, 'demo-1.0-py3-none-any.whl', 'wheel');
 INSERT INTO live_intervals (distribution_id, start) VALUES (1, 5);
-INSERT INTO name_lists (id, sha256, length, content, has_roots) VALUES (1, 'aa', 0, {empty_list}, {true});
-INSERT INTO distribution_data (distribution_id, outcome, extractor_version, modules_id, details)
-VALUES (1, 'data', 2, 1, '{{"summary":"One","entry_points":{{"console_scripts":{{"demo":"m:main"}}}},"left_out":2}}');
+INSERT INTO name_lists (id, sha256, length, content, has_roots)
+VALUES (1, 'aa', 0, {empty_list}, {true}), (2, 'bb', 3, {required}, {true}), (3, 'cc', 1, {modules}, {true});
+INSERT INTO distribution_data (distribution_id, outcome, extractor_version, modules_id, requires_dist_id, details)
+VALUES
+(1, 'data', 2, 1, 2, '{{"summary":"One","left_out":2,"entry_points":{{"console_scripts":{{"demo":"m:main"}}}}}}');
 INSERT INTO serial_ranges (id, start, "end", state, asked_at, completed_at) VALUES (1, 0, 10, 'complete', 0, 0);
 INSERT INTO dumps (kind, start, "end", directory, sequence, shards, state, inputs, opened_at, committed_at)
 VALUES ('full', 0, 10, '0-10', 1, 1, 'committed', '[]', 0, 0), ('full', 0, 10, '0-10.2', 2, 1, 'open', '[]', 0, NULL);
@@ -44,9 +56,11 @@ def first_version_url(tmp_path: Path, database_url: str, request: pytest.Fixture
         url = request.getfixturevalue("empty_postgres_database_url")
     with first_version_of_the_code(tmp_path):
         catalog = open_catalog(url)
-        compressed = zlib.compress(b"[]").hex()
-        empty_list = f"x'{compressed}'" if catalog.is_sqlite else rf"'\x{compressed}'"
-        values = {"empty_list": empty_list, "true": "1" if catalog.is_sqlite else "true"}
+        lists = {"empty_list": [], "required": REQUIREMENTS, "modules": ["demo"]}
+        contents = {name: zlib.compress(json.dumps(names).encode()).hex() for name, names in lists.items()}
+        quoted = "x'{}'" if catalog.is_sqlite else r"'\x{}'"
+        values = {name: quoted.format(content) for name, content in contents.items()}
+        values["true"] = "1" if catalog.is_sqlite else "true"
         with catalog.write() as connection:
             execute_all(connection, _FIRST_VERSION.format(**values))
         catalog.close()
@@ -108,3 +122,42 @@ def test_a_catalog_of_before_has_chosen_no_host_of_files(migrated: Catalog) -> N
         assert known_file_origin(connection) is None
         assert store_file_origin(connection, "https://files.example.org")
         assert known_file_origin(connection) == "https://files.example.org"
+
+
+def test_who_required_a_project_is_known_of_what_the_first_version_read(migrated: Catalog) -> None:
+    assert list(requiring_releases(migrated, 10, "base")) == [("demo", "1.0", 0)]
+    assert list(requiring_releases(migrated, 10, "base.two")) == [("demo", "1.0", 2)]
+    with migrated.read() as connection:
+        entered = dict(connection.execute(select(name_lists.c.id, name_lists.c.has_required)).all())
+        assert entered == {1: False, 2: True, 3: False}
+        assert connection.scalar(select(func.count()).select_from(required_names)) == 2
+
+
+def test_more_lists_than_are_entered_at_a_time(tmp_path: Path) -> None:
+    """As many as take several rounds, with lists of modules in between."""
+    url = f"sqlite:///{tmp_path / 'many.sqlite'}"
+    with first_version_of_the_code(tmp_path):
+        catalog = open_catalog(url)
+        project = {"id": 1, "normalized": "demo", "name": "Demo", "bucket": 0, "shard": 0, "known_since": 0}
+        lists, of_project, data = [], [], []
+        for number in range(1, 2_501):
+            content = zlib.compress(json.dumps([f"base-{number % 7}>={number}"]).encode())
+            lists.append({"id": number, "sha256": str(number), "length": 1, "content": content})
+            file = {"id": number, "project_id": 1, "release_id": 1, "filename": f"demo-{number}.zip", "kind": "sdist"}
+            of_project.append(file)
+            data.append(
+                {"distribution_id": number, "outcome": "data", "requires_dist_id": number if number % 2 else None}
+            )
+        with catalog.write() as connection:
+            connection.execute(insert(projects).values(project))
+            connection.execute(insert(releases).values(id=1, project_id=1, version="1.0"))
+            connection.execute(insert(name_lists), lists)
+            connection.execute(insert(distributions), of_project)
+            connection.execute(insert(distribution_data), data)
+        catalog.close()
+    migrate_catalog(url)
+    catalog = open_catalog(url)
+    with catalog.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(required_names)) == 1_250
+        assert connection.scalar(select(func.count()).where(name_lists.c.has_required)) == 1_250
+    catalog.close()

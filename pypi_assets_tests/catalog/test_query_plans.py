@@ -21,7 +21,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import has_at_least
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.publications.dump_registry import open_full_dump, open_range_dump, range_dump_rows
-from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
+from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases, requiring_releases
 from pypi_assets.catalog.publications.leveldb_versions import allocated_versions, last_allocated_version
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
 from pypi_assets.catalog.reports.catalog_totals import about_known, work_done
@@ -112,6 +112,7 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
                 assert count_causes(connection, SerialRange(index.serial - 2, index.serial))
                 assert first_changes(connection, SerialRange(index.serial - 2, index.serial), 10)
             assert list(providing_releases(catalog, index.serial, "project1_module"))
+            assert list(requiring_releases(catalog, index.serial, "project1")) == []
             [row, *_] = project_rows_at(catalog, index.serial, "project1")
             assert files_with_sha256(catalog, index.serial, str(row["sha256"]))
             change_extractor_version(catalog)

@@ -16,6 +16,7 @@ LOOKUP = START | {"msgspec", "obstore", "orjson", "packaging", "plyvel", "typing
 """The libraries that a look-up in a local folder needs. `benchmarks/start_up.py` shows what they cost."""
 PARTS_OF_LOOKUP = {
     "cli",
+    "distributions",
     "errors",
     "leveldbs",
     "locations",
@@ -25,7 +26,8 @@ PARTS_OF_LOOKUP = {
     "storage",
     "terminal",
 }
-"""The parts of pypi_assets that a look-up needs: neither the catalog nor all settings."""
+"""The parts of pypi_assets that a look-up needs: neither the catalog nor all settings. Of `distributions` it
+is what a requirement names."""
 
 _RUN = """
 import atexit, sys

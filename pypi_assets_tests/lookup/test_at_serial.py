@@ -7,13 +7,13 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases
+from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases, requiring_releases
 from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
-from pypi_assets.lookup.depgraph_reader import project_answer
+from pypi_assets.lookup.depgraph_reader import dependents_answer, project_answer
 from pypi_assets.lookup.hashes_reader import hash_answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import module_answer
@@ -24,13 +24,24 @@ PROJECTS = ("Demo.Pkg", "other", "third")
 VERSIONS = ("1.0", "1.0.0", "2", "10", "no version")
 MODULES = ("demo", "demo.a", "demo.a.b", "other", "tests", "größe", "requests>=2")
 QUESTIONS = (*MODULES, "demo.b", "dem", "demo.", ".demo", "", "unknown", "m" * 600, "half \udc80", "nul\0")
+REQUIREMENTS = (
+    "requests>=2",
+    "demo",
+    "Demo_Pkg ; python_version < '3'",
+    "demo.pkg; extra == 'x'",
+    "demo-pkg[y]>1",
+    "third @ https://example.org/third.zip",
+    "-",
+    "x" * 600,
+)
+REQUIRED = (*PROJECTS, "demo_pkg", "requests", "demo", "unknown", "half \udc80", "nul\0", "")
 files = st.fixed_dictionaries(
     {
         "project": st.sampled_from(PROJECTS),
         "version": st.sampled_from(VERSIONS),
         "suffix": st.sampled_from([".tar.gz", "-py3-none-any.whl", "-cp311-cp311-win_amd64.whl"]),
         "modules": st.none() | st.lists(st.sampled_from([*MODULES, "m" * 600]), max_size=4).map(tuple),
-        "requires_dist": st.none() | st.lists(st.sampled_from(["requests>=2", "demo"]), max_size=2).map(tuple),
+        "requires_dist": st.none() | st.lists(st.sampled_from(REQUIREMENTS), max_size=3).map(tuple),
         "requires_python": st.sampled_from([None, ">=3.8"]),
     }
 )
@@ -54,6 +65,10 @@ def published_answers(small: SmallCatalog, storage: Storage) -> dict[object, obj
                 for project in (*PROJECTS, "demo_pkg", "unknown")
                 for version in (None, *VERSIONS, "v1")
             }
+            | {
+                ("dependents", name): depgraph.dependents(name.encode(errors="replace").decode()).results
+                for name in REQUIRED
+            }
             | {sha256: hashes.file(sha256).results for sha256 in hashes_of(small)}
         )
 
@@ -71,6 +86,10 @@ def answers_at(small: SmallCatalog, serial: int) -> dict[object, object]:
             ).results
             for project in (*PROJECTS, "demo_pkg", "unknown")
             for version in (None, *VERSIONS, "v1")
+        }
+        | {
+            ("dependents", name): dependents_answer(serial, name, requiring_releases(catalog, serial, name)).results
+            for name in REQUIRED
         }
         | {
             sha256: hash_answer(serial, sha256, files_with_sha256(catalog, serial, sha256)).results

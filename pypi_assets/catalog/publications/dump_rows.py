@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
-from pypi_assets.catalog.database import Catalog, at_a_time
+from pypi_assets.catalog.database import Catalog, at_a_time, storable
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_contents import StoredContents
@@ -20,6 +20,7 @@ from pypi_assets.catalog.tables import (
     live_intervals,
     projects,
     releases,
+    required_names,
     shared_details,
     yanked_intervals,
 )
@@ -145,6 +146,30 @@ def providing_releases(catalog: Catalog, serial: int, module: str) -> Iterator[t
             of_lists = query.where(data.c.modules_id.in_(lists))
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_lists):
                 yield row.normalized, row.name, row.version
+
+
+def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[tuple[str, str, int]]:
+    """The releases with a file live at `serial` that requires `project`: (normalized name, version, condition).
+
+    They come by normalized name, each once with the least of the conditions of its files: 0 is always, 1 by a marker, 2
+    only with an extra.
+    """
+    live, data, required = live_intervals, distribution_data, required_names
+    query = (
+        select(projects.c.normalized, releases.c.version, func.min(required.c.condition).label("condition"))
+        .select_from(required)
+        .join(data, data.c.requires_dist_id == required.c.list_id)
+        .join(live, live.c.distribution_id == data.c.distribution_id)
+        .join(distributions, distributions.c.id == data.c.distribution_id)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .where(required.c.name == storable(canonicalize_name(project)), holds_at(live.c.start, live.c.end, serial))
+        .group_by(projects.c.normalized, releases.c.version)
+        .order_by(projects.c.normalized)
+    )
+    with catalog.read() as connection:
+        for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query):
+            yield row.normalized, row.version, row.condition
 
 
 def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator[dict[str, object]]:

@@ -1,18 +1,21 @@
 """Lists of names (modules, requirements), each stored once by the hash of its content.
 
-Of each list of modules the top-level names are stored as well, so that the lists that hold a module are found.
+Of each list of modules the top-level names are stored as well, so that the lists that hold a module are found; of each
+list of requirements, the projects that it names.
 """
 
 import json
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection, select, update
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.reads.stored_contents import StoredContents, content_digest
 from pypi_assets.catalog.reads.stored_json import to_json
-from pypi_assets.catalog.tables import module_roots, name_lists
+from pypi_assets.catalog.tables import module_roots, name_lists, required_names
+from pypi_assets.distributions.requirement_names import required_projects
 from pypi_assets.index.models import LONGEST_NAME
 
 
@@ -21,39 +24,55 @@ def store_lists(
 ) -> dict[tuple[str, ...], int]:
     """Stores those of the lists that are not there yet; returns the id of each.
 
-    The lists of `modules` can be found by their top-level names afterwards.
+    The lists of `modules` can be found by their top-level names afterwards, those of `requirements` by the projects
+    that they name.
     """
     of_modules = {tuple(names) for names in modules}
-    contents = {names: to_json(names) for names in {*map(tuple, requirements), *of_modules}}
+    of_requirements = {tuple(names) for names in requirements}
+    contents = {names: to_json(names) for names in of_requirements | of_modules}
     digests = {names: content_digest(content) for names, content in contents.items()}
-    found = _find_lists(connection, set(digests.values()))
+    known = _find_lists(connection, set(digests.values()))
     rows = [
         {
             "sha256": digests[names],
             "length": len(names),
             "content": zlib.compress(content),
             "has_roots": names in of_modules,
+            "has_required": names in of_requirements,
         }
         for names, content in contents.items()
-        if digests[names] not in found
+        if digests[names] not in known
     ]
     insert_missing(connection, name_lists, sorted(rows, key=lambda row: str(row["sha256"])))
-    rootless = {names for names in of_modules if not found.get(digests[names], (0, False))[1]}
-    found |= _find_lists(connection, {str(row["sha256"]) for row in rows})
-    ids = {names: found[digest][0] for names, digest in digests.items()}
+    found = known | _find_lists(connection, {str(row["sha256"]) for row in rows})
+    ids = {names: found[digest].id for names, digest in digests.items()}
+
+    rootless = {names for names in of_modules if not known.get(digests[names], _NEW).has_roots}
     _store_roots(connection, {ids[names]: names for names in rootless})
-    _mark_rooted(connection, [ids[names] for names in rootless if not found[digests[names]][1]])
+    _mark(connection, [ids[names] for names in rootless if not found[digests[names]].has_roots], "has_roots")
+    unnamed = {names for names in of_requirements if not known.get(digests[names], _NEW).has_required}
+    _store_required(connection, {ids[names]: names for names in unnamed})
+    _mark(connection, [ids[names] for names in unnamed if not found[digests[names]].has_required], "has_required")
     return ids
 
 
-def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, tuple[int, bool]]:
-    """Of each list that is there, its id and whether its top-level names are stored."""
-    found: dict[str, tuple[int, bool]] = {}
+class _StoredList(NamedTuple):
+    """A list that is stored, and whether its top-level names are, and the projects that it names."""
+
+    id: int
+    has_roots: bool
+    has_required: bool
+
+
+_NEW = _StoredList(0, has_roots=False, has_required=False)
+
+
+def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, _StoredList]:
+    found: dict[str, _StoredList] = {}
+    lists = name_lists.c
     for wanted in at_a_time(sorted(digests)):
-        query = select(name_lists.c.sha256, name_lists.c.id, name_lists.c.has_roots).where(
-            name_lists.c.sha256.in_(wanted)
-        )
-        found.update((row.sha256, (row.id, row.has_roots)) for row in connection.execute(query))
+        query = select(lists.sha256, lists.id, lists.has_roots, lists.has_required).where(lists.sha256.in_(wanted))
+        found.update((sha256, _StoredList(*one)) for sha256, *one in connection.execute(query))
     return found
 
 
@@ -62,10 +81,20 @@ def _store_roots(connection: Connection, lists: Mapping[int, Sequence[str]]) -> 
     insert_missing(connection, module_roots, rows)
 
 
-def _mark_rooted(connection: Connection, ids: Sequence[int]) -> None:
-    """Of lists that were stored as requirements first."""
+def _store_required(connection: Connection, lists: Mapping[int, Sequence[str]]) -> None:
+    rows = [
+        {"name": name, "list_id": id_, "condition": condition}
+        for id_ in sorted(lists)
+        for name, condition in sorted(required_projects(lists[id_]).items())
+        if len(name) <= LONGEST_NAME  # a longer one is no project's
+    ]
+    insert_missing(connection, required_names, rows)
+
+
+def _mark(connection: Connection, ids: Sequence[int], flag: str) -> None:
+    """Of lists that were stored as lists of the other kind first."""
     for some in at_a_time(sorted(ids)):
-        connection.execute(update(name_lists).where(name_lists.c.id.in_(some)).values(has_roots=True))
+        connection.execute(update(name_lists).where(name_lists.c.id.in_(some)).values({flag: True}))
 
 
 def _root(module: str) -> str:

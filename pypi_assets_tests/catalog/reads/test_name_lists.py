@@ -4,7 +4,7 @@ from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest, lists_with_module, store_lists
-from pypi_assets.catalog.tables import name_lists
+from pypi_assets.catalog.tables import name_lists, required_names
 
 LISTS = [(), ("one",), ("one", "two"), ("two", "one"), ("größe", "名"), ("half a pair \udc80",), ("nul \0",)]
 
@@ -45,3 +45,22 @@ def test_lists_of_modules_are_found_by_what_they_hold(catalog: Catalog):
         assert found(names) == {ids[(names,)]}
         assert found(LISTS[5][0]) == {ids[LISTS[5]]}
         assert found("other") == found(names[:512]) == found("") == set()
+
+
+def test_lists_of_requirements_are_found_by_the_projects_that_they_name(catalog: Catalog) -> None:
+    requirements = ("Base_Two; extra == 'x'", "base ; python_version < '3'", "base", "no requirement!", "n" * 600)
+    with catalog.write() as connection:
+        as_modules = store_lists(connection, [], [("one",), requirements])
+        assert connection.execute(select(required_names)).all() == []
+        ids = store_lists(connection, [("one",), requirements, ()], [("two",)])
+        assert ids.items() >= as_modules.items()
+        expected = [
+            ("base", ids[requirements], 0),
+            ("base-two", ids[requirements], 2),
+            ("one", ids[("one",)], 0),
+        ]
+        assert sorted(connection.execute(select(required_names)).all()) == expected
+        store_lists(connection, [("one",), requirements])
+        assert len(connection.execute(select(required_names)).all()) == len(expected)
+        flags = select(name_lists.c.id).where(name_lists.c.has_required)
+        assert set(connection.scalars(flags)) == {ids[("one",)], ids[requirements], ids[()]}

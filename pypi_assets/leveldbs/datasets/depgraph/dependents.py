@@ -8,8 +8,8 @@ from functools import lru_cache
 import msgspec
 import orjson
 
+from pypi_assets.distributions.requirement_names import CONDITIONS, required_projects
 from pypi_assets.leveldbs.datasets.depgraph.files import File
-from pypi_assets.leveldbs.datasets.depgraph.requirement_names import CONDITIONS, required_projects
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import key, prefix
 from pypi_assets.leveldbs.format.leveldb_binding import Database

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from pypi_assets.leveldbs.datasets.depgraph.requirement_names import parse_requirement, required_projects
+from pypi_assets.distributions.requirement_names import parse_requirement, required_projects
 
 
 @pytest.mark.parametrize(
