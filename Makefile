@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 # modules are compiled when they are first imported
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 
-.PHONY: demo ui check test redis wheels test-deploy test-faults clean
+.PHONY: demo ui check test dist redis wheels test-deploy test-faults clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -28,6 +28,13 @@ redis:
 	@command -v redis-server > /dev/null || \
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes redis-server; } || \
 		{ echo "redis-server is needed: install it from your system's packages" >&2; exit 1; }
+
+dist: $(VENV)/.installed-test
+	@rm -rf build dist
+	@$(BIN)/python -m build --no-isolation > $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log >&2; exit 1; }
+	@$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python .ci/try_wheel.py dist/*.whl
+	@ls dist/*
 
 wheels: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels

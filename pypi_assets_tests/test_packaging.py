@@ -1,0 +1,72 @@
+"""The wheel has all that the package loads, and describes itself truly; `make dist` installs and runs it."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    """The wheel, built from a source distribution, which is built from a copy of what the repository has for it."""
+    folder = tmp_path_factory.mktemp("packaging")
+    sources = folder / "sources"
+    sources.mkdir()
+    for name in ("pypi_assets", "pypi_assets_tests", "pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        (sources / name).symlink_to(ROOT / name)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", sources]
+    subprocess.run(command, check=True, capture_output=True)
+    [path] = (folder / "dist").glob("*.whl")
+    with zipfile.ZipFile(path) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: zipfile.ZipFile) -> Message:
+    [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    return message_from_bytes(wheel.read(name))
+
+
+def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: zipfile.ZipFile) -> None:
+    inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    files = [path for path in (ROOT / "pypi_assets").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert inside == {path.relative_to(ROOT).as_posix() for path in files}
+    assert {"pypi_assets/py.typed", "pypi_assets/catalog/migrations/env.py"} <= inside
+
+
+def test_pip_installs_it_with_wheels_alone(metadata: Message) -> None:
+    """Where plyvel has no wheel, it is left out, and comes with the extra leveldb."""
+    plyvel = [one for one in map(Requirement, metadata.get_all("Requires-Dist", [])) if one.name == "plyvel"]
+    assert all(one.marker for one in plyvel)
+    for python, machine, extra, required in (
+        ("3.12", "x86_64", "", True),
+        ("3.13", "x86_64", "", False),
+        ("3.12", "aarch64", "", False),
+        ("3.13", "x86_64", "leveldb", True),
+        ("3.14", "aarch64", "leveldb", True),
+        ("3.13", "x86_64", "parquet", False),
+    ):
+        environment = {
+            "python_version": python,
+            "sys_platform": "linux",
+            "platform_machine": machine,
+            "extra": extra,
+        }
+        assert any(one.marker and one.marker.evaluate(environment) for one in plyvel) == required
+
+
+def test_its_description_names_no_file_that_only_the_repository_has(metadata: Message) -> None:
+    text = str(metadata.get_payload())
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert text.startswith("# pypi-assets\n")
+    assert re.findall(r"\]\((?!https?:|#)[^)]*\)", text) == []
+    assert "](docs/" in (ROOT / "README.md").read_text()
