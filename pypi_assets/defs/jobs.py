@@ -20,24 +20,24 @@ full_crawl_job = dg.define_asset_job(
     selection=dg.AssetSelection.groups("crawl_full") | _AFTER_FULL_CRAWL,
     tags=all_of(project_shards) | CRAWLING | {ONE_AT_A_TIME_TAG: "full_crawl"},
     description="Reads the whole package index from scratch, in one run: lists all projects, visits their pages,"
-    " reads every file. A run that stopped is continued by the next one. Launch it without choosing a partition"
-    " (Jobs, the menu at the end of its row, *Launch new run*, *Launch Run*): its tags take all of them.",
+    " reads every file. A run that stopped is continued by the next one. Its tags take all partitions: in the"
+    " Launchpad, choose none, and confirm; from then on, *Re-execute latest run* in the list of jobs does the same.",
 )
 full_dump_job = dg.define_asset_job(
     "full_dump",
     selection=dg.AssetSelection.assets("full_dump"),
     tags=all_of(dump_shards) | ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump"},
-    description="Writes a new dump of all files that the package index has, in one run of all 256 shards. Launch it"
-    " without choosing a partition. The dump is as of the serial (the number of an event of the index) that is"
-    " crawled.",
+    description="Writes a new dump of all files that the package index has, in one run of all 256 shards. Its tags take"
+    " all partitions: in the Launchpad, choose none, and confirm. The dump is as of the serial (the number of an event"
+    " of the index) that is crawled.",
 )
 redump_job = dg.define_asset_job(
     "redump",
     selection=dg.AssetSelection.assets("full_dump"),
     tags=all_of(dump_shards) | ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump", FROM_SCRATCH_TAG: "true"},
     description="Writes a dump like the job full_dump, but from scratch, and joins none that was begun before. For"
-    " use after the job reprocess_distributions, or where dumps lack new columns. Launch it without choosing a"
-    " partition.",
+    " use after the job reprocess_distributions, or where dumps lack new columns. In the Launchpad, choose no"
+    " partition, and confirm.",
 )
 compact_dumps_job = dg.define_asset_job(
     "compact_dumps",

@@ -1,4 +1,4 @@
-"""Tables in Markdown, which Dagster shows as metadata. What comes from an index or a file is shown, and does nothing."""
+"""Tables in Markdown, which Dagster shows as metadata. What comes from an index or a file is inert in them."""
 
 import re
 from collections.abc import Iterable, Sequence
