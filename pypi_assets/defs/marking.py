@@ -53,9 +53,13 @@ def marking(context: dg.AssetExecutionContext) -> Iterator[Mark]:
 
 
 def mark_each_range(
-    context: dg.AssetExecutionContext, work: Callable[[SerialRange], Mapping[str, Any]]
+    context: dg.AssetExecutionContext,
+    work: Callable[[SerialRange], Mapping[str, Any]],
+    totals: Callable[[], Mapping[str, Any]] = dict,
 ) -> dg.MaterializeResult[None]:
     """Does `work` for each serial range of the run, and marks it with the numbers that it returns and its seconds.
+
+    `totals` returns metadata that all of them have in common, once they are done.
 
     A range that fails stops no other one, here or in the assets that follow: the last step of the run fails and names
     it. A transient error concerns all ranges, and one that all ranges have is no odd key: both end the run at once.
@@ -80,9 +84,10 @@ def mark_each_range(
             unexpected = next((error for error in failed.values() if not isinstance(error, EXPECTED)), None)
             raise _failure(texts | before, len(keys), unexpected) from unexpected
         if not texts:
-            return dg.MaterializeResult()
+            return dg.MaterializeResult(metadata=totals())
         _leave_out(context, texts)
-        return _materialize_only(context, done)
+        shared = totals()
+        return _materialize_only(context, {key: {**metadata, **shared} for key, metadata in done.items()})
 
 
 def _materialize_only(

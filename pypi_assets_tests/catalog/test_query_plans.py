@@ -25,6 +25,7 @@ from pypi_assets.catalog.publications.dump_rows import project_rows_at, providin
 from pypi_assets.catalog.publications.leveldb_versions import allocated_versions, last_allocated_version
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
 from pypi_assets.catalog.reports.catalog_totals import about_known, work_done
+from pypi_assets.catalog.reports.failures import failed_reads_of_range
 from pypi_assets.catalog.reports.files_by_hash import files_with_sha256
 from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.catalog.reports.live_files import live_files
@@ -100,6 +101,8 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
             [result] = crawl_incremental(crawler)
             list(range_dump_rows(catalog, open_range_dump(catalog, result.serials)))
             list(live_files(catalog, project="project1"))
+            with catalog.read() as connection:
+                assert failed_reads_of_range(connection, result.serials, 50)
             with catalog.read() as connection:
                 project = find_project(connection, "project1")
                 assert project

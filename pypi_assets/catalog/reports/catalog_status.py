@@ -14,11 +14,11 @@ from pypi_assets.catalog.reports.exhausted_work import ExhaustedWork, read_exhau
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.reports.followed_index import Followed, read_followed
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.reports.live_files import count_live_outcomes
 from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.tables import (
     catalog_state,
     distribution_data,
-    live_intervals,
     visit_queue,
 )
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
@@ -72,15 +72,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
     """The status of the catalog now. Its counts of live distributions take time on a large catalog."""
     with catalog.read() as connection:
         state = connection.execute(select(catalog_state)).first()
-        outcomes = {outcome.value: 0 for outcome in Outcome} | {
-            outcome: count
-            for outcome, count in connection.execute(
-                select(distribution_data.c.outcome, func.count())
-                .join(live_intervals, live_intervals.c.distribution_id == distribution_data.c.distribution_id)
-                .where(live_intervals.c.end.is_(None))
-                .group_by(distribution_data.c.outcome)
-            )
-        }
+        outcomes = {outcome.value: 0 for outcome in Outcome} | count_live_outcomes(connection)
         completed = last_completed_crawl(connection)
         entries = unfinished_ranges(connection) if completed else []
         unfinished = {range_scope(entry.serials) for entry in entries}

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Row, Select, func, select
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
+from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reads.read_outcomes import FAILED, Outcome
 from pypi_assets.catalog.tables import (
+    changes,
     distribution_data,
     projects,
     visit_queue,
@@ -65,10 +69,32 @@ def list_failures(
     """
     if kind != VISIT:
         for row in _stream(connection, failed_reads(kind, normalized)):
-            yield _failure(row, row.error_kind, row.filename, row.outcome == Outcome.PENDING, max_attempts)
+            yield _failed_read(row, max_attempts)
     if kind in {None, VISIT}:
         for row in _stream(connection, _failed_visits(normalized)):
             yield _failure(row, VISIT, "", row.outcome == TaskState.TODO, max_attempts)
+
+
+def failed_reads_of_range(connection: Connection, serials: SerialRange, max_attempts: int) -> list[Failure]:
+    """The failed reads of the distributions that changed in the range, by project and filename.
+
+    Costs a look at each of these distributions, however many failures there are in all.
+    """
+    within = changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end
+    changed = connection.scalars(select(changes.c.distribution_id).where(*within).distinct()).all()
+    rows = [
+        row
+        for ids in at_a_time(changed)
+        for row in connection.execute(failed_reads(None, None).where(distribution_data.c.distribution_id.in_(ids)))
+    ]
+    found = [_failed_read(row, max_attempts) for row in rows]
+    return sorted(found, key=lambda failure: (canonicalize_name(failure.project), failure.filename))
+
+
+def failed_reads_of_shard(connection: Connection, shard: int, max_attempts: int, limit: int) -> list[Failure]:
+    """The first `limit` failed reads of the projects in a shard, by project and filename."""
+    query = failed_reads(None, None).where(projects.c.shard == shard).limit(limit)
+    return [_failed_read(row, max_attempts) for row in connection.execute(query)]
 
 
 def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
@@ -113,6 +139,10 @@ def _failed_visits(normalized: str | None) -> Select[Any]:
 
 def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:
     return connection.execute(query, execution_options={"yield_per": 1_000})
+
+
+def _failed_read(row: Row[Any], max_attempts: int) -> Failure:
+    return _failure(row, row.error_kind, row.filename, row.outcome == Outcome.PENDING, max_attempts)
 
 
 def _failure(row: Row[Any], kind: str, filename: str, is_waiting: bool, max_attempts: int) -> Failure:

@@ -1,8 +1,12 @@
 """The full crawl: every project of the index is listed, visited and read, in 1,000 shards."""
 
+from typing import Any
+
 import dagster as dg
 
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.failures import failed_reads_of_shard
+from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import list_index
 from pypi_assets.crawl.run_size import SHARDS_IN_ONE_RUN
 from pypi_assets.crawl.shards import FinishedShard, read_each_shard, visit_each_shard
@@ -10,6 +14,7 @@ from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import failure_counts, marking, progress_log
 from pypi_assets.defs.partitions import parse_shards, project_shards
 from pypi_assets.defs.policy import crawl_asset
+from pypi_assets.defs.read_results import SHOWN_FAILURES, failure_table, total_metadata
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
@@ -68,12 +73,22 @@ def crawled_distribution_data(
     """
     with marking(context) as mark:
         shards = parse_shards(list(context.partition_keys))
-        for finished in read_each_shard(crawler.get(progress_log(context), context.log.warning), list(shards)):
-            mark(shards[finished.shard], _read_metadata(finished))
-    return dg.MaterializeResult()
+        opened = crawler.get(progress_log(context), context.log.warning)
+        for finished in read_each_shard(opened, list(shards)):
+            mark(shards[finished.shard], _read_metadata(finished) | _failures_of(opened, finished))
+        return dg.MaterializeResult(metadata=total_metadata(context, opened.catalog))
 
 
-def _read_metadata(finished: FinishedShard) -> dict[str, float]:
+def _failures_of(crawler: Crawler, finished: FinishedShard) -> dict[str, dg.MetadataValue[Any]]:
+    count = sum(finished.reads.failures.values())
+    if not count:
+        return {}
+    with crawler.catalog.read() as connection:
+        failures = failed_reads_of_shard(connection, finished.shard, crawler.max_attempts, SHOWN_FAILURES)
+    return failure_table(failures, count)
+
+
+def _read_metadata(finished: FinishedShard) -> dict[str, Any]:
     outcomes = finished.reads.outcomes
     return {
         "dagster/partition_row_count": sum(outcomes.values()),

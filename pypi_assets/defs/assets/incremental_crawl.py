@@ -5,12 +5,14 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.failures import failed_reads_of_range
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, visit_range
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.marking import failure_counts, mark_each_range, progress_log
 from pypi_assets.defs.partitions import serial_ranges
 from pypi_assets.defs.policy import RANGES_IN_ONE_RUN, crawl_asset
+from pypi_assets.defs.read_results import failure_table, total_metadata
 from pypi_assets.defs.resources import CrawlerResource
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
@@ -69,6 +71,8 @@ def changed_distribution_data(
 
     def read(serials: SerialRange) -> dict[str, Any]:
         reads = read_range(opened, serials)
+        with opened.catalog.read() as connection:
+            failures = failed_reads_of_range(connection, serials, opened.max_attempts)
         return {
             "read": reads.data,
             **failure_counts(reads.failures),
@@ -76,9 +80,10 @@ def changed_distribution_data(
             "vanished": reads.vanished,
             "bytes_fetched": reads.bytes_fetched,
             "requests": reads.requests,
+            **failure_table(failures, len(failures)),
         }
 
-    return mark_each_range(context, read)
+    return mark_each_range(context, read, lambda: total_metadata(context, opened.catalog))
 
 
 def _open(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> Crawler:

@@ -1,5 +1,7 @@
 """Failures: listed by project and file, grouped by kind, and counted."""
 
+from pathlib import Path
+
 from sqlalchemy import select
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
@@ -11,13 +13,18 @@ from pypi_assets.catalog.reports.failures import (
     Failure,
     count_failed_visits,
     count_failures,
+    failed_reads_of_range,
+    failed_reads_of_shard,
     group_failures,
     list_failures,
 )
 from pypi_assets.catalog.tables import distributions, projects
 from pypi_assets.catalog.work.read_queue import claim_reads, finish_reads
 from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, postpone_visits
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.catalog.claimed_queues import Reads, Visits
+from pypi_assets_tests.served_index import served_index
 
 
 def failed(catalog: Catalog) -> tuple[str, list[str]]:
@@ -94,3 +101,23 @@ def test_a_group_shows_a_few_examples():
     failures = [Failure("demo", f"file{number}", "error", "wrong content", "", 1, 0, None) for number in range(9)]
     [group] = group_failures(failures)
     assert (group.count, group.examples) == (9, failures[:3])
+
+
+def test_the_failures_of_a_range_are_those_of_the_files_that_changed_in_it(catalog: Catalog, tmp_path: Path) -> None:
+    with served_index(tmp_path / "served") as index:
+        index.raw("older-1.0-py3-none-any.whl", b"no zip")
+        crawler = index.crawler(catalog)
+        crawl_full(crawler)
+        index.raw("zulu-1.0-py3-none-any.whl", b"no zip")
+        index.wheel("fine", "1.0")
+        index.raw("alpha-1.0-py3-none-any.whl", b"no zip")
+        [result] = crawl_incremental(crawler)
+        with catalog.read() as connection:
+            found = failed_reads_of_range(connection, result.serials, 50)
+            shard = connection.scalar(select(projects.c.shard).where(projects.c.name == "older"))
+            assert shard is not None
+            [older] = failed_reads_of_shard(connection, shard, 50, 9)
+            assert failed_reads_of_shard(connection, shard, 50, 0) == []
+    assert [failure.project for failure in found] == ["alpha", "zulu"]
+    assert {(failure.kind, failure.attempts) for failure in found} == {("corrupt archive", 1)}
+    assert older.filename == "older-1.0-py3-none-any.whl"

@@ -94,6 +94,22 @@ def test_the_failures_of_a_range_are_counted_by_kind(index: ServedIndex, pipelin
     numbers = pipeline.metadata("changed_distribution_data", key)
     assert (numbers["read"], numbers["failed"], numbers["failed: corrupt archive"]) == (0, 1, 1)
     assert numbers["bytes_fetched"] > 0
+    [row] = [line for line in numbers["failures"].splitlines() if "newcomer" in line]
+    assert row.startswith("| newcomer-1.0-py3-none-any.whl | corrupt archive | ")
+    assert row.endswith(" | 1 |")
+    assert '`pypi-assets failures list --kind "corrupt archive"`' in numbers["failures"]
+    assert (numbers["total: live"], numbers["total: read"], numbers["total: failed"]) == (5, 4, 1)
+
+
+def test_a_range_shows_its_own_failures_and_the_totals_of_all(index: ServedIndex, pipeline: Pipeline) -> None:
+    index.raw("older-1.0-py3-none-any.whl", b"no archive")
+    pipeline.crawled()
+    index.wheel("newcomer", "1.0")
+    (key,) = pipeline.requested("new_serial_range")
+    assert pipeline.run("incremental_crawl", key).success
+    numbers = pipeline.metadata("changed_distribution_data", key)
+    assert "failures" not in numbers
+    assert (numbers["failed"], numbers["total: live"], numbers["total: failed"]) == (0, 6, 1)
 
 
 def test_ranges_that_are_refused_stop_none_of_the_others_in_their_run(index: ServedIndex, pipeline: Pipeline) -> None:

@@ -1,0 +1,63 @@
+"""What an asset's page shows of reads: which files failed, and totals over all files that are live.
+
+What failed is listed in `catalog/reports/failures.py`, and totals are counted in `upkeep/live_totals.py`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.reports.failures import Failure
+from pypi_assets.defs.markdown import markdown_table
+from pypi_assets.upkeep.live_totals import LiveTotals, live_totals
+
+SHOWN_FAILURES = 50
+_TEXT_CHARACTERS = 300
+_LIVE, _READ, _FAILED, _COUNTED_AT = "total: live", "total: read", "total: failed", "total: counted at"
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#!~&])")
+
+
+def failure_table(failures: Sequence[Failure], count: int) -> dict[str, dg.MetadataValue[Any]]:
+    """The metadata that names files that failed: a table of `failures`, `count` in all, and the command that lists the
+    rest; nothing where none failed.
+    """
+    if not failures:
+        return {}
+    shown = failures[:SHOWN_FAILURES]
+    rows = [(_inert(one.filename), one.kind, _inert(one.text[:_TEXT_CHARACTERS]), one.attempts) for one in shown]
+    table = markdown_table(("file", "kind", "text", "attempts"), rows)
+    more = f"and {count - len(shown)} more. " if count > len(shown) else ""
+    commands = [f'`pypi-assets failures list --kind "{kind}"`' for kind in dict.fromkeys(one.kind for one in failures)]
+    return {"failures": dg.MetadataValue.md(f"{table}\n\n{more}All of a kind, of all projects: {', '.join(commands)}")}
+
+
+def _inert(text: str) -> str:
+    """`text` of a file or an index, to be shown in Markdown as it is: no link, image or HTML."""
+    return _MARKUP.sub(r"\\\1", text)
+
+
+def total_metadata(context: dg.AssetExecutionContext, catalog: Catalog) -> dict[str, dg.MetadataValue[Any]]:
+    """The totals over all files that are live, as metadata of each partition of this run. Those of the last run are
+    kept where they are young enough.
+    """
+    newest = context.instance.get_latest_materialization_event(context.asset_key)
+    materialization = newest.asset_materialization if newest else None
+    totals = live_totals(catalog, _totals_of(materialization.metadata) if materialization else None)
+    return {
+        _LIVE: dg.MetadataValue.int(totals.live),
+        _READ: dg.MetadataValue.int(totals.read),
+        _FAILED: dg.MetadataValue.int(totals.failed),
+        _COUNTED_AT: dg.MetadataValue.timestamp(totals.counted_at),
+    }
+
+
+def _totals_of(metadata: Mapping[str, dg.MetadataValue[Any]]) -> LiveTotals | None:
+    """The totals that `total_metadata` made; None where it made none."""
+    names = (_LIVE, _READ, _FAILED, _COUNTED_AT)
+    if any(name not in metadata for name in names):
+        return None
+    live, read, failed, counted_at = (metadata[name].value for name in names)
+    return LiveTotals(int(live), int(read), int(failed), float(counted_at))
