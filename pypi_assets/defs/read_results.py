@@ -3,7 +3,6 @@
 What failed is listed in `catalog/reports/failures.py`, and totals are counted in `upkeep/live_totals.py`.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,9 +14,7 @@ from pypi_assets.defs.markdown import markdown_table
 from pypi_assets.upkeep.live_totals import LiveTotals, live_totals
 
 SHOWN_FAILURES = 50
-_TEXT_CHARACTERS = 300
 _LIVE, _READ, _FAILED, _COUNTED_AT = "total: live", "total: read", "total: failed", "total: counted at"
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#!~&])")
 
 
 def failure_table(failures: Sequence[Failure], count: int) -> dict[str, dg.MetadataValue[Any]]:
@@ -27,16 +24,11 @@ def failure_table(failures: Sequence[Failure], count: int) -> dict[str, dg.Metad
     if not failures:
         return {}
     shown = failures[:SHOWN_FAILURES]
-    rows = [(_inert(one.filename), one.kind, _inert(one.text[:_TEXT_CHARACTERS]), one.attempts) for one in shown]
+    rows = [(one.filename, one.kind, one.text, one.attempts) for one in shown]
     table = markdown_table(("file", "kind", "text", "attempts"), rows)
     more = f"and {count - len(shown)} more. " if count > len(shown) else ""
     commands = [f'`pypi-assets failures list --kind "{kind}"`' for kind in dict.fromkeys(one.kind for one in failures)]
     return {"failures": dg.MetadataValue.md(f"{table}\n\n{more}All of a kind, of all projects: {', '.join(commands)}")}
-
-
-def _inert(text: str) -> str:
-    """`text` of a file or an index, to be shown in Markdown as it is: no link, image or HTML."""
-    return _MARKUP.sub(r"\\\1", text)
 
 
 def total_metadata(context: dg.AssetExecutionContext, catalog: Catalog) -> dict[str, dg.MetadataValue[Any]]:
