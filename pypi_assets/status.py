@@ -4,6 +4,7 @@ What is due is computed in `upkeep/due.py`. Here it is displayed, and judged by 
 leaves something due, so only what has been due for `PYPI_ASSETS_LAG_WARN_S` is worth a line.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from pypi_assets.assembly import catalog_from, index_from, storage_from
@@ -128,6 +129,11 @@ class Status:
         origin = self.catalog.followed.file_origin
         return None if origin is None else [shown_host(origin)] if origin else []
 
+    @property
+    def is_crawling_full(self) -> bool:
+        """Whether a worker is at work on the open full crawl."""
+        return any(one.is_full_crawl for one in self.catalog.running)
+
     def to_do(self) -> list[str]:
         """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
         errors = [error for error in (self.lag.index_error, self.storage_error) if error]
@@ -143,7 +149,8 @@ class Status:
             )
         lines += [f"the ledger is broken: {fault}" for fault in catalog.ledger_faults]
         if self.due.crawl.open is not None:
-            lines.append("a full crawl is open: `pypi-assets crawl full` continues it")
+            if not self.is_crawling_full:
+                lines.append("a full crawl was stopped before its end: `pypi-assets crawl full` continues it")
         elif not self.due.crawl.is_followable:
             lines.append("nothing has been crawled: run `pypi-assets crawl full`")
         if catalog.complete_serial is not None and self._is_catalog_stale(catalog.complete_serial):
@@ -253,9 +260,14 @@ def _first_event_after(settings: Settings, serial: int) -> float | None:
 
 
 def status_to_json(
-    status: Status, *, expected_end: str | None, last_full_crawl: str | None, longest_unvisited: str | None
+    status: Status,
+    *,
+    running_since: Sequence[str | None],
+    expected_end: str | None,
+    last_full_crawl: str | None,
+    longest_unvisited: str | None,
 ) -> dict[str, object]:
-    """The status as JSON values; its times are given as texts."""
+    """The status as JSON values; its times are given as texts, `running_since` in the order of what is running."""
     catalog = status.catalog
     crawl = catalog.open_crawl
     return {
@@ -271,6 +283,17 @@ def status_to_json(
         "events_through": catalog.events_through,
         "open_ranges": catalog.open_ranges,
         "running_ranges": catalog.running_ranges,
+        "running": [
+            {
+                "name": one.name,
+                "processes": one.processes,
+                "since": since,
+                "projects_done": one.projects_done,
+                "projects": one.projects,
+                "reads_left": one.reads_left,
+            }
+            for one, since in zip(catalog.running, running_since, strict=True)
+        ],
         "open_crawl": crawl and (asdict(crawl) | {"expected_end": expected_end}),
         "last_full_crawl": last_full_crawl,
         "live_distributions": catalog.live_distributions,

@@ -63,7 +63,9 @@ def test_a_stage_lags_once_it_lacks_an_old_event(index: ServedIndex, status_at: 
         assert status_at(event_at + LAG_WARN_S - 1).to_do() == []
         late = status_at(event_at + LAG_WARN_S)
         assert late.to_do() == [line]
-        in_json = status_to_json(late, expected_end=None, last_full_crawl=None, longest_unvisited=None)
+        in_json = status_to_json(
+            late, running_since=[], expected_end=None, last_full_crawl=None, longest_unvisited=None
+        )
         assert in_json["to_do"] == [line]
         done(command)
     assert status_at(event_at + LAG_WARN_S).to_do() == []

@@ -31,7 +31,7 @@ _COMMANDS = {
         ),
         "inspect": ("cli.inspect:inspect_command", "Read distributions from disk and print their records."),
     },
-    "Ask": {
+    "Query": {
         "lookup": ("cli.lookup:lookup_group", "Query the newest LevelDB versions; for an earlier serial, the catalog."),
         "files": ("cli.files:files_command", "List the live distributions."),
         "history": ("cli.history:history_command", "Show what happened to PROJECT, by serial."),

@@ -15,8 +15,9 @@ from pypi_assets.terminal import (
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.catalog_status import OpenCrawl
+    from pypi_assets.catalog.reports.running_work import RunningWork
     from pypi_assets.settings import Settings
-    from pypi_assets.status import Status
+    from pypi_assets.status import NewestVersion, Status
 
 
 @command("status")
@@ -32,7 +33,9 @@ def status_command(as_json: bool) -> None:
         _print_as_json(status)
     else:
         to_do = [("to do", line) for line in status.to_do()]
-        print_facts([*_facts(status, settings), *(to_do or [("state", "all is well")])])
+        running = [("running", _describe_running(one, status)) for one in status.catalog.running]
+        well = "all is well" if status.catalog.complete_serial is not None else "working on it"
+        print_facts([*_facts(status, settings), *running, *(to_do or [("state", well)])])
 
 
 def _print_as_json(status: "Status") -> None:
@@ -45,6 +48,7 @@ def _print_as_json(status: "Status") -> None:
     print_json(
         status_to_json(
             status,
+            running_since=[local_time(one.since) for one in status.catalog.running],
             expected_end=local_time(crawl.expected_end if crawl else None),
             last_full_crawl=local_time(status.catalog.last_crawl_completed_at),
             longest_unvisited=local_time(status.catalog.visited.longest_unvisited_at),
@@ -57,20 +61,21 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
 
     from pypi_assets.index.urls import redact
 
-    yield "index", f"{redact(settings.index_url)}, serial {plain(status.lag.index_serial)}"
+    serial = status.lag.index_serial
+    yield "index", f"{redact(settings.index_url)}, {'did not answer' if serial is None else f'last serial {serial}'}"
     if hosts := _describe_file_hosts(status):
         yield "file hosts", hosts
     yield "catalog", _describe_catalog(status)
-    yield "distributions", _describe_distributions(status)
-    yield "visits", _describe_visits(status)
+    if status.catalog.open_crawl or status.catalog.complete_serial is not None:
+        yield "distributions", _describe_distributions(status)
+        yield "visits", _describe_visits(status)
     if unexplained := status.catalog.unexplained_changes:
         yield "unexplained", f"{unexplained} changes of files that no event explains; the pages were believed"
     if crawl := status.catalog.open_crawl:
         yield "full crawl", _describe_crawl(crawl)
-    counts = ", ".join(f"{count} {kind}" for kind, count in status.dump_counts.items())
-    yield "dumps", f"{counts}; they reach serial {plain(status.cover.serial or None)}"
+    yield "dumps", _describe_dumps(status)
     for name, newest in status.leveldbs.items():
-        yield name, f"version {plain(newest.version)}, serial {plain(newest.serial)}"
+        yield name, _describe_version(newest)
     yield "answers", _describe_answers(status)
     yield "database", make_url(settings.resolved_database_url).render_as_string(hide_password=True)
     yield "storage", settings.resolved_storage_url
@@ -87,7 +92,7 @@ def _describe_file_hosts(status: "Status") -> str | None:
 
 def _describe_catalog(status: "Status") -> str:
     if status.catalog.complete_serial is None:
-        return "no full crawl is complete yet"
+        return "no full crawl is complete yet, so there are no answers yet"
     text = f"complete up to serial {status.catalog.complete_serial}, exact from {status.catalog.exact_from}"
     if status.lag.serials is not None:
         text += f", lags the index by {status.lag.serials} serials{_describe_age(status.lag.seconds)}"
@@ -105,6 +110,28 @@ def _describe_answers(status: "Status") -> str:
     return f"up to serial {lag.serial}, lag the index by {lag.serials} serials{_describe_age(lag.seconds)}"
 
 
+def _describe_dumps(status: "Status") -> str:
+    if not any(status.dump_counts.values()):
+        return "none yet"
+    counts = ", ".join(f"{count} {kind}" for kind, count in status.dump_counts.items() if count)
+    return f"{counts}; they reach serial {plain(status.cover.serial or None)}"
+
+
+def _describe_version(newest: "NewestVersion") -> str:
+    return "no version yet" if newest.version is None else f"version {newest.version}, serial {plain(newest.serial)}"
+
+
+def _describe_running(work: "RunningWork", status: "Status") -> str:
+    """What runs, since when and how far it is, with the processes that work on it."""
+    since = "" if work.since is None else f" since {local_time(work.since)}"
+    age = None if work.since is None else status.lag.measured_at - work.since
+    by = "1 process" if work.processes == 1 else f"{work.processes} processes"
+    if not work.projects:
+        return f"{work.name}{since}{_describe_age(age)} by {by}: projects are being listed"
+    done = f"{work.projects_done} of {work.projects} projects visited, {work.reads_left} distributions left to read"
+    return f"{work.name}{since}{_describe_age(age)} by {by}: {done}"
+
+
 def _describe_age(seconds: float | None) -> str:
     """The age in parentheses if it is a minute or more, else nothing."""
     return "" if seconds is None or seconds < 60 else f" ({timedelta(seconds=round(seconds))})"
@@ -119,11 +146,13 @@ def _describe_visits(status: "Status") -> str:
     visited, exhausted = status.catalog.visited, status.catalog.failed_visits
     text = f"{visited.never_visited} projects never visited, the last visit of {visited.failing} failed"
     text += f", {exhausted} exhausted" if exhausted else ""
-    return f"{text}, longest unvisited since {plain(local_time(visited.longest_unvisited_at))}"
+    if visited.longest_unvisited_at is not None:
+        text += f", longest unvisited since {local_time(visited.longest_unvisited_at)}"
+    return text
 
 
 def _describe_crawl(crawl: "OpenCrawl") -> str:
     shards = f"{crawl.shards_done} of {crawl.shards} shards"
     projects = f"{crawl.projects_done} of {crawl.projects} projects, {crawl.projects_per_second:.1f} a second"
-    expected_end = plain(local_time(crawl.expected_end))
+    expected_end = "not known yet" if crawl.expected_end is None else local_time(crawl.expected_end)
     return f"open at serial {crawl.serial}: {shards}, {projects}, expected end {expected_end}"

@@ -7,11 +7,12 @@ A claim on a scope excludes no other worker. It records that a worker is active 
 no entry of it is claimed.
 """
 
+from collections import Counter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, delete, func, select, tuple_, update
 
-from pypi_assets.catalog.coordination.worker_names import is_dead
+from pypi_assets.catalog.coordination.worker_names import is_dead, process_of
 from pypi_assets.catalog.database import upsert
 from pypi_assets.catalog.tables import read_queue, scope_claims, visit_queue
 
@@ -64,10 +65,16 @@ def claim_scope(connection: Connection, scope: str, worker: str, now: float, unt
     upsert(connection, scope_claims, [row], key=("claimed_by",), update=("claimed_until",))
 
 
+def processes_of_scopes(connection: Connection, now: float) -> Counter[str]:
+    """The count of processes whose workers are active on each scope, as far as they are known to live."""
+    claims = select(scope_claims.c.scope, scope_claims.c.claimed_by).where(scope_claims.c.claimed_until > now)
+    living = {(scope, process_of(worker)) for scope, worker in connection.execute(claims) if not is_dead(worker)}
+    return Counter(scope for scope, _ in living)
+
+
 def scopes_at_work(connection: Connection, now: float) -> set[str]:
     """The scopes on which a worker is active, as far as that worker is known to live."""
-    claims = select(scope_claims.c.scope, scope_claims.c.claimed_by).where(scope_claims.c.claimed_until > now)
-    return {scope for scope, worker in connection.execute(claims) if not is_dead(worker)}
+    return set(processes_of_scopes(connection, now))
 
 
 def release_claims(connection: Connection, worker: str) -> None:

@@ -14,9 +14,14 @@ def new_worker() -> str:
     return f"{_this_machine()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
+def process_of(worker: str) -> str:
+    """The process that the worker is part of, with its machine."""
+    return worker.rpartition(":")[0]
+
+
 def is_dead(worker: str) -> bool:
     """Whether the worker ran on this machine and its process has ended. False for workers on other machines."""
-    machine, _, pid = worker.rpartition(":")[0].rpartition(":")
+    machine, _, pid = process_of(worker).rpartition(":")
     return os.name == "posix" and machine == _this_machine() and pid.isdecimal() and not _is_running(int(pid))
 
 

@@ -16,6 +16,7 @@ from pypi_assets.catalog.reports.followed_index import Followed, read_followed
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.live_files import count_live_outcomes
 from pypi_assets.catalog.reports.range_changes import count_unexplained
+from pypi_assets.catalog.reports.running_work import RunningWork, running_work
 from pypi_assets.catalog.tables import (
     catalog_state,
     distribution_data,
@@ -42,7 +43,7 @@ class OpenCrawl:
 @dataclass(frozen=True, slots=True)
 class CatalogStatus:
     """The status of the catalog. Counts of distributions are of those live now. Serials are None before a full
-    crawl."""
+    crawl. `running` is what workers are at work on."""
 
     followed: Followed
     exact_from: int | None
@@ -54,6 +55,7 @@ class CatalogStatus:
     visited: VisitedProjects
     open_ranges: int
     running_ranges: int
+    running: tuple[RunningWork, ...]
     open_crawl: OpenCrawl | None
     last_crawl_completed_at: float | None
     ledger_faults: tuple[str, ...]
@@ -75,6 +77,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
         outcomes = {outcome.value: 0 for outcome in Outcome} | count_live_outcomes(connection)
         completed = last_completed_crawl(connection)
         entries = unfinished_ranges(connection) if completed else []
+        now = catalog.clock()
         unfinished = {range_scope(entry.serials) for entry in entries}
         return CatalogStatus(
             followed=read_followed(connection),
@@ -86,8 +89,9 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             unexplained_changes=count_unexplained(connection),
             visited=visited_projects(connection),
             open_ranges=len(unfinished),
-            running_ranges=len(unfinished & scopes_at_work(connection, catalog.clock())),
-            open_crawl=_open_crawl(connection, catalog.clock()),
+            running_ranges=len(unfinished & scopes_at_work(connection, now)),
+            running=tuple(running_work(connection, now)),
+            open_crawl=_open_crawl(connection, now),
             last_crawl_completed_at=None if completed is None else completed.completed_at,
             ledger_faults=tuple(ledger_faults(connection)),
             inexact_spans=tuple(inexact_spans(connection)),

@@ -52,6 +52,7 @@ class Audit:
     share_percent: float
     serial: int | None
     findings: Findings
+    opened_at: float
     completed_at: float | None
 
     @property
@@ -67,6 +68,12 @@ def open_audit(catalog: Catalog, share_percent: float) -> Audit:
             opened = insert(audits).values(share_percent=share_percent, opened_at=catalog.clock(), open=1)
             row = connection.execute(opened.returning(*audits.c)).one()
         return _audit(row)
+
+
+def find_open_audit(connection: Connection) -> Audit | None:
+    """The audit that is not completed yet; None without one."""
+    row = connection.execute(select(audits).where(audits.c.open == 1)).first()
+    return None if row is None else _audit(row)
 
 
 def note_listed(connection: Connection, audit: Audit, serial: int, findings: Findings) -> Audit:
@@ -141,7 +148,7 @@ class _ShownPage(NamedTuple):
 
 def _audit(row: Row[Any]) -> Audit:
     findings = Findings(**json.loads(row.findings)) if row.findings else Findings()
-    return Audit(row.id, row.share_percent, row.serial, findings, row.completed_at)
+    return Audit(row.id, row.share_percent, row.serial, findings, row.opened_at, row.completed_at)
 
 
 def _to_json(findings: Findings) -> str:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from pypi_assets.catalog.coordination.worker_names import is_dead, new_worker
+from pypi_assets.catalog.coordination.worker_names import is_dead, new_worker, process_of
 from pypi_assets.catalog.tables import visit_queue
 
 
@@ -22,3 +22,8 @@ def test_a_worker_is_dead_once_its_process_on_this_machine_has_ended():
     assert is_dead(worker)
     assert not is_dead(f"another/1:{process.pid}:0")
     assert not is_dead("no name of a worker")
+
+
+def test_workers_of_one_process_have_the_same_process():
+    assert process_of(new_worker()) == process_of(new_worker())
+    assert process_of("machine/1:17:abc") == "machine/1:17"

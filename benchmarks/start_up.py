@@ -1,0 +1,96 @@
+"""How long does a command take to start, compared with importing the libraries that it cannot do without?
+
+    python -m benchmarks.start_up [--turns 9]
+
+The baseline is `python -c "import click, plyvel, orjson"`. The lines are run by turns, each as a process of its own.
+The figures are medians, by the clock and of the processor. `lookup module` finds its answer in a small LevelDB in a
+local folder. Without bytecode, Python compiles each module that it imports, also its own, and for the baseline as well.
+So it is in a read-only container after `pip install --no-compile`.
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.lookups import publish
+from pypi_assets.lookup import ModulesReader, open_latest
+from pypi_assets.setting_variables import ENV_PREFIX
+from pypi_assets.storage.store import open_storage
+
+BASELINE = ("-c", "import click, plyvel, orjson")
+COMMAND = ("-c", "from pypi_assets.cli import main; main()")
+COMPLETION = {"_PYPI_ASSETS_COMPLETE": "bash_complete", "COMP_WORDS": "pypi-assets lo", "COMP_CWORD": "1"}
+ROWS = 1_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=9)
+    turns = parser.parse_args().turns
+    with tempfile.TemporaryDirectory() as folder:
+        module = published_module(Path(folder) / "storage")
+        lines: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
+            'python -c "import click, plyvel, orjson"': (BASELINE, {}),
+            "pypi-assets --version": ((*COMMAND, "--version"), {}),
+            "pypi-assets --help": ((*COMMAND, "--help"), {}),
+            "completion of pypi-assets lo": (COMMAND, COMPLETION),
+            "pypi-assets crawl full --help": ((*COMMAND, "crawl", "full", "--help"), {}),
+            "pypi-assets lookup module NAME": ((*COMMAND, "lookup", "module", module), {}),
+        }
+        own = {name: value for name, value in os.environ.items() if not name.startswith((ENV_PREFIX, "PYTHON"))}
+        own["PYPI_ASSETS_HOME"] = folder
+        cache = {"PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
+        none = {"PYTHONPYCACHEPREFIX": f"{folder}/none", "PYTHONDONTWRITEBYTECODE": "1"}
+        with_bytecode = measure(lines, own | cache, turns)
+        without = measure(lines, own | none, max(turns // 3, 1))
+    for title, found in (("with bytecode", with_bytecode), ("without", without)):
+        print(f"\n| {title} | ms | ratio | processor ms | ratio |\n|---|---|---|---|---|")
+        clock, processor = next(iter(found.values()))
+        for name, (seconds, busy) in found.items():
+            figures = f"{1_000 * seconds:.0f} | {seconds / clock:.1f} | {1_000 * busy:.0f} | {busy / processor:.1f}"
+            print(f"| `{name}` | {figures} |")
+
+
+def published_module(folder: Path) -> str:
+    """Publishes LevelDBs of generated rows there, and returns the name of a module that is in one."""
+    storage = open_storage(folder.as_uri())
+    publish(storage, ROWS)
+    with open_latest(ModulesReader, storage) as reader:
+        return next(iter(reader.modules()))["module"]
+
+
+def measure(
+    lines: Mapping[str, tuple[Sequence[str], Mapping[str, str]]], environment: Mapping[str, str], turns: int
+) -> dict[str, tuple[float, float]]:
+    """The median seconds of each line, by the clock and of the processor. A first turn, which can write bytecode, does
+    not count.
+    """
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in lines}
+    for turn in range(turns + 1):
+        for name, (arguments, variables) in lines.items():
+            begun, busy = time.perf_counter(), busy_s()
+            subprocess.run(
+                [sys.executable, *arguments], env={**environment, **variables}, check=True, stdout=subprocess.DEVNULL
+            )
+            if turn:
+                taken[name].append((time.perf_counter() - begun, busy_s() - busy))
+    return {
+        name: (median(clock for clock, _ in found), median(busy for _, busy in found)) for name, found in taken.items()
+    }
+
+
+def busy_s() -> float:
+    """The processor's time of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""What workers are at work on now: the open full crawl, serial ranges and audits, with how far each is."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.coordination.claims import processes_of_scopes
+from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
+from pypi_assets.catalog.work.audits import find_open_audit
+from pypi_assets.catalog.work.full_crawls import find_open_crawl
+from pypi_assets.catalog.work.read_queue import count_pending_reads
+from pypi_assets.catalog.work.visit_queue import range_scope, scope_progress
+
+
+@dataclass(frozen=True, slots=True)
+class RunningWork:
+    """One piece of work. `name` is for people: `full crawl at serial 17`, `range 17-23`.
+
+    `processes` counts those that are known to live, `since` is when the work was begun first (unix seconds; None
+    where that is not known), also where it was stopped and continued. `projects` is 0 before they are listed, and
+    `reads_left` counts distributions of the projects that were visited.
+    """
+
+    name: str
+    is_full_crawl: bool
+    processes: int
+    since: float | None
+    projects_done: int
+    projects: int
+    reads_left: int
+
+
+def running_work(connection: Connection, now: float) -> list[RunningWork]:
+    """What is at work at `now` (unix seconds), full crawls first; empty where no worker is known to live."""
+    processes = processes_of_scopes(connection, now)
+    if not processes:
+        return []
+    known: dict[str, tuple[str, float | None]] = {}
+    if crawl := find_open_crawl(connection):
+        known[crawl.scope] = (f"full crawl at serial {crawl.serial}", crawl.opened_at)
+    for entry in unfinished_ranges(connection):
+        known.setdefault(range_scope(entry.serials), (f"range {entry.serials.key}", entry.begun_at))
+    if audit := find_open_audit(connection):
+        at = "" if audit.serial is None else f" at serial {audit.serial}"
+        known[audit.scope] = (f"audit{at}", audit.opened_at)
+    found = []
+    for scope, (name, since) in known.items():
+        if scope in processes:
+            is_full_crawl = crawl is not None and scope == crawl.scope
+            progress = scope_progress(connection, scope)
+            reads_left = count_pending_reads(connection, scope)
+            done = progress.total - progress.todo
+            found.append(RunningWork(name, is_full_crawl, processes[scope], since, done, progress.total, reads_left))
+    return found
