@@ -3,19 +3,16 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-import orjson
 import pytest
 
+from benchmarks.devindex_replay import write_history
 from pypi_assets.devindex.errors import HistoryError, OperationRefusedError
 from pypi_assets.devindex.history import History
-from pypi_assets.devindex.index_state import Operation, OperationKind
-from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.devindex.shown import WHEEL, actions, shown
 
@@ -198,15 +195,30 @@ def test_writers_in_threads_and_processes_take_turns(tmp_path: Path) -> None:
     assert len(set(serials)) == 20
 
 
-def test_5000_files_are_replayed_well_within_a_second(history: History) -> None:
-    history.folder.mkdir()
-    with (history.folder / "history.jsonl").open("wb") as stream:
-        for number in range(5000):
-            at, digest = "2026-11-20T09:43:17.484199Z", f"{number:064x}"
-            name = f"p{number % 1500}-{number}-py3-none-any.whl"
-            file = StoredFile(name, "bdist_wheel", "py3", 1000, digest, digest[:32], digest, None, digest, at)
-            operation = Operation(OperationKind.ADD, at, f"p{number % 1500}", str(number), owner="x", file=file)
-            stream.write(orjson.dumps(operation.as_record()) + b"\n")
-    start = time.process_time()
-    assert history.state().last_serial == 1500 * 2 + 5000 * 2
-    assert time.process_time() - start < 0.8
+def calls_of(work: Callable[[], object]) -> int:
+    """The number of functions, of Python and in C, that are called while `work` is done."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_the_work_of_a_replay_grows_with_the_files_alone(tmp_path: Path) -> None:
+    """How long it takes is measured by `benchmarks/devindex_replay.py`."""
+    calls = {}
+    for files in (1_500, 3_000, 6_000):
+        write_history(tmp_path / str(files), files)
+        history = History(tmp_path / str(files))
+        calls[files] = calls_of(history.state)
+        assert history.state().last_serial == 1_500 * 2 + files * 2
+        assert calls_of(history.state) < 20  # nothing new, nothing to do
+    assert calls[6_000] - calls[3_000] <= 2.1 * (calls[3_000] - calls[1_500])
+    assert calls[6_000] < 100 * 6_000

@@ -1,0 +1,63 @@
+"""How long does devindex take to read the history of an index with thousands of files?
+
+    python -m benchmarks.devindex_replay [--files 5000] [--rounds 5]
+
+Each round reads a new history of uploads, of 1,500 projects at most, as a server does when it starts. The baseline
+decodes its lines alone. Medians of the rounds, by the processor's time.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import orjson
+
+from pypi_assets.devindex.history import History
+from pypi_assets.devindex.index_state import Operation, OperationKind
+from pypi_assets.devindex.uploads import StoredFile
+
+PROJECTS = 1_500
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=5_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        write_history(Path(folder), arguments.files)
+        rounds = [(decode_s(Path(folder)), replay_s(Path(folder))) for _ in range(arguments.rounds)]
+    decoding, replaying = (median(times) for times in zip(*rounds, strict=True))
+    print(f"{arguments.files:,} files: {replaying:.2f} s, {1e6 * replaying / arguments.files:.0f} µs a file,", end=" ")
+    print(f"{replaying / decoding:.1f} times as long as decoding alone")
+
+
+def write_history(folder: Path, files: int) -> None:
+    """Writes the history of so many uploads, as devindex stores it; no file is made."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "history.jsonl").open("wb") as stream:
+        for number in range(files):
+            at, digest, project = "2026-11-20T09:43:17.484199Z", f"{number:064x}", f"p{number % PROJECTS}"
+            name = f"{project}-{number}-py3-none-any.whl"
+            file = StoredFile(name, "bdist_wheel", "py3", 1000, digest, digest[:32], digest, None, digest, at)
+            operation = Operation(OperationKind.ADD, at, project, str(number), owner="x", file=file)
+            stream.write(orjson.dumps(operation.as_record()) + b"\n")
+
+
+def decode_s(folder: Path) -> float:
+    start = time.process_time()
+    for line in (folder / "history.jsonl").read_bytes().splitlines():
+        orjson.loads(line)
+    return time.process_time() - start
+
+
+def replay_s(folder: Path) -> float:
+    start = time.process_time()
+    History(folder).state()
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    main()
