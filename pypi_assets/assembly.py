@@ -11,12 +11,15 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import urlsplit
 
+from sqlalchemy.engine import make_url
+
 from pypi_assets.catalog.coordination.rates import SharedRate
-from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog, open_existing_catalog
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import ReaderPool
+from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
 from pypi_assets.index.errors import TransientError
@@ -77,6 +80,18 @@ def _wait_for_turn(longest_s: float, url: str, seconds: float) -> None:
 def catalog_from(settings: Settings) -> Catalog:
     """The catalog, its tables made where there are none. Raises CatalogError."""
     return open_catalog(settings.resolved_database_url)
+
+
+def existing_catalog_from(settings: Settings) -> Catalog:
+    """The catalog for readers, which create nothing. Raises CatalogError; a NoCatalogError names where it looked."""
+    try:
+        return open_existing_catalog(settings.resolved_database_url)
+    except NoCatalogError as error:
+        place = f"in {settings.resolved_home}"
+        if settings.database_url:
+            place = f"at {make_url(settings.resolved_database_url).render_as_string(hide_password=True)}"
+        variable = f"PYPI_ASSETS_{'DATABASE_URL' if settings.database_url else 'HOME'}"
+        raise NoCatalogError(f"there is no catalog {place} ({error}): {FIRST_COMMANDS}; or check {variable}") from error
 
 
 def storage_from(settings: Settings, *, read_only: bool = False) -> Storage:

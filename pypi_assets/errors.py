@@ -10,3 +10,7 @@ class ExpectedError(Exception):
 
 class SettingsError(ExpectedError):
     """A setting has a wrong value; the message names its variable and what it accepts."""
+
+
+FIRST_COMMANDS = "run `pypi-assets crawl full`, `pypi-assets dump full` and `pypi-assets leveldb update`, in this order"
+"""What makes a catalog, a storage and its first LevelDBs."""

@@ -13,13 +13,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
-from pypi_assets.assembly import catalog_from
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.catalog_totals import work_done
 from pypi_assets.catalog.reports.failures import count_failures
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.settings import Settings
-from pypi_assets.status import Status, status_of
+from pypi_assets.status import Status, readable_catalog, status_of
 
 
 class StatusMetrics(Collector):
@@ -58,18 +57,19 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
     versions = {"version": version("pypi-assets"), "extractor_version": str(EXTRACTOR_VERSION)}
     yield InfoMetricFamily("pypi_assets", "Versions of the code.", value=versions)
     try:
-        catalog = catalog_from(settings)
-        try:
-            status = status_of(catalog, settings)
+        with readable_catalog(settings) as (catalog, missing):
+            status = status_of(catalog, settings, missing)
             with catalog.read() as connection:
                 failures = count_failures(connection)
                 visits, reads = work_done(connection)
-        finally:
-            catalog.close()
     except (CatalogError, SQLAlchemyError):
         yield _gauge("reachable", "Whether the part answered.", "part", {"catalog": 0})
         return
-    reachable = {"catalog": True, "index": not status.lag.index_error, "storage": not status.storage_error}
+    reachable = {
+        "catalog": not status.no_catalog,
+        "index": not status.lag.index_error,
+        "storage": not status.storage_error,
+    }
     yield _gauge("reachable", "Whether the part answered.", "part", reachable)
     yield from _of_status(status)
     yield _gauge("failures", "Reads and visits that failed or were abandoned, by kind.", "kind", failures)

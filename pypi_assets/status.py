@@ -4,11 +4,13 @@ What is due is computed in `upkeep/due.py`. Here it is displayed, and judged by 
 leaves something due, so only what has been due for `PYPI_ASSETS_LAG_WARN_S` is worth a line.
 """
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 
-from pypi_assets.assembly import catalog_from, index_from, storage_from
-from pypi_assets.catalog.database import Catalog
+from pypi_assets.assembly import existing_catalog_from, index_from, storage_from
+from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.reads.read_outcomes import Outcome
@@ -82,6 +84,7 @@ class Status:
     lag: Lag
     due: Due
     storage_error: str | None
+    no_catalog: str | None = None
 
     @property
     def cover(self) -> Cover:
@@ -151,6 +154,8 @@ class Status:
         if self.due.crawl.open is not None:
             if not self.is_crawling_full:
                 lines.append("a full crawl was stopped before its end: `pypi-assets crawl full` continues it")
+        elif self.no_catalog:
+            lines.append(self.no_catalog)
         elif not self.due.crawl.is_followable:
             lines.append("nothing has been crawled: run `pypi-assets crawl full`")
         if catalog.complete_serial is not None and self._is_catalog_stale(catalog.complete_serial):
@@ -195,26 +200,42 @@ class Status:
         return None if since is None else self.lag.measured_at - since
 
 
+@contextmanager
+def readable_catalog(settings: Settings) -> Iterator[tuple[Catalog, str | None]]:
+    """The catalog, and None; where there is none, an empty one that is gone afterwards, and what is missing.
+
+    Raises CatalogError.
+    """
+    with ExitStack() as stack:
+        missing = None
+        try:
+            catalog = existing_catalog_from(settings)
+        except NoCatalogError as error:
+            missing = str(error)
+            catalog = open_catalog(f"sqlite:///{stack.enter_context(tempfile.TemporaryDirectory())}/empty.sqlite")
+        yield stack.enter_context(closing(catalog)), missing
+
+
 def read_status(settings: Settings) -> Status:
-    """The state of each stage now. An index or a storage that does not answer is reported; raises CatalogError."""
-    catalog = catalog_from(settings)
-    try:
-        return status_of(catalog, settings)
-    finally:
-        catalog.close()
+    """The state of each stage now; it creates nothing. An index, a catalog or a storage that is not there is reported.
+
+    Raises CatalogError.
+    """
+    with readable_catalog(settings) as (catalog, missing):
+        return status_of(catalog, settings, missing)
 
 
-def status_of(catalog: Catalog, settings: Settings) -> Status:
-    """The same of an open catalog."""
+def status_of(catalog: Catalog, settings: Settings, no_catalog: str | None = None) -> Status:
+    """The same of an open catalog. With `no_catalog` it only stands for one; a missing storage then has no line."""
     status = catalog_status(catalog)
     lag = measure_lag(settings, status.followed, catalog.clock())
     storage_error = None
     try:
-        due = what_is_due(catalog, storage_from(settings))
+        due = what_is_due(catalog, storage_from(settings, read_only=True))
     except StorageError as error:
         due = what_is_due(catalog, None)
-        storage_error = f"the LevelDB versions are not known: {error}"
-    return Status(settings, status, lag, due, storage_error)
+        storage_error = None if no_catalog else f"the LevelDB versions are not known: {error}"
+    return Status(settings, status, lag, due, storage_error, no_catalog)
 
 
 def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:

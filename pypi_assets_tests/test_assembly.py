@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pypi_assets import assembly
-from pypi_assets.assembly import readers_from
+from pypi_assets.assembly import catalog_from, existing_catalog_from, readers_from
+from pypi_assets.catalog.database import NoCatalogError
 from pypi_assets.distributions.sources import FileSource
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.builders import make_wheel
@@ -35,3 +36,16 @@ def test_no_connection_and_no_processor_waits_for_a_reader(
         ThreadPoolExecutor(readers) as threads,
     ):
         assert list(threads.map(errors, range(readers))) == [None] * readers
+
+
+def test_a_catalog_for_readers_is_one_that_is_there(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    settings = load_settings(home=home)
+    with pytest.raises(NoCatalogError, match=f"there is no catalog in {home} .*; or check PYPI_ASSETS_HOME"):
+        existing_catalog_from(settings)
+    assert not home.exists()
+    catalog_from(settings).close()
+    existing_catalog_from(settings).close()
+    elsewhere = load_settings(home=home, database_url=f"sqlite:///{tmp_path}/other.sqlite")
+    with pytest.raises(NoCatalogError, match=r"no catalog at sqlite:///.*; or check PYPI_ASSETS_DATABASE_URL"):
+        existing_catalog_from(elsewhere)

@@ -53,6 +53,10 @@ class CatalogError(ExpectedError):
     """The catalog cannot be used as requested. The message describes what to do."""
 
 
+class NoCatalogError(CatalogError):
+    """There is no catalog, and none is to be made."""
+
+
 @dataclass(frozen=True)
 class Catalog:
     """An opened catalog. `clock` returns unix seconds; tests set it.
@@ -132,6 +136,11 @@ def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
     return _open(url, clock, migrate=False)[0]
 
 
+def open_existing_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
+    """The same for readers, which create nothing: raises NoCatalogError where there is no catalog."""
+    return _open(url, clock, migrate=False, must_exist=True)[0]
+
+
 def migrate_catalog(url: str) -> tuple[str | None, str]:
     """Migrates the catalog at `url` to the newest schema. Returns the schema before (None in an empty database) and
     after.
@@ -143,13 +152,17 @@ def migrate_catalog(url: str) -> tuple[str | None, str]:
     return before, after
 
 
-def _open(url: str, clock: Callable[[], float], *, migrate: bool) -> tuple[Catalog, str | None, str]:
+def _open(
+    url: str, clock: Callable[[], float], *, migrate: bool, must_exist: bool = False
+) -> tuple[Catalog, str | None, str]:
     """The catalog, the schema that it had, and the schema that it has now."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
         raise CatalogError(f"not a database URL: {error}") from error
     shown = parsed.render_as_string(hide_password=True)
+    if must_exist and parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").exists():
+        raise NoCatalogError(f"there is no file {parsed.database}")
     try:
         engine = _sqlite_engine(url) if parsed.get_backend_name() == "sqlite" else _server_engine(url)
     except OSError as error:
@@ -160,7 +173,7 @@ def _open(url: str, clock: Callable[[], float], *, migrate: bool) -> tuple[Catal
         on_failure.callback(engine.dispose)
         catalog = Catalog(engine, clock)
         with _driver_errors_as_catalog_errors(shown):
-            before, after = _bring_up_to_date(catalog, migrate=migrate)
+            before, after = _bring_up_to_date(catalog, migrate=migrate, must_exist=must_exist)
         on_failure.pop_all()
     return catalog, before, after
 
@@ -207,9 +220,9 @@ def _server_engine(url: str) -> Engine:
     return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
 
 
-def _bring_up_to_date(catalog: Catalog, *, migrate: bool) -> tuple[str | None, str]:
+def _bring_up_to_date(catalog: Catalog, *, migrate: bool, must_exist: bool) -> tuple[str | None, str]:
     """The schema before and after. Without `migrate`, tables of an older version raise CatalogError and stay as they
-    are."""
+    are. With `must_exist`, a database without tables raises NoCatalogError."""
     from alembic import command  # takes longer to load than most, and processes that open no catalog come here too
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
@@ -224,6 +237,8 @@ def _bring_up_to_date(catalog: Catalog, *, migrate: bool) -> tuple[str | None, s
         found = MigrationContext.configure(connection).get_current_revision()
     if found == newest:
         return found, newest
+    if found is None and must_exist:
+        raise NoCatalogError("the database has no tables")
     with catalog.write() as connection:
         if not catalog.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pypi_assets.cli.opening import opened_catalog, opened_crawler
+from pypi_assets.cli.opening import existing_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
 from pypi_assets.terminal import (
@@ -42,7 +42,7 @@ def failures_list_command(kind: str | None, project: str | None, as_json: bool) 
 
     settings = load_settings()
     normalized = None if project is None else canonicalize_name(project)
-    with opened_catalog(settings) as catalog, catalog.read() as connection:
+    with existing_catalog(settings) as catalog, catalog.read() as connection:
         found = list_failures(connection, settings.max_attempts, kind, normalized)
         each = None if kind is project is None else list(found)
         groups = group_failures(found if each is None else each)

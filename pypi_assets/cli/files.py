@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import print_message, print_rows
 
@@ -21,7 +21,7 @@ def files_command(project: str | None, at_serial: int | None, as_json: bool) -> 
     from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
 
-    with opened_catalog(load_settings()) as catalog:
+    with existing_catalog(load_settings()) as catalog:
         serial = answerable_serial(catalog, at_serial)
         with catalog.read() as connection:
             known = project is None or find_project(connection, project) is not None

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import print_json_rows, print_message, print_table, utc_time
 
@@ -24,7 +24,7 @@ def history_command(project: str, everything: bool, as_json: bool) -> None:
     from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
 
-    with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
+    with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
         entries = [] if known is None else read_history(connection, known)
         hints = [] if known else list(unknown_project_hints(connection, project))

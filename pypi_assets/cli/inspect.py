@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import print_facts, print_json_rows, print_message
 
@@ -76,7 +76,7 @@ def _stored_rows(filenames: Sequence[str], project: str | None) -> list[dict[str
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
-    with opened_catalog(settings) as catalog:
+    with existing_catalog(settings) as catalog:
         storage = storage_from(settings, read_only=True)
         found = [one for filename in filenames for one in stored_records(catalog, storage, filename, project)]
     return [

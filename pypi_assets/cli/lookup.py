@@ -148,10 +148,10 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
     from_catalog = _catalog_lookup(command, request)
     if from_catalog:
         from pypi_assets.catalog.reports.answerable_serials import answerable_serial
-        from pypi_assets.cli.opening import opened_catalog
+        from pypi_assets.cli.opening import existing_catalog
         from pypi_assets.settings import load_settings
 
-        with opened_catalog(load_settings()) as catalog:
+        with existing_catalog(load_settings()) as catalog:
             serial = answerable_serial(catalog, request.at_serial)
             query = partial(from_catalog.answer, catalog, serial)
             past_hints = partial(from_catalog.hints, catalog) if from_catalog.hints else None

@@ -15,9 +15,22 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_catalog(settings: "Settings") -> "Iterator[Catalog]":
+    """For commands that write: the tables are created where there are none."""
     from pypi_assets.assembly import catalog_from
 
     catalog = catalog_from(settings)
+    try:
+        yield catalog
+    finally:
+        catalog.close()
+
+
+@contextmanager
+def existing_catalog(settings: "Settings") -> "Iterator[Catalog]":
+    """For commands that only read: they create nothing, and raise NoCatalogError where there is no catalog."""
+    from pypi_assets.assembly import existing_catalog_from
+
+    catalog = existing_catalog_from(settings)
     try:
         yield catalog
     finally:

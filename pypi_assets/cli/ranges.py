@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import local_time, print_message, print_rows
 
@@ -28,7 +28,7 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
     from pypi_assets.status import query_last_serial
 
     settings = load_settings()
-    with opened_catalog(settings) as catalog:
+    with existing_catalog(settings) as catalog:
         with catalog.read() as connection:
             followed = followed_index(connection)
         index_serial, problem = query_last_serial(settings, followed)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import print_message, print_rows, utc_time
 
@@ -26,7 +26,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool)
 
     rows: list[dict[str, Any]] = []
     nothing = [f"the catalog knows no project {project}"]
-    with opened_catalog(load_settings()) as catalog, catalog.read() as connection:
+    with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
         if known and compare:
             rows = [asdict(difference) for difference in compare_visits(connection, known, *compare)]

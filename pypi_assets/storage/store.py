@@ -21,7 +21,7 @@ import obstore
 from obstore.exceptions import BaseError, GenericError
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from pypi_assets.errors import ExpectedError
+from pypi_assets.errors import FIRST_COMMANDS, ExpectedError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -263,7 +263,9 @@ def _open_folder(url: str, read_only: bool) -> Storage:
         raise StorageError(f"not the URL of a local folder: {url}; it reads file:///PATH with an absolute path")
     root = Path(unquote(parts.path))
     if read_only and not root.is_dir():
-        raise StorageError(f"there is no storage folder {root}; check PYPI_ASSETS_STORAGE_URL and PYPI_ASSETS_HOME")
+        raise StorageError(
+            f"there is no storage folder {root}: {FIRST_COMMANDS}; or check PYPI_ASSETS_HOME, PYPI_ASSETS_STORAGE_URL"
+        )
     try:
         if not read_only:
             root.mkdir(parents=True, exist_ok=True)

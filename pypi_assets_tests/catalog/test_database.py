@@ -13,9 +13,11 @@ from pypi_assets.catalog import database
 from pypi_assets.catalog.database import (
     Catalog,
     CatalogError,
+    NoCatalogError,
     insert_missing,
     migrate_catalog,
     open_catalog,
+    open_existing_catalog,
     upsert,
 )
 from pypi_assets.catalog.tables import full_crawls, leases, metadata, snapshots
@@ -24,7 +26,7 @@ _NOTES = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision, branch_labels, depends_on = "9001", "0003", None, None
+revision, down_revision, branch_labels, depends_on = "9001", "0004", None, None
 
 
 def upgrade():
@@ -193,3 +195,18 @@ def test_other_errors_are_not_tried_again(catalog: Catalog):
     with pytest.raises(DBAPIError):
         catalog.transact(work)
     assert len(tries) == 1
+
+
+def test_readers_open_only_what_is_there(tmp_path: Path, empty_postgres_database_url: str) -> None:
+    path = tmp_path / "below" / "catalog.sqlite"
+    for url in (f"sqlite:///{path}", empty_postgres_database_url):
+        with pytest.raises(NoCatalogError):
+            open_existing_catalog(url)
+    assert not path.parent.exists()
+    path.parent.mkdir()
+    path.touch()
+    with pytest.raises(NoCatalogError, match="the database has no tables"):
+        open_existing_catalog(f"sqlite:///{path}")
+    for url in (f"sqlite:///{path}", empty_postgres_database_url):
+        open_catalog(url).close()
+        open_existing_catalog(url).close()

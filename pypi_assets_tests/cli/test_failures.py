@@ -12,6 +12,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 
 def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: ServedIndex) -> None:
+    commands.done("migrate")
     assert commands.done("failures", "list").stderr == "nothing has failed\n"
     index.wheel("demo", "1.0")
     index.wheel("hidden", "1.0")

@@ -22,6 +22,8 @@ from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.cli.commands import PROCESS, Commands, every_command
 from pypi_assets_tests.served_index import ServedIndex
 
+FIRST = "`pypi-assets crawl full`, `pypi-assets dump full` and `pypi-assets leveldb update`, in this order"
+
 
 def test_from_an_index_to_answers_and_on_to_new_answers(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
@@ -37,7 +39,8 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     before = commands.json("status")
     assert (before["complete_serial"], before["index_serial"], before["lag"]) == (None, first, None)
     assert before["leveldbs"] == {name: {"version": None, "serial": None} for name in DATASETS}
-    assert before["to_do"] == ["nothing has been crawled: run `pypi-assets crawl full`"]
+    missing = f"there is no catalog in {commands.home} (there is no file {commands.home / 'catalog.sqlite'})"
+    assert before["to_do"] == [f"{missing}: run {FIRST}; or check PYPI_ASSETS_HOME"]
 
     crawled = commands.run("crawl", "full", "--json")
     assert crawled.exit_code == 0
@@ -346,14 +349,59 @@ BEFORE_A_CRAWL = {
 def test_before_a_full_crawl_the_message_names_the_first_command(
     commands: Commands, index: ServedIndex, arguments: tuple[str, ...]
 ) -> None:
-    commands.done("status")
+    commands.done("migrate")
     assert BEFORE_A_CRAWL[arguments] in commands.refused(*arguments)
+
+
+READING = [
+    ("status",),
+    ("files",),
+    ("history", "demo"),
+    ("visits", "demo"),
+    ("ranges",),
+    ("failures", "list"),
+    ("metrics",),
+    ("inspect", "--from-extract", "demo-1.0.tar.gz"),
+    ("lookup", "module", "demo"),
+    ("lookup", "project", "demo"),
+    ("lookup", "dependents", "demo"),
+    ("lookup", "command", "demo"),
+    ("lookup", "hash", "0" * 64),
+    ("lookup", "hash", "0" * 64, "--all"),
+    ("leveldb", "list"),
+    ("leveldb", "verify"),
+]
+
+
+@pytest.mark.parametrize("arguments", READING, ids=" ".join)
+def test_commands_that_only_read_create_nothing(commands: Commands, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    before = set(tmp_path.rglob("*"))
+    result = commands.run(*arguments)
+    assert set(tmp_path.rglob("*")) == before
+    assert "Traceback" not in result.output
+    if arguments == ("metrics",):
+        assert 'pypi_assets_reachable{part="catalog"} 0.0' in result.stdout
+        return
+    assert result.exit_code == (0 if arguments == ("status",) else 1)
+    assert FIRST in result.output
+    assert str(commands.home) in result.output
+
+
+def test_a_database_without_tables_is_no_catalog(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
+) -> None:
+    url = empty_postgres_database_url.replace("+psycopg:", ":")
+    monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", url)
+    message = commands.refused("files")
+    assert "(the database has no tables)" in message
+    assert f"{FIRST}; or check PYPI_ASSETS_DATABASE_URL" in message
+    assert not commands.home.exists()
 
 
 @pytest.mark.parametrize(
     ("variable", "value", "arguments", "message"),
     [
-        ("HOME", "{file}/below", ("files",), "cannot make the folder of"),
+        ("HOME", "{file}/below", ("migrate",), "cannot make the folder of"),
         ("DATABASE_URL", "postgresql://me:secret@127.0.0.1:9/catalog", ("files",), "check PYPI_ASSETS_DATABASE_URL"),
         ("DATABASE_URL", "sqlite:///{file}", ("files",), "file is not a database; check PYPI_ASSETS_DATABASE_URL"),
         ("STORAGE_URL", "file://{file}/below", ("dump", "full"), "cannot open the storage folder"),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.errors import NoVersionError
 from pypi_assets.leveldbs.versions.missing_columns import missing_columns, not_built_yet
@@ -33,8 +34,7 @@ def no_version(dataset: Dataset, storage: Storage, unreadable: Mapping[int, str]
         )
     if cover is not None and not cover.dumps:
         return NoVersionError(
-            f"{dataset.name} is not built yet: there is no full dump in {storage.url}; run `pypi-assets crawl full`,"
-            " `pypi-assets dump full` and `pypi-assets leveldb update`, in this order"
+            f"{dataset.name} is not built yet: there is no full dump in {storage.url}; {FIRST_COMMANDS}"
         )
     return NoVersionError(
         f"{dataset.name} is not built yet: no version of it is published in {storage.url}; run"
