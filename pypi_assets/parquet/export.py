@@ -1,12 +1,13 @@
-"""Exports what is live at the end of the cover as Parquet: one file for each shard of its full dump, manifest last.
+"""Exports what is live at the end of the cover as Parquet: in as many files as its rows fill, manifest last.
 
 An export that is stopped leaves files that no manifest names, and the next one has a directory of its own. One process
 at a time exports.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import BinaryIO, Protocol
 
 from pypi_assets.catalog.coordination.leases import lease, renewing
@@ -24,12 +25,15 @@ from pypi_assets.parquet.live_rows import later_rows
 from pypi_assets.storage.store import Storage
 
 LEASE_TTL_S = 600.0
+ROWS_OF_SEVERAL_SHARDS = 65_536
+BYTES_OF_SEVERAL_SHARDS = 2 * 1024**2
+"""Of the full dump's files, compressed: Parquet's row group has some 32 MiB of them, uncompressed."""
 
 Progress = Callable[[int], None]
 
 
 class _WriteRows(Protocol):
-    def __call__(self, target: BinaryIO, rows: Iterable[Row], progress: Progress) -> int: ...
+    def __call__(self, target: BinaryIO, rows: Iterable[Row], progress: Progress, *, are_sorted: bool) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +86,36 @@ def _write_files(
         for manifest in ranges:
             later.add(iter_dump(storage, manifest.directory))
             report(0)
-        for source in full.files:
-            rows = later.applied_to(source.shard, iter_rows(storage, full.directory, source))
-            path = file_path(directory, FILE_NAME.format(shard=source.shard))
-            write = partial(write_rows, rows=rows, progress=partial(_report_all, report, written))
-            file = put_file(storage, path, source.shard, write)
+        for sources in _in_files(full.files, later.count_by_shard()):
+            first = sources[0].shard
+            rows = chain.from_iterable(
+                later.applied_to(source.shard, iter_rows(storage, full.directory, source)) for source in sources
+            )
+            path = file_path(directory, FILE_NAME.format(shard=first))
+            progress = partial(_report_all, report, written)
+            write = partial(write_rows, rows=rows, progress=progress, are_sorted=len(sources) == 1)
+            file = put_file(storage, path, first, write)
             written += file.rows
             yield file
             report(written)
+
+
+def _in_files(shards: Iterable[DumpFile], later: Mapping[int, int]) -> Iterator[list[DumpFile]]:
+    """The shards that follow each other, as many in one file as one row group has room for, but at least one.
+
+    `later` has the count of rows that the ranges have for each shard.
+    """
+    together: list[DumpFile] = []
+    rows = size = 0
+    for shard in shards:
+        rows += shard.rows + later.get(shard.shard, 0)
+        size += shard.size
+        if together and (rows > ROWS_OF_SEVERAL_SHARDS or size > BYTES_OF_SEVERAL_SHARDS):
+            yield together
+            together, rows, size = [], shard.rows + later.get(shard.shard, 0), shard.size
+        together.append(shard)
+    if together:
+        yield together
 
 
 def _report_all(report: Progress, before: int, rows: int) -> None:

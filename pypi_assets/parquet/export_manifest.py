@@ -25,7 +25,7 @@ class ParquetError(ExpectedError):
 class Export(ManifestOfFiles):
     """What one committed export consists of: all that is live at `serial`, by the dumps of `cover`.
 
-    Its files go by the shards of the full dump.
+    Each of its files has some shards of the full dump that follow each other, and the number of the first of them.
     """
 
     serial: int

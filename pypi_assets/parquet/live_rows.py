@@ -29,6 +29,11 @@ class LaterRows:
         """Takes the rows of one range; ranges are to be added in the order of the cover."""
         self._database.executemany("REPLACE INTO later VALUES (?, ?, ?, ?, ?)", map(self._entry, rows))
 
+    def count_by_shard(self) -> dict[int, int]:
+        """How many files that are live the ranges have in each shard."""
+        counted = "SELECT shard, count(*) FROM later WHERE row IS NOT NULL GROUP BY shard"
+        return dict(self._database.execute(counted))
+
     def applied_to(self, shard: int, rows: Iterable[Row]) -> Iterator[Row]:
         """The `rows` of the full dump's shard as they are after all ranges, by project, version and filename.
 

@@ -12,6 +12,7 @@ from pypi_assets.parquet.parquet_columns import BOOLEAN, INTEGER, PARQUET_COLUMN
 
 ROW_GROUP_ROWS = 65_536
 ROW_GROUP_BYTES = 32 * 1024**2
+_ORDER = [(name, "ascending") for name in ("normalized", "version", "filename")]
 _BATCH_ROWS = 2_000
 _BATCH_ITEMS = 50_000
 _DICTIONARY_BYTES = 4 * 1024**2
@@ -32,18 +33,25 @@ SCHEMA = pa.schema(
 )
 
 
-def write_rows(target: BinaryIO, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
+def write_rows(
+    target: BinaryIO,
+    rows: Iterable[Row],
+    progress: Callable[[int], None] | None = None,
+    *,
+    are_sorted: bool = True,
+) -> int:
     """Writes live `rows` into the open file `target` and returns their number. The same rows give the same bytes.
 
-    What is held in memory is one row group: at most 65,536 rows and about 32 MiB. `progress` receives the number of
-    rows read from time to time.
+    What is held in memory is one row group: at most 65,536 rows and about 32 MiB. Unless the rows `are_sorted`, those
+    of each row group are sorted here. `progress` receives the number of rows read from time to time.
     """
     count = 0
     with parquet.ParquetWriter(
         target, SCHEMA, compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES, write_page_index=True
     ) as writer:
         for group in _row_groups(_batches(rows)):
-            writer.write_table(pa.Table.from_batches(group), row_group_size=ROW_GROUP_ROWS)
+            table = pa.Table.from_batches(group)
+            writer.write_table(table if are_sorted else table.sort_by(_ORDER), row_group_size=ROW_GROUP_ROWS)
             count += sum(batch.num_rows for batch in group)
             if progress:
                 progress(count)

@@ -7,6 +7,7 @@ from datetime import datetime
 import pyarrow.parquet
 
 from pypi_assets.dumps.dump_format import Row
+from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.dumps.dump_paths import shard_of
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export_manifest import (
@@ -21,15 +22,18 @@ from pypi_assets_tests.dump_rows import in_order
 def rows_of(storage: Storage, export: Export) -> list[Row]:
     """All rows, file by file as they stand; each file is what the manifest promises."""
     rows: list[Row] = []
-    for file in export.files:
+    shards = read_manifest(storage, export.cover[0]).shards
+    for file, next_shard in zip(export.files, [*(file.shard for file in export.files[1:]), shards], strict=True):
         content = storage.get(file_path(export.directory, file.name))
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file.size, file.sha256)
-        table = pyarrow.parquet.read_table(io.BytesIO(content))
-        assert table.schema.equals(parquet_writer.SCHEMA, check_metadata=True)
-        found = table.to_pylist()
+        parquet = pyarrow.parquet.ParquetFile(io.BytesIO(content))
+        assert parquet.schema_arrow.equals(parquet_writer.SCHEMA, check_metadata=True)
+        groups = [parquet.read_row_group(group).to_pylist() for group in range(parquet.num_row_groups)]
+        found = [row for group in groups for row in group]
         assert len(found) == file.rows
-        assert found == in_order(found)
-        assert {shard_of(row["normalized"], len(export.files)) for row in found} <= {file.shard}
+        for part in [found] if next_shard == file.shard + 1 else groups:
+            assert part == in_order(part)
+        assert {shard_of(row["normalized"], shards) for row in found} <= set(range(file.shard, next_shard))
         rows += found
     assert len(rows) == export.rows
     return rows

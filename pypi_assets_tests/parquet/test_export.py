@@ -18,6 +18,7 @@ from pypi_assets.dumps.dump_paths import shard_of
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
+from pypi_assets.parquet import export as export_module
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import (
     Export,
@@ -89,6 +90,25 @@ def test_pandas_reads_the_folder(small: SmallCatalog, storage: Storage) -> None:
     assert one.to_dict("list") == {"filename": ["other-2.tar.gz"], "modules": [None]}
 
 
+@pytest.mark.parametrize(("room", "files"), [(65_536, [0]), (2, [0, 13]), (1, [0, 2, 3]), (-1, list(range(16)))])
+def test_an_export_has_as_many_files_as_its_rows_fill(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch, room: int, files: list[int]
+) -> None:
+    before = rows_of(storage, export_parquet(small.catalog, storage).export)
+    monkeypatch.setattr(export_module, "ROWS_OF_SEVERAL_SHARDS", room)
+    export = export_parquet(small.catalog, storage, force=True).export
+    assert [file.shard for file in export.files] == files
+    assert in_order(rows_of(storage, export)) == before
+    assert read_export(storage, export.directory) == export
+
+
+def test_shards_of_many_bytes_have_a_file_each(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_module, "BYTES_OF_SEVERAL_SHARDS", 0)
+    assert len(export_parquet(small.catalog, storage).export.files) == 16
+
+
 def test_without_a_full_dump_there_is_nothing_to_export(small: SmallCatalog, tmp_path: Path) -> None:
     with pytest.raises(ParquetError, match="run `pypi-assets dump full` first"):
         export_parquet(small.catalog, open_storage((tmp_path / "empty").as_uri()))
@@ -120,7 +140,10 @@ def test_what_is_damaged_publishes_nothing(small: SmallCatalog, storage: Storage
     assert committed_exports(storage) == []
 
 
-def test_a_damaged_export_is_made_again_elsewhere(small: SmallCatalog, storage: Storage) -> None:
+def test_a_damaged_export_is_made_again_elsewhere(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_module, "ROWS_OF_SEVERAL_SHARDS", -1)
     export = export_parquet(small.catalog, storage).export
     storage.delete(file_path(export.directory, export.files[3].name))
     assert newest_export(storage) is None
@@ -182,9 +205,10 @@ def test_exports_lie_in_s3_too(small: SmallCatalog) -> None:
 
 
 _PROGRAM = """
-from pypi_assets.parquet.export import export_parquet
+from pypi_assets.parquet import export
 
-export_parquet(catalog, storage)
+export.ROWS_OF_SEVERAL_SHARDS = -1
+export.export_parquet(catalog, storage)
 """
 
 

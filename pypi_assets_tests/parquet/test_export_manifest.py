@@ -21,7 +21,7 @@ def test_the_manifest_describes_the_export(small: SmallCatalog, storage: Storage
     export = export_parquet(small.catalog, storage).export
     fields = json.loads(storage.get(manifest_path("0-100")))
     assert (fields["format"], fields["columns_version"], fields["serial"], fields["rows"]) == (1, 1, 100, 3)
-    assert (fields["cover"], len(fields["files"])) == (["0-100"], 16)
+    assert (fields["cover"], len(fields["files"])) == (["0-100"], 1)
     assert list(fields["columns"]) == [name for name in COLUMNS if name != "tombstone"]
     assert fields["columns"]["modules"] == {
         "type": "list<string>",

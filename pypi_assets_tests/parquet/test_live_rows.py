@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.restore import restore_index
+from pypi_assets.parquet import export as export_module
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.storage.store import open_storage
@@ -32,9 +33,18 @@ def drawn_rows(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(history=histories(_FILES, drawn_rows, most=4), shards=st.sampled_from([1, 16]), group=st.integers(1, 3))
+@given(
+    history=histories(_FILES, drawn_rows, most=4),
+    shards=st.sampled_from([1, 16]),
+    group=st.integers(1, 3),
+    together=st.sampled_from([-1, 1, 3, 1_000]),
+)
 def test_the_rows_are_those_of_the_dumps_after_their_tombstones(
-    tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]], shards: int, group: int
+    tmp_path_factory: pytest.TempPathFactory,
+    history: tuple[list[list[Row]], list[Row]],
+    shards: int,
+    group: int,
+    together: int,
 ) -> None:
     dumps, live = history
     folder = tmp_path_factory.mktemp("history")
@@ -45,6 +55,7 @@ def test_the_rows_are_those_of_the_dumps_after_their_tombstones(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_writer, "ROW_GROUP_ROWS", group)
         patch.setattr(parquet_writer, "_BATCH_ROWS", group)
+        patch.setattr(export_module, "ROWS_OF_SEVERAL_SHARDS", together)
         restore_index(small.catalog, storage)
         export = export_parquet(small.catalog, storage).export
     found = rows_of(storage, export)

@@ -14,7 +14,7 @@ def test_an_export_is_made_checked_and_not_made_again(pipeline: Pipeline) -> Non
     assert (result.success, check.passed) == (True, True)
     assert check.metadata["rows"].value == 4
     numbers = pipeline.metadata("parquet_export")
-    assert (numbers["dagster/row_count"], numbers["files"], numbers["dumps"]) == (4, 16, 1)
+    assert (numbers["dagster/row_count"], numbers["files"], numbers["dumps"]) == (4, 1, 1)
     assert numbers["published"] is True
     export = newest_export(pipeline.storage)
     assert export is not None
