@@ -257,7 +257,8 @@ class Settings(BaseSettings):
             text = Path(text).expanduser().read_text(encoding="utf-8")
         except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: no such home folder
             if is_path:
-                raise ValueError(f"cannot read the file of project names: {error}") from error
+                reason = error.strerror if isinstance(error, OSError) else error
+                raise ValueError(f"cannot read the file of project names: {reason}") from error
         else:
             text = "\n".join(line.partition("#")[0] for line in text.splitlines())
         return tuple(text.replace(",", " ").split())

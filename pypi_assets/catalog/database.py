@@ -167,7 +167,7 @@ def _open(
         engine = _sqlite_engine(url) if parsed.get_backend_name() == "sqlite" else _server_engine(url)
     except OSError as error:
         raise CatalogError(
-            f"cannot make the folder of {shown}: {error}; set PYPI_ASSETS_HOME to one that is writable"
+            f"cannot make the folder of {shown}: {error.strerror}; set PYPI_ASSETS_HOME to one that is writable"
         ) from error
     with ExitStack() as on_failure:
         on_failure.callback(engine.dispose)

@@ -10,6 +10,7 @@ these modules what a function needs, in that function. At the top of a module of
 import os
 import signal
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -91,6 +92,12 @@ class _Commands(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(f"{name:<{width}}", short_help) for name, (_, short_help) in section.items()])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for argument in args:
+            if not _is_utf_8(argument) and not Path(argument).exists():
+                raise click.UsageError(f"not in UTF-8: {argument!r}; names and options are", ctx)
+        return super().parse_args(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         found = [
             CompletionItem(name, help=listed.short_help)
@@ -122,8 +129,25 @@ class _SettingsFailure(click.ClickException):
 
 
 def _failure(error: ExpectedError | OSError) -> click.ClickException:
-    text = "\n".join(map(plain, str(error).splitlines()))
+    text = _describe_os_error(error) if isinstance(error, OSError) else str(error)
+    text = "\n".join(map(plain, text.splitlines()))
     return _SettingsFailure(text) if isinstance(error, SettingsError) else click.ClickException(text)
+
+
+def _describe_os_error(error: OSError) -> str:
+    """The file with the reason, without the number of the error."""
+    if error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
+def _is_utf_8(text: str) -> bool:
+    """Whether an argument was bytes in UTF-8; Python keeps other bytes as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _database_failure(error: Exception) -> click.ClickException | None:
@@ -163,4 +187,9 @@ def main() -> None:
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop)
-    cli(prog_name="pypi-assets")
+    try:
+        cli(prog_name="pypi-assets")
+    except OSError as error:  # of standard output, outside any command: the disk is full, for one
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would fail to write the rest again as it ends
+        print_message(f"Error: cannot write the output: {_describe_os_error(error)}")
+        raise SystemExit(1) from None

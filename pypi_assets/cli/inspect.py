@@ -58,7 +58,9 @@ def _rows_on_disk(files: Sequence[Path], unopened: list[Path]) -> Iterator[dict[
     from pypi_assets.settings import load_settings
 
     for path in files:
-        if not path.is_file():
+        if path.is_dir():
+            raise click.BadParameter(f"{str(path)!r} is a folder: name files in it", param_hint="FILES")
+        if not path.exists():
             raise click.BadParameter(f"file {str(path)!r} does not exist", param_hint="FILES")
     limits = limits_from(load_settings())
     for path in files:

@@ -75,6 +75,16 @@ class _Lookups(click.Group):
                 return _click_command(dataset, command)
         return None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click resolves it; what is misspelled is compared with the names that the readers declare."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            names = self.list_commands(ctx)
+            raise click.NoSuchCommand(error.command_name, possibilities=names, ctx=ctx) from None
+
 
 @click.group("lookup", cls=_Lookups)
 def lookup_group() -> None:
@@ -135,6 +145,8 @@ def _check(request: _Request) -> None:
         raise click.BadParameter("NAME is empty")
     if _STANDARD_INPUT in request.names and not request.is_stream:
         raise click.UsageError("- for names from standard input goes with no other name")
+    if request.is_stream and sys.stdin is None:
+        raise click.UsageError("standard input is closed, so it has no names")
     if request.prefix and (request.is_stream or request.at_serial is not None or request.ever):
         raise click.UsageError("--prefix goes neither with --at-serial or --all nor with names from standard input")
     if request.prefix and len(request.names) > 1:

@@ -21,11 +21,18 @@ def _address(_context: click.Context, _option: click.Parameter, value: str | Non
     return host.strip("[]"), int(port)
 
 
+def _in_a_folder(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None and not value.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {value.absolute().parent}; make it, or choose another")
+    return value
+
+
 @command("metrics", "--listen 127.0.0.1:9464")
 @click.option(
     "--file",
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=_in_a_folder,
     help="Write the metrics to this file, replacing it as a whole.",
 )
 @click.option(
