@@ -4,12 +4,15 @@ On a terminal it prints tables and progress bars. Otherwise it prints plain line
 other programs. Only what is shown on a terminal imports rich, whose import takes as long as all the rest.
 """
 
+import csv
+import io
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +21,8 @@ import click
 from pypi_assets.progress import Progress
 
 PLAIN_PROGRESS_EVERY_S = 5.0
+_OPERATORS = "<>=~;( "
+_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # also as full-width characters
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -50,16 +55,72 @@ def print_json_line(value: object) -> None:
     click.echo(json.dumps(value))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-    """Prints a table on a terminal, else one line per row without headings. Returns the number of rows."""
-    lines = ([plain(value) for value in row] for row in rows)
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How rows are printed: as JSON, as CSV, or as a table. With `header`, CSV and lines for other programs begin with
+    the names of the columns.
+    """
+
+    as_json: bool = False
+    as_csv: bool = False
+    header: bool = False
+
+
+TABLE = Output()
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], output: Output = TABLE) -> int:
+    """Prints a table on a terminal, else one line per row. Returns the number of rows."""
+    if output.as_csv:
+        return _print_csv(columns, rows, header=output.header)
     if sys.stdout.isatty():
-        return _print_drawn(columns, list(lines))
+        return _print_drawn(columns, [[_in_cell(value) for value in row] for row in rows])
+    if output.header:
+        click.echo("\t".join(columns))
     count = 0
-    for cells in lines:
+    for row in rows:
         count += 1
-        click.echo("\t".join(cells))
+        click.echo("\t".join(map(plain, row)))
     return count
+
+
+def _in_cell(value: object) -> str:
+    """Requirements are one to a line: many have commas."""
+    if isinstance(value, list | tuple) and any(set(_OPERATORS) & set(str(item)) for item in value):
+        return "\n".join(map(plain, value))
+    return plain(value)
+
+
+def _print_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], *, header: bool) -> int:
+    """Prints rows as RFC 4180 has them. Texts are quoted, so that no separator of another locale divides them."""
+    line = io.StringIO()
+    writer = csv.writer(line, quoting=csv.QUOTE_NONNUMERIC)
+
+    def write(cells: Iterable[object]) -> None:
+        writer.writerow(cells)
+        click.echo(line.getvalue(), nl=False)
+        line.seek(0)
+        line.truncate()
+
+    if header:
+        write(columns)
+    count = 0
+    for row in rows:
+        count += 1
+        write(map(_csv_cell, row))
+    return count
+
+
+def _csv_cell(value: object) -> object:
+    """Numbers stay numbers. A text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return value
+    text = plain(value)
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
 def _print_drawn(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
@@ -76,11 +137,11 @@ def _print_drawn(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
     return len(lines)
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], as_json: bool) -> int:
-    """Prints complete rows as JSON, or their `columns` as a table; returns the number of rows."""
-    if as_json:
+def print_rows(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], output: Output) -> int:
+    """Prints complete rows as JSON, or their `columns` as CSV or a table; returns the number of rows."""
+    if output.as_json:
         return print_json_rows(rows)
-    return print_table(columns, ([row[column] for column in columns] for row in rows))
+    return print_table(columns, ([row[column] for column in columns] for row in rows), output)
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:

@@ -99,19 +99,25 @@ def test_links_lead_to_headings_that_are_there(page: Path):
         assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
 
+OUTPUT_OPTIONS = {"--json", "--csv", "--header"}
+
+
 def options(name: tuple[str, ...]) -> set[str]:
-    """The options of a command but --json and --help."""
+    """The options of a command but --help and those of its output, which the page describes for all commands."""
     command: click.Command | None = cli
     for part in name:
         assert isinstance(command, click.Group)
         with click.Context(command) as context:
             command = command.get_command(context, part)
     assert command is not None
-    return {opt for one in command.params for opt in one.opts if opt.startswith("--")} - {"--json"}
+    return {opt for one in command.params for opt in one.opts if opt.startswith("--")} - OUTPUT_OPTIONS
 
 
 def test_the_page_of_the_command_line_has_every_command_with_its_options():
-    [section] = re.findall(r"\n## Commands\n(.*?)\n## ", (ROOT / "docs" / "cli.md").read_text(), re.DOTALL)
+    text = (ROOT / "docs" / "cli.md").read_text()
+    [of_output] = re.findall(r"\n## Use the output in a program\n(.*?)\n## ", text, re.DOTALL)
+    assert names(r"`(--[a-z-]+)`", of_output) >= OUTPUT_OPTIONS
+    [section] = re.findall(r"\n## Commands\n(.*?)\n## ", text, re.DOTALL)
     described: dict[tuple[str, ...], set[str]] = {}
     for row in names(r"(?m)^\| `([^`]*)`", section):
         name = tuple(re.split(r" (?![a-z])", row)[0].split())

@@ -1,12 +1,14 @@
 """Printing: every value is a plain line, whatever an index or a file contains."""
 
+import csv
+import io
 import json
 from itertools import count
 
 import pytest
 
 from pypi_assets.progress import Progress
-from pypi_assets.terminal import PlainProgress, local_time, plain, print_json_rows, print_table
+from pypi_assets.terminal import Output, PlainProgress, local_time, plain, print_json_rows, print_rows, print_table
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,59 @@ def test_rows_are_counted_as_they_are_printed(capsys: pytest.CaptureFixture[str]
         printed = capsys.readouterr().out
         assert printed.isascii()
         assert json.loads(printed) == rows
+
+
+def test_csv_is_what_a_reader_of_csv_reads_and_no_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [
+        "=1+1",
+        "+1",
+        "-1",
+        "@a",
+        "\t=1",
+        "\uff1d1",
+        'say "a", b',
+        "a;=b",
+        "line\r\nline",
+        "\x1b[31m",
+        "caf\u00e9",
+        "",
+    ]
+    rows = [(text, 5, -2.5, None, True, ["a", "b"]) for text in texts]
+    assert print_table(("name", "=count", "c", "d", "e", "f"), iter(rows), Output(as_csv=True, header=True)) == len(
+        rows
+    )
+    printed = capsys.readouterr().out
+    assert printed.splitlines(keepends=True)[0] == '"name","=count","c","d","e","f"\r\n'
+    _, *read = csv.reader(io.StringIO(printed, newline=""))
+    assert [row[1:] for row in read] == [["5", "-2.5", "", "true", "a, b"]] * len(rows)
+    assert [row[0] for row in read] == [
+        *("'=1+1", "'+1", "'-1", "'@a", "'=1", "'\uff1d1"),
+        *('say "a", b', "a;=b", "line line", "\ufffd[31m", "caf\u00e9", ""),
+    ]
+    assert '"a;=b"' in printed
+    assert print_table(("a",), [], Output(as_csv=True)) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_header_comes_first_and_is_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+    header = Output(header=True)
+    assert print_rows(("a", "b"), [{"b": 2, "a": 1, "c": 3}], header) == 1
+    assert capsys.readouterr().out == "a\tb\n1\t2\n"
+    assert print_rows(("a", "b"), [], header) == 0
+    assert capsys.readouterr().out == "a\tb\n"
+    assert print_rows(("a",), [{"a": [1], "b": 2}], Output(as_json=True)) == 1
+    assert json.loads(capsys.readouterr().out) == [{"a": [1], "b": 2}]
+
+
+def test_requirements_are_one_to_a_line_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(("requires_dist", "versions"), [(["a>=1,<2", "b; extra == 'x'"], ["1.0", "2.0"])])
+    lines = [line.split("  ") for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert [line[0].strip() for line in lines[-2:]] == ["a>=1,<2", "b; extra == 'x'"]
+    assert "1.0, 2.0" in "".join(lines[-2])
 
 
 def test_plain_progress_is_a_line_at_a_stage_s_end_and_one_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

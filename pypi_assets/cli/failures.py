@@ -9,6 +9,7 @@ from pypi_assets.cli.opening import existing_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
 from pypi_assets.terminal import (
+    TABLE,
     local_time,
     print_json,
     print_message,
@@ -53,7 +54,7 @@ def failures_list_command(kind: str | None, project: str | None, as_json: bool) 
         print_table(("kind", "count", *_OUTCOMES, "examples"), (_group_row(group) for group in groups))
     else:
         columns = ("project", "filename", "outcome", "kind", "attempts", "attempts_remaining", "next_due", "text")
-        print_rows(columns, (_failure_to_json(failure) for failure in each), as_json=False)
+        print_rows(columns, (_failure_to_json(failure) for failure in each), TABLE)
     if not groups:
         print_message(_NO_FAILURES if each is None else _NONE_MATCH)
 

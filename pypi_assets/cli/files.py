@@ -5,15 +5,15 @@ from dataclasses import asdict
 import click
 
 from pypi_assets.cli.opening import existing_catalog
-from pypi_assets.cli.options import JSON, command
-from pypi_assets.terminal import print_message, print_rows
+from pypi_assets.cli.options import command, row_output
+from pypi_assets.terminal import Output, print_message, print_rows
 
 
 @command("files", "--project requests --at-serial 1200")
 @click.option("--project", help="Only the files of this project.")
 @click.option("--at-serial", type=click.IntRange(0), help="As of this serial; default: the complete serial.")
-@JSON
-def files_command(project: str | None, at_serial: int | None, as_json: bool) -> None:
+@row_output
+def files_command(project: str | None, at_serial: int | None, output: Output) -> None:
     """List the live distributions."""
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.answerable_serials import answerable_serial
@@ -29,6 +29,6 @@ def files_command(project: str | None, at_serial: int | None, as_json: bool) -> 
                 for message in (f"the catalog knows no project {project}", *unknown_project_hints(connection, project)):
                     print_message(message)
         columns = ("filename", "project", "version", "kind", "yanked", "outcome", "live_since")
-        count = print_rows(columns, (asdict(file) for file in live_files(catalog, serial, project)), as_json)
+        count = print_rows(columns, (asdict(file) for file in live_files(catalog, serial, project)), output)
         if known and not count:
             print_message(f"no distribution {f'of {project} ' if project else ''}is live at serial {serial}")

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from pypi_assets.cli.opening import existing_catalog
-from pypi_assets.cli.options import JSON, command
-from pypi_assets.terminal import print_json_rows, print_message, print_table, utc_time
+from pypi_assets.cli.options import command, row_output
+from pypi_assets.terminal import Output, print_json_rows, print_message, print_table, utc_time
 
 
 @command("history", "requests --all")
@@ -15,8 +15,8 @@ from pypi_assets.terminal import print_json_rows, print_message, print_table, ut
 @click.option(
     "--all", "everything", is_flag=True, help="Include events that change no files, such as roles and renames."
 )
-@JSON
-def history_command(project: str, everything: bool, as_json: bool) -> None:
+@row_output
+def history_command(project: str, everything: bool, output: Output) -> None:
     """Show what happened to PROJECT, by serial."""
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.project_history import read_history
@@ -31,20 +31,22 @@ def history_command(project: str, everything: bool, as_json: bool) -> None:
     rows = [
         asdict(entry) | {"at": utc_time(entry.at)} for entry in entries if everything or entry.kind != Action.IGNORED
     ]
-    if as_json:
+    if output.as_json:
         print_json_rows(rows)
     else:
-        print_table(("serial", "time", "what", "live", "away"), map(_entry_row, rows))
+        columns = ("serial", "time", "what", "live", "away")
+        print_table(columns, (_entry_row(row, output) for row in rows), output)
     if known is None:
         for message in (f"the catalog knows no project {project}", *hints):
             print_message(message)
 
 
-def _entry_row(row: dict[str, Any]) -> tuple[object, ...]:
+def _entry_row(row: dict[str, Any], output: Output) -> tuple[object, ...]:
     from pypi_assets.catalog.reports.project_history import VISIT
 
     outcome = "" if row["kind"] == VISIT else row["outcome"]
     what = ": ".join(part for part in (row["text"], outcome, row["error"]) if part)
     flags = [f"{len(row[flag])} files {flag}" for flag in ("yanked", "unyanked") if row[flag]]
-    counts = (f"+{len(row['live'])}" if row["live"] else "", f"-{len(row['away'])}" if row["away"] else "")
+    live, away = len(row["live"]), len(row["away"])
+    counts = (live, away) if output.as_csv else (f"+{live}" if live else "", f"-{away}" if away else "")
     return (row["serial"], row["at"], "; ".join([what, *flags]), *counts)

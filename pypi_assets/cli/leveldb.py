@@ -12,7 +12,7 @@ from pypi_assets.cli.opening import opened_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.progress import Progress
-from pypi_assets.terminal import print_json, print_message, print_rows
+from pypi_assets.terminal import Output, print_json, print_message, print_rows
 
 if TYPE_CHECKING:
     from pypi_assets.leveldbs.versions.publish import BuildResult
@@ -96,7 +96,7 @@ def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
     storage = storage_from(load_settings(), read_only=True)
     published = {name: published_versions(storage, name) for name in ([dataset] if dataset else DATASETS)}
     rows = [_listed_version(storage, name, version) for name, versions in published.items() for version in versions]
-    print_rows(("dataset", "version", "serial", "records", "bytes", "base_version", "problem"), rows, as_json)
+    print_rows(("dataset", "version", "serial", "records", "bytes", "base_version", "problem"), rows, Output(as_json))
     for name, versions in published.items():
         if not versions:
             print_message(str(no_version(DATASETS[name], storage)))

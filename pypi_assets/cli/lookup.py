@@ -6,6 +6,8 @@ it: it takes five times as long to load as all the rest.
 """
 
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,14 +18,14 @@ from typing import Any
 
 import click
 
-from pypi_assets.cli.options import JSON
+from pypi_assets.cli.options import row_output
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.dataset_readers import lookup_commands
 from pypi_assets.lookup.latest import open_if_local, open_latest
-from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError
+from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, TransitiveLookup
 from pypi_assets.lookup.reader import Reader
-from pypi_assets.terminal import print_json_line, print_message, print_rows
+from pypi_assets.terminal import Output, print_json_line, print_message, print_rows
 
 _STANDARD_INPUT = "-"
 _REFRESH_EVERY_S = 60.0
@@ -32,6 +34,9 @@ _LIMIT = click.option("--limit", type=click.IntRange(1), help="Print no more res
 _AT_SERIAL = click.option(
     "--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published."
 )
+_LATEST = click.option("--latest", is_flag=True, help="Only the newest version of each project.")
+_TRANSITIVE = click.option("--transitive", is_flag=True, help="Also the dependents of dependents, and so on.")
+_DEPTH = click.option("--depth", type=click.IntRange(1), help="With --transitive: no more steps than this.")
 _ALL = click.option("--all", "ever", is_flag=True, help="Also what was removed, with its times, from the catalog.")
 _FILE = click.option(
     "--file",
@@ -55,7 +60,10 @@ class _Request:
     limit: int | None
     at_serial: int | None
     ever: bool
-    as_json: bool
+    latest: bool
+    transitive: bool
+    depth: int | None
+    output: Output
 
     @property
     def is_stream(self) -> bool:
@@ -99,17 +107,21 @@ def _click_command(dataset: Dataset, command: LookupCommand[Any]) -> click.Comma
 
     def run(
         names: str | tuple[str, ...],
-        as_json: bool,
+        output: Output,
         limit: int | None = None,
         prefix: bool = False,
         at_serial: int | None = None,
         ever: bool = False,
+        latest: bool = False,
+        transitive: bool = False,
+        depth: int | None = None,
         files: tuple[Path, ...] = (),
     ) -> None:
         given = names if isinstance(names, tuple) else (names,)
         names_of_files = _names_of(command, files)
         paths = (*(None for _ in given), *files)
-        request = _Request((*given, *names_of_files), paths, prefix, limit, at_serial, ever, as_json)
+        all_names = (*given, *names_of_files)
+        request = _Request(all_names, paths, prefix, limit, at_serial, ever, latest, transitive, depth, output)
         _check(request)
         try:
             _run(dataset, command, request)
@@ -121,9 +133,12 @@ def _click_command(dataset: Dataset, command: LookupCommand[Any]) -> click.Comma
         _FILE if takes_many else None,
         _PREFIX if command.prefix else None,
         _LIMIT,
+        _LATEST if command.latest else None,
+        _TRANSITIVE if command.transitive else None,
+        _DEPTH if command.transitive else None,
         _AT_SERIAL if command.at_serial else None,
         _ALL if command.ever else None,
-        JSON,
+        row_output,
     )
     for option in reversed([option for option in options if option]):
         run = option(run)
@@ -149,6 +164,14 @@ def _check(request: _Request) -> None:
         raise click.UsageError("standard input is closed, so it has no names")
     if request.prefix and (request.is_stream or request.at_serial is not None or request.ever):
         raise click.UsageError("--prefix goes neither with --at-serial or --all nor with names from standard input")
+    if request.transitive and (request.prefix or request.is_stream or request.at_serial is not None):
+        raise click.UsageError(
+            "--transitive goes neither with --prefix or --at-serial nor with names from standard input"
+        )
+    if request.depth is not None and not request.transitive:
+        raise click.UsageError("--depth goes with --transitive")
+    if request.is_stream and (request.output.as_csv or request.output.header):
+        raise click.UsageError("names from standard input are answered by lines of JSON: without --csv and --header")
     if request.prefix and len(request.names) > 1:
         raise click.UsageError("--prefix goes with one name")
 
@@ -167,7 +190,7 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
             serial = answerable_serial(catalog, request.at_serial)
             query = partial(from_catalog.answer, catalog, serial)
             past_hints = partial(from_catalog.hints, catalog) if from_catalog.hints else None
-            _print_answers(request, query, from_catalog, command.name_column, past_hints)
+            _print_answers(command, request, query, from_catalog, past_hints)
         return
     with open_latest(dataset.name, check_hashes=False, refresh_every_s=_refresh_every_s(request)) as reader:
         _report_skipped(reader)
@@ -175,10 +198,12 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
         def hints(name: str) -> Iterable[str]:
             return command.hints(reader, name, open_if_local) if command.hints else ()
 
-        if request.prefix:
+        if request.transitive and command.transitive:
+            _print_transitive(command, command.transitive, request, reader, hints)
+        elif request.prefix:
             _print_prefix(command, request, reader, hints)
         else:
-            _print_answers(request, partial(command.answer, reader), command, command.name_column, hints)
+            _print_answers(command, request, partial(command.answer, reader), command, hints)
 
 
 def _catalog_lookup(command: LookupCommand[Any], request: _Request) -> CatalogLookup | None:
@@ -202,28 +227,59 @@ def _print_prefix(command: LookupCommand[Any], request: _Request, reader: Reader
         raise LookupError(f"lookup {command.name} has no --prefix")
     [prefix] = request.names
     found = command.prefix.stream(reader, prefix)
-    if not print_rows(command.prefix.columns, islice(found.results, request.limit), request.as_json):
+    results = _reduced(command, request, found.results)
+    if not print_rows(command.prefix.columns, islice(results, request.limit), request.output):
         print_message(f"{command.prefix.nothing_found(prefix)} as of serial {found.serial}")
         with suppress(LookupNameError):  # the beginning of a name need not be one
             _print_hints(hints(prefix))
 
 
+def _print_transitive(
+    command: LookupCommand[Any], lookup: TransitiveLookup[Any], request: _Request, reader: Reader, hints: _Hints
+) -> None:
+    """Prints what a name leads to as it is found, and afterwards how much that was."""
+    [name] = request.names
+    began = time.monotonic()
+    found = lookup.stream(reader, name, request.depth)
+    depths: Counter[int] = Counter()
+
+    def counted() -> Iterator[Any]:
+        for result in islice(found.results, request.limit):
+            depths[result["depth"]] += 1
+            yield result
+
+    if print_rows(lookup.columns, _reduced(command, request, counted()), request.output):
+        steps = ", ".join(f"{count} at depth {depth}" for depth, count in depths.items())
+        print_message(
+            f"{depths.total()} projects: {steps}; in {time.monotonic() - began:.1f} s, as of serial {found.serial}"
+        )
+    else:
+        print_message(f"{command.nothing_found(name)} as of serial {found.serial}")
+        _print_hints(hints(name))
+
+
+def _reduced(command: LookupCommand[Any], request: _Request, results: Iterable[Any]) -> Iterator[Any]:
+    """With `--latest`, results with the newest versions alone."""
+    return command.latest(results) if request.latest and command.latest else iter(results)
+
+
 def _print_answers(
+    command: LookupCommand[Any],
     request: _Request,
     query: _Query,
     shown: LookupCommand[Any] | CatalogLookup,
-    name_column: str | None,
     hints: _Hints | None,
 ) -> None:
     if request.is_stream:
-        _print_stream(query, request.limit)
+        _print_stream(command, request, query)
         return
     answers = [query(name) for name in request.names]
-    results: Iterable[Any] = (result for answer in answers for result in answer.results)
-    if isinstance(shown, CatalogLookup) and shown.cells and not request.as_json:
+    results = _reduced(command, request, (result for answer in answers for result in answer.results))
+    if isinstance(shown, CatalogLookup) and shown.cells and not request.output.as_json:
         results = map(shown.cells, results)
+    name_column = command.name_column
     columns = (name_column, *shown.columns) if name_column and len(answers) > 1 else shown.columns
-    found = print_rows(columns, islice(results, request.limit), request.as_json)
+    found = print_rows(columns, islice(results, request.limit), request.output)
     for name, path, answer in zip(request.names, request.paths, answers, strict=True):
         if not answer.results:
             source = "" if path is None else f"{path}: "
@@ -239,7 +295,7 @@ def _print_hints(hints: Iterable[str]) -> None:
         print_message(hint)
 
 
-def _print_stream(query: _Query, limit: int | None) -> None:
+def _print_stream(command: LookupCommand[Any], request: _Request, query: _Query) -> None:
     """Answers each line of standard input by a line; for what is not a name it has an `error` instead."""
     for line in sys.stdin.buffer:
         if name := line.decode(errors="replace").strip():
@@ -248,5 +304,5 @@ def _print_stream(query: _Query, limit: int | None) -> None:
             except LookupNameError as error:
                 print_json_line({"name": name, "error": str(error)})
                 continue
-            results = list(islice(found.results, limit))
+            results = list(islice(_reduced(command, request, found.results), request.limit))
             print_json_line({"name": name, "version": found.version, "serial": found.serial, "results": results})

@@ -1,10 +1,27 @@
-"""Defines commands with an example in their help, and the option that most commands have."""
+"""Defines commands with an example in their help, and the options that most commands have."""
 
 from collections.abc import Callable
+from functools import wraps
 
 import click
 
+from pypi_assets.terminal import Output
+
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_CSV = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+_HEADER = click.option("--header", is_flag=True, help="Begin with the names of the columns.")
+
+
+def row_output(run: Callable[..., None]) -> Callable[..., None]:
+    """A decorator for a command that prints rows: `--json`, `--csv` and `--header`, which it takes as `output`."""
+
+    @wraps(run)
+    def with_output(*, as_json: bool, as_csv: bool, header: bool, **arguments: object) -> None:
+        if as_json and (as_csv or header):
+            raise click.UsageError("--json goes neither with --csv nor with --header: its fields have their names")
+        run(output=Output(as_json, as_csv, header), **arguments)
+
+    return _HEADER(_CSV(JSON(with_output)))
 
 
 def command(

@@ -6,7 +6,7 @@ import click
 
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.terminal import local_time, print_message, print_rows
+from pypi_assets.terminal import Output, local_time, print_message, print_rows
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.range_states import RangeStatus
@@ -46,7 +46,7 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
     if inexact := [status.serials.key for status in found if status.exact_from is not None]:
         spans = ", ".join(inexact)
         print_message(f"changes in {spans} were found from the list of projects; their single events are not known")
-    if not print_rows(columns, rows, as_json):
+    if not print_rows(columns, rows, Output(as_json)):
         print_message("there are no ranges: run `pypi-assets crawl full` first")
 
 

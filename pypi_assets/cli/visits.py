@@ -6,18 +6,19 @@ from typing import Any
 import click
 
 from pypi_assets.cli.opening import existing_catalog
-from pypi_assets.cli.options import JSON, command
-from pypi_assets.terminal import print_message, print_rows, utc_time
+from pypi_assets.cli.options import command, row_output
+from pypi_assets.terminal import Output, print_message, print_rows, utc_time
 
 _VISIT_COLUMNS = ("visit", "scope", "attempt", "started_at", "outcome", "page_serial", "files", "snapshot", "text")
+_DIGITS_SHOWN = 12
 _DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
 
 
 @command("visits", "requests --compare 1 3")
 @click.argument("project")
 @click.option("--compare", type=click.IntRange(1), nargs=2, help="Compare the files that these two visits saw.")
-@JSON
-def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool) -> None:
+@row_output
+def visits_command(project: str, compare: tuple[int, int] | None, output: Output) -> None:
     """List or compare the visits of PROJECT's page."""
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
@@ -38,6 +39,8 @@ def visits_command(project: str, compare: tuple[int, int] | None, as_json: bool)
             nothing += unknown_project_hints(connection, project)
     for row in rows:
         row.update({time: utc_time(row[time]) for time in ("started_at", "ended_at") if time in row})
-    if not print_rows(_DIFFERENCE_COLUMNS if compare else _VISIT_COLUMNS, rows, as_json):
+        if row.get("snapshot") and not (output.as_json or output.as_csv):
+            row["snapshot"] = row["snapshot"][:_DIGITS_SHOWN]
+    if not print_rows(_DIFFERENCE_COLUMNS if compare else _VISIT_COLUMNS, rows, output):
         for message in nothing:
             print_message(message)

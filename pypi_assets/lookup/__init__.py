@@ -3,7 +3,7 @@
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError, NoVersionError
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
-from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution
+from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
 from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHashResult
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.lookup_command import LookupNameError
@@ -27,5 +27,6 @@ __all__ = [
     "NoVersionError",
     "NotBuiltYetError",
     "Stream",
+    "TransitiveDependent",
     "open_latest",
 ]

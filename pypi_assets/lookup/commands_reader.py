@@ -5,6 +5,7 @@ from typing import TypedDict
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.hints import command_hints
 from pypi_assets.lookup.lookup_command import LookupCommand, PrefixLookup
+from pypi_assets.lookup.newest import newest_providers
 from pypi_assets.lookup.providers import NamesReader, Provider, all_providers, providers
 from pypi_assets.lookup.reader import require_text
 
@@ -54,6 +55,7 @@ COMMANDS = (
         answer=CommandsReader.command,
         nothing_found=lambda name: f"no project installs the command {name}",
         hints=command_hints,
+        latest=newest_providers,
         prefix=PrefixLookup(
             columns=("command", "project", "versions"),
             stream=CommandsReader.commands,

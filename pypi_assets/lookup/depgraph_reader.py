@@ -1,7 +1,7 @@
 """Looks up distributions, what they require, and who requires a project."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypedDict, cast
@@ -17,7 +17,14 @@ from pypi_assets.leveldbs.format.version_order import canonical_version, version
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.catalog_hints import past_project_hints
 from pypi_assets.lookup.hints import OpenOther, project_hints
-from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, PrefixLookup
+from pypi_assets.lookup.lookup_command import (
+    CatalogLookup,
+    LookupCommand,
+    LookupNameError,
+    PrefixLookup,
+    TransitiveLookup,
+)
+from pypi_assets.lookup.newest import newest_dependents, newest_distributions
 from pypi_assets.lookup.reader import Reader, require_text
 
 if TYPE_CHECKING:
@@ -53,6 +60,19 @@ class Dependent(TypedDict):
     an `extra`; each in PEP 440's order.
     """
 
+    required: str
+    normalized: str
+    always: list[str]
+    marker: list[str]
+    extra: list[str]
+
+
+class TransitiveDependent(TypedDict):
+    """A `Dependent` with the least number of steps that lead to it, `depth`: 1 for those that require the project
+    itself. `required` is the project through which it was found.
+    """
+
+    depth: int
     required: str
     normalized: str
     always: list[str]
@@ -99,13 +119,21 @@ class DepgraphReader(Reader):
     def dependents(self, name: str) -> Answer[Dependent]:
         """The projects that require a project, by normalized name."""
         required = canonicalize_name(require_text("dependents", name))
-        start = dependents.dependents_prefix(required)
+        return self._answer(Dependent, lambda db: _dependents_of(db, required))
 
-        def found(db: Database) -> Iterator[Dependent]:
-            for record_key, value in records_of(db, start):
-                yield _dependent(required, record_key[len(start) :].decode(), value)
+    def transitive_dependents(self, name: str, depth: int | None = None) -> Stream[TransitiveDependent]:
+        """The projects that require a project, those that require one of these, and so on, each once.
 
-        return self._answer(Dependent, found)
+        They come breadth-first, by depth; those that require the same project by normalized name. With `depth`, none
+        comes from further away. The project itself never comes. Each project that came costs one scan, and its name in
+        memory.
+        """
+        required = canonicalize_name(require_text("transitive_dependents", name))
+
+        def results(db: Database) -> Iterator[TransitiveDependent]:
+            return breadth_first(lambda one: _dependents_of(db, one), required, depth)
+
+        return self._stream(TransitiveDependent, results)
 
     def all_dependents(self, prefix: str = "") -> Stream[Dependent]:
         """All that require a project whose name begins with `prefix`, by its name and by theirs."""
@@ -149,6 +177,29 @@ def dependents_answer(serial: int, name: str, releases: Iterable[tuple[str, str,
         always, marker, extra = ([version for _, version, rank in ordered if rank == one] for one in range(3))
         results.append(Dependent(required=required, normalized=project, always=always, marker=marker, extra=extra))
     return Answer(None, serial, tuple(results), Dependent)
+
+
+def breadth_first(
+    direct: Callable[[str], Iterable[Dependent]], name: str, depth: int | None = None
+) -> Iterator[TransitiveDependent]:
+    """What `direct` leads to from `name`, step by step; each project once, at its least depth."""
+    found, level, steps = {name}, [name], 0
+    while level and (depth is None or steps < depth):
+        steps += 1
+        following = []
+        for required in level:
+            for one in direct(required):
+                if one["normalized"] not in found:
+                    found.add(one["normalized"])
+                    following.append(one["normalized"])
+                    yield TransitiveDependent(depth=steps, **one)
+        level = following
+
+
+def _dependents_of(db: Database, required: str) -> Iterator[Dependent]:
+    start = dependents.dependents_prefix(required)
+    for record_key, value in records_of(db, start):
+        yield _dependent(required, record_key[len(start) :].decode(), value)
 
 
 def _dependent(required: str, project: str, value: bytes) -> Dependent:
@@ -209,6 +260,7 @@ COMMANDS = (
         answer=_project,
         nothing_found=_no_distribution,
         hints=_hints,
+        latest=newest_distributions,
         prefix=PrefixLookup(
             columns=_DISTRIBUTION_COLUMNS,
             stream=DepgraphReader.projects,
@@ -228,6 +280,10 @@ COMMANDS = (
         answer=DepgraphReader.dependents,
         nothing_found=_no_dependent,
         hints=_hints,
+        latest=newest_dependents,
+        transitive=TransitiveLookup(
+            columns=("depth", "required", *_DEPENDENT_COLUMNS), stream=DepgraphReader.transitive_dependents
+        ),
         prefix=PrefixLookup(
             columns=("required", *_DEPENDENT_COLUMNS),
             stream=DepgraphReader.all_dependents,

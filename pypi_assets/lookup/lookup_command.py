@@ -1,6 +1,6 @@
 """How a reader module declares its `pypi-assets lookup` sub-commands. `cli/lookup.py` renders them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -29,6 +29,17 @@ class PrefixLookup(Generic[AnyReader]):
 
 
 @dataclass(frozen=True, slots=True)
+class TransitiveLookup(Generic[AnyReader]):
+    """The lookup of what a name leads to, and what that leads to in turn: `stream(reader, name, depth)`.
+
+    Each result has its `depth`, 1 for what the name itself leads to; the argument None means any.
+    """
+
+    columns: tuple[str, ...]
+    stream: Callable[[AnyReader, str, int | None], Stream[Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogLookup:
     """The lookup of one name in the catalog as of a serial: `answer(catalog, serial, name)`.
 
@@ -51,9 +62,10 @@ class LookupCommand(Generic[AnyReader]):
     returns the message for a name that is not found, and `hints` yields further sentences about it (`hints.py`). All
     raise LookupNameError for what is not a name.
 
-    Options follow from what is declared: `--prefix` from `prefix`, `--at-serial` from `at_serial`, `--all` from
-    `ever` (what was known at any time up to a serial), and `--file` from `name_of_file`, which also means that several
-    names may be given. The table then begins with `name_column`, the field of a result that is the name.
+    Options follow from what is declared: `--prefix` from `prefix`, `--latest` from `latest` (which keeps the newest
+    versions alone in results), `--transitive` from `transitive`, `--at-serial` from `at_serial`, `--all` from `ever`
+    (what was known at any time up to a serial), and `--file` from `name_of_file`, which also means that several names
+    may be given. The table then begins with `name_column`, the field of a result that is the name.
     """
 
     name: str
@@ -65,6 +77,8 @@ class LookupCommand(Generic[AnyReader]):
     nothing_found: Callable[[str], str]
     hints: Callable[[AnyReader, str, OpenOther], Iterator[str]] | None = None
     prefix: PrefixLookup[AnyReader] | None = None
+    latest: Callable[[Iterable[Any]], Iterator[Any]] | None = None
+    transitive: TransitiveLookup[AnyReader] | None = None
     at_serial: CatalogLookup | None = None
     ever: CatalogLookup | None = None
     name_of_file: Callable[[Path], str] | None = None

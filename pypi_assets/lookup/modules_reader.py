@@ -7,6 +7,7 @@ from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.catalog_hints import past_module_hints
 from pypi_assets.lookup.hints import module_hints
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, PrefixLookup
+from pypi_assets.lookup.newest import newest_providers
 from pypi_assets.lookup.providers import NamesReader, Provider, all_providers, providers, providers_of_releases
 from pypi_assets.lookup.reader import require_text
 
@@ -68,6 +69,7 @@ COMMANDS = (
         answer=ModulesReader.module,
         nothing_found=_no_project,
         hints=module_hints,
+        latest=newest_providers,
         prefix=PrefixLookup(
             columns=("module", "project", "versions"),
             stream=ModulesReader.modules,

@@ -190,3 +190,51 @@ def test_what_may_have_been_meant_is_named_on_standard_error(commands: Commands,
         assert commands.done("lookup", "project", found).stderr == ""
     assert len(commands.done("lookup", "dependents", "demo-project").stderr.splitlines()) == 1
     assert len(commands.done("lookup", "project", "dem-", "--prefix").stderr.splitlines()) == 1
+
+
+def test_newest_versions_and_transitive_dependents(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("base", "1.0")
+    index.wheel("base", "2.0rc1")
+    index.wheel("mid", "1.0", requires_dist=["base"])
+    index.wheel("mid", "2.0", requires_dist=["base; extra == 'x'"])
+    index.wheel("app", "1.0", requires_dist=["mid"])
+    index.history.yank("app", "1.0")
+    commands.build_versions()
+    serial = index.serial
+    for at in ((), ("--at-serial", serial)):
+        [file] = commands.json("lookup", "project", "base", "--latest", *at)
+        assert file["version"] == "1.0"
+        [provider] = commands.json("lookup", "module", "base_module", "--latest", *at)
+        assert provider["versions"] == ["1.0"]
+        [dependent] = commands.json("lookup", "dependents", "base", "--latest", *at)
+        assert (dependent["always"], dependent["extra"]) == ([], ["2.0"])
+        whole = commands.json("lookup", "dependents", "base", *at)
+        assert [(one["always"], one["extra"]) for one in whole] == [(["1.0"], ["2.0"])]
+    versions = [one["version"] for one in commands.json("lookup", "project", "m", "--prefix", "--latest")]
+    assert versions == ["2.0"]
+    result = CliRunner().invoke(cli, ["lookup", "project", "-", "--latest"], input=b"mid\n")
+    assert [one["version"] for one in json.loads(result.stdout)["results"]] == ["2.0"]
+
+    all_steps = commands.done("lookup", "dependents", "base", "--transitive", "--header")
+    assert all_steps.stdout.splitlines() == [
+        "depth\trequired\tnormalized\talways\tmarker\textra",
+        "1\tbase\tmid\t1.0\t\t2.0",
+        "2\tmid\tapp\t1.0\t\t",
+    ]
+    assert all_steps.stderr.startswith("2 projects: 1 at depth 1, 1 at depth 2; in ")
+    assert all_steps.stderr.endswith(f" s, as of serial {serial}\n")
+    for options in (("--depth", 1), ("--limit", 1)):
+        assert len(commands.json("lookup", "dependents", "base", "--transitive", *options)) == 1
+    newest = commands.done("lookup", "dependents", "base", "--transitive", "--latest", "--csv").stdout_bytes
+    assert newest == b'1,"base","mid","","","2.0"\r\n2,"mid","app","1.0","",""\r\n'
+    nothing = commands.done("lookup", "dependents", "mud", "--transitive")
+    assert nothing.stderr == f"no project requires mud as of serial {serial}\ndid you mean mid?\n"
+    for wrong, message in {
+        ("base", "--transitive", "--prefix"): "--transitive goes neither",
+        ("base", "--transitive", "--at-serial", serial): "--transitive goes neither",
+        ("-", "--transitive"): "--transitive goes neither",
+        ("base", "--depth", 1): "--depth goes with --transitive",
+        ("-", "--csv"): "answered by lines of JSON",
+        ("base", "--json", "--header"): "--json goes neither",
+    }.items():
+        assert message in commands.refused("lookup", "dependents", *wrong, exit_code=2)

@@ -5,6 +5,8 @@ import pytest
 from click.testing import CliRunner
 
 from pypi_assets.cli import cli
+from pypi_assets.cli.options import row_output
+from pypi_assets.terminal import Output, print_rows
 from pypi_assets_tests.cli.commands import every_command
 
 
@@ -14,3 +16,25 @@ def test_every_command_has_help_with_an_example(path: str, command: click.Comman
     assert result.exit_code == 0
     assert f"Example: pypi-assets {path}" in result.output
     assert command.help
+
+
+def test_rows_are_printed_in_one_way() -> None:
+    @click.command()
+    @click.argument("name")
+    @row_output
+    def show(name: str, output: Output) -> None:
+        print_rows(("name", "size"), [{"name": name, "size": 1}], output)
+
+    def run(*options: str) -> str:
+        result = CliRunner().invoke(show, ["=a", *options])
+        assert result.exit_code == 0
+        return result.stdout_bytes.decode()
+
+    assert run() == "=a\t1\n"
+    assert run("--header") == "name\tsize\n=a\t1\n"
+    assert run("--csv", "--header") == '"name","size"\r\n"\'=a",1\r\n'
+    assert run("--json") == '[\n{"name": "=a", "size": 1}\n]\n'
+    for other in ("--csv", "--header"):
+        result = CliRunner().invoke(show, ["a", "--json", other])
+        assert result.exit_code == 2
+        assert "--json goes neither with --csv nor with --header" in result.stderr

@@ -1,11 +1,26 @@
 """What distributions require, and who requires a project: by name, by version and by prefix."""
 
-import pytest
+from pathlib import Path
 
-from pypi_assets.lookup import Distribution, LookupNameError, open_latest
-from pypi_assets.lookup.depgraph_reader import parse_requirement, project_answer
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.lookup import (
+    Dependent,
+    DepgraphReader,
+    Distribution,
+    LookupNameError,
+    TransitiveDependent,
+    open_latest,
+)
+from pypi_assets.lookup.depgraph_reader import breadth_first, dependents_answer, parse_requirement, project_answer
+from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dump_rows import dump_row
 from pypi_assets_tests.lookup.publisher import Publisher
+from pypi_assets_tests.small_catalog import small_catalog
 
 
 def test_prefixes_stream_in_order(publisher: Publisher) -> None:
@@ -49,3 +64,63 @@ def test_rows_of_the_catalog_answer_as_a_version_does() -> None:
     assert set(answer.results[0]) == set(Distribution.__annotations__)
     assert [one["version"] for one in project_answer(7, rows, "v1.9").results] == ["1.9", "1.9.0"]
     assert project_answer(7, rows, "2").results == project_answer(7, []).results == ()
+
+
+_GRAPHS = st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdefgh"), unique=True).map(sorted))
+
+
+@given(graph=_GRAPHS, depth=st.none() | st.integers(1, 4))
+def test_transitive_dependents_are_those_of_a_search_over_direct_ones(
+    graph: dict[str, list[str]], depth: int | None
+) -> None:
+    def direct(name: str) -> list[Dependent]:
+        return [
+            Dependent(required=name, normalized=one, always=["1"], marker=[], extra=[]) for one in graph.get(name, ())
+        ]
+
+    distances = {"a": 0}
+    for steps in range(len("abcdefgh") if depth is None else depth):
+        for name in [name for name, distance in distances.items() if distance == steps]:
+            for one in graph.get(name, ()):
+                distances.setdefault(one, steps + 1)
+    found = list(breadth_first(direct, "a", depth))
+    assert {one["normalized"]: one["depth"] for one in found} == {
+        name: distance for name, distance in distances.items() if name != "a"
+    }
+    assert len(found) == len({one["normalized"] for one in found})
+    assert [one["depth"] for one in found] == sorted(one["depth"] for one in found)
+    assert all(distances[one["required"]] == one["depth"] - 1 for one in found)
+    assert all(one["normalized"] in graph[one["required"]] for one in found)
+
+
+def test_transitive_dependents_of_a_version_end_where_requirements_go_round(tmp_path: Path) -> None:
+    small = small_catalog(tmp_path)
+    small.add(1, "app", "1", "app-1.zip", requires_dist=("web>1", "app[all]; extra == 'x'"))
+    small.add(2, "web", "1", "web-1.zip", requires_dist=("Base",))
+    small.add(3, "web", "2", "web-2.zip", requires_dist=("base; extra == 'y'",))
+    small.add(4, "base", "1", "base-1.zip", requires_dist=("app",))
+    small.complete(10)
+    storage = open_storage((tmp_path / "storage").as_uri())
+    full_dump(small.catalog, storage, 1)
+    build_version("depgraph", storage=storage, catalog=small.catalog)
+    with open_latest(DepgraphReader, storage) as depgraph:
+        stream = depgraph.transitive_dependents("BASE")
+        assert (stream.version, stream.serial) == (1, 10)
+        assert list(stream) == [
+            TransitiveDependent(depth=1, required="base", normalized="web", always=["1"], marker=[], extra=["2"]),
+            TransitiveDependent(depth=2, required="web", normalized="app", always=["1"], marker=[], extra=[]),
+        ]
+        assert len(list(depgraph.transitive_dependents("base", depth=1))) == 1
+        assert list(depgraph.transitive_dependents("nothing")) == []
+    small.catalog.close()
+
+
+def test_releases_of_the_catalog_answer_as_a_version_does() -> None:
+    releases = [("a", "10", 0), ("a", "9", 2), ("a", "8", 0), ("b", "1", 1)]
+    answer = dependents_answer(7, "Base.Pkg", releases)
+    assert (answer.version, answer.serial) == (None, 7)
+    assert answer.results == (
+        Dependent(required="base-pkg", normalized="a", always=["8", "10"], marker=[], extra=["9"]),
+        Dependent(required="base-pkg", normalized="b", always=[], marker=["1"], extra=[]),
+    )
+    assert dependents_answer(7, "base", []).results == ()

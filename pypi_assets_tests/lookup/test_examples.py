@@ -22,11 +22,12 @@ def test_the_examples_of_the_docs_run(
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (DOCS / "lookup.md").read_text(), re.DOTALL)
-    assert len(examples) == 7
+    assert len(examples) == 8
     for example in examples:
         exec(example, {})
     shown = capsys.readouterr().out
     assert "demo ['1.0']\nas of serial 100, from version 1\ndemo-1.0.tar.gz ['base', \"b.c; extra=='x'\"]\n" in shown
     assert "demo-b ['1.0'] [] []\n" in shown
+    assert "\n('demo',)\n" in shown
     assert "demo demo demo ['1.0']\n" in shown
     assert "demo.b demo-b\n2 100\n" in shown

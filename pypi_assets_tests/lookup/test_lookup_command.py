@@ -30,8 +30,10 @@ def test_the_list_of_commands_cuts_no_sentence() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_options_follow_from_what_is_declared(command: LookupCommand[Any]) -> None:
-    expected = {"--limit", "--json"}
+    expected = {"--limit", "--json", "--csv", "--header"}
     expected |= {"--prefix"} if command.prefix else set()
+    expected |= {"--latest"} if command.latest else set()
+    expected |= {"--transitive", "--depth"} if command.transitive else set()
     expected |= {"--at-serial"} if command.at_serial else set()
     expected |= {"--all"} if command.ever else set()
     expected |= {"--file"} if command.name_of_file else set()
