@@ -84,6 +84,15 @@ class ServedDagster:
         status = None if answer is None else str(answer["partitionBackfillOrError"]["status"])
         return status if status and (status.startswith("COMPLETED") or status in {"FAILED", "CANCELED"}) else None
 
+    def add_range(self, key: str) -> None:
+        """Adds a partition to the assets of ranges, as the UI does."""
+        self.query(
+            "mutation ($selector: RepositorySelector!, $key: String!) {addDynamicPartition("
+            'repositorySelector: $selector, partitionsDefName: "serial_ranges", partitionKey: $key) {__typename}}',
+            selector={"repositoryName": "__repository__", "repositoryLocationName": "pypi-assets"},
+            key=key,
+        )
+
     def failed_partitions(self, asset: str) -> list[str]:
         """The partitions of an asset that the UI shows as failed."""
         node = self.query(

@@ -57,6 +57,12 @@ def test_what_is_new_is_answered_by_itself_and_a_range_that_failed_is_backfilled
             assert dagster.until(lambda: dagster.backfill_ended(backfill), 120) == "COMPLETED_SUCCESS"
             assert failed_ranges(dagster) is None
             assert set(states_of_ranges(settings).values()) == {ShownState.COMPLETE}
+            dagster.add_range("1-2")
+            backfill = dagster.backfill(RANGE_ASSETS, [failed, "1-2"])
+            assert dagster.until(lambda: dagster.backfill_ended(backfill), 120) != "COMPLETED_SUCCESS"
+            assert {asset: dagster.failed_partitions(asset) for asset in RANGE_ASSETS} == {
+                asset: ["1-2"] for asset in RANGE_ASSETS
+            }
             found = dagster.until(lambda: providers(settings, "two_module"), 120)
             assert found == [{"module": "two_module", "project": "two", "versions": ["1.0"]}]
 
