@@ -88,8 +88,8 @@ def answers_are_fresh(
     settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
 ) -> dg.AssetCheckResult:
     """Whatever is looked up, the answer is as the package index was a short time ago: `lag_seconds` is the age of the
-    first event that an answer lacks, `lag_serials` the count of events. Of all datasets the oldest counts. Warns from
-    `PYPI_ASSETS_LAG_WARN_S` on, and where the age is not known; fails from `PYPI_ASSETS_LAG_FAIL_S` on.
+    first event that an answer lacks, `lag_serials` the serials that it lacks. Of all datasets the oldest counts. Warns
+    from `PYPI_ASSETS_LAG_WARN_S` on, and where the age is not known; fails from `PYPI_ASSETS_LAG_FAIL_S` on.
     """
     with expected_errors_as_failures():
         opened, thresholds = catalog.get(), settings.get()
@@ -122,7 +122,7 @@ def _by_age(
         passed=not (problem or is_stale(settings, age)),
         severity=_severity(age is not None and age >= settings.lag_fail_s),
         description="; ".join(part for part in (text, problem) if part),
-        metadata=_known({**numbers, "lag_seconds": age}),
+        metadata=_known({**numbers, "lag_seconds": None if age is None else round(age, 1)}),
     )
 
 

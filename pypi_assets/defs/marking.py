@@ -87,7 +87,7 @@ def mark_each_range(
             return dg.MaterializeResult(metadata=totals())
         _leave_out(context, texts)
         shared = totals()
-        return _materialize_only(context, {key: {**metadata, **shared} for key, metadata in done.items()})
+        return _materialize_only(context, {key: {**shared, **metadata} for key, metadata in done.items()})
 
 
 def _materialize_only(

@@ -75,7 +75,7 @@ def crawled_distribution_data(
         shards = parse_shards(list(context.partition_keys))
         opened = crawler.get(progress_log(context), context.log.warning)
         for finished in read_each_shard(opened, list(shards)):
-            mark(shards[finished.shard], _read_metadata(finished) | _failures_of(opened, finished))
+            mark(shards[finished.shard], _failures_of(opened, finished) | _read_metadata(finished))
         return dg.MaterializeResult(metadata=total_metadata(context, opened.catalog))
 
 

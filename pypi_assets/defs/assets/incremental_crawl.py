@@ -74,13 +74,13 @@ def changed_distribution_data(
         with opened.catalog.read() as connection:
             failures = failed_reads_of_range(connection, serials, opened.max_attempts)
         return {
+            **failure_table(failures, len(failures)),
             "read": reads.data,
             **failure_counts(reads.failures),
             "unsupported": reads.unsupported,
             "vanished": reads.vanished,
             "bytes_fetched": reads.bytes_fetched,
             "requests": reads.requests,
-            **failure_table(failures, len(failures)),
         }
 
     return mark_each_range(context, read, lambda: total_metadata(context, opened.catalog))

@@ -94,6 +94,9 @@ def test_the_failures_of_a_range_are_counted_by_kind(index: ServedIndex, pipelin
     numbers = pipeline.metadata("changed_distribution_data", key)
     assert (numbers["read"], numbers["failed"], numbers["failed: corrupt archive"]) == (0, 1, 1)
     assert numbers["bytes_fetched"] > 0
+    shown = [name for name in numbers if not name.startswith("total: ")]
+    assert shown[:2] == ["failures", "read"]
+    assert next(iter(numbers)) == "total: live"  # totals and failures are seen without scrolling
     [row] = [line for line in numbers["failures"].splitlines() if "newcomer" in line]
     assert row.startswith("| newcomer-1.0-py3-none-any.whl | corrupt archive | ")
     assert row.endswith(" | 1 |")
