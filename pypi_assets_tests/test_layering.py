@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "setting_variables": set(),
     "locations": {"setting_variables"},
     "settings": {"index", "locations", "setting_variables"},
+    "env_file": {"index", "setting_variables", "settings"},
     "notices": set(),
     "progress": set(),
     "terminal": {"progress"},

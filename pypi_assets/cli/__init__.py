@@ -25,6 +25,7 @@ INTERRUPTED = 130
 _STOPPED = "Stopped. What was done is kept; run the same command again to continue."
 _COMMANDS = {
     "Start": {
+        "init": ("cli.init:init_command", "Write a commented file of settings, .env, into this folder."),
         "status": ("cli.status:status_command", "Show the state of every stage, and what to do next."),
         "devindex": (
             "devindex.commands:devindex",

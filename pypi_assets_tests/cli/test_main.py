@@ -192,6 +192,7 @@ def test_the_commands_are_these() -> None:
         "audit",
         "reprocess",
         "extracts clean",
+        "init",
         "inspect",
         "completion",
         "man",

@@ -64,6 +64,7 @@ def test_a_stopped_crawl_is_not_running(commands: Commands, index: ServedIndex) 
 
 def test_an_empty_home_is_described_in_plain_words(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
+    commands.done("migrate")
     shown = commands.done("status").stdout
     assert f"index           {index.url}, last serial {index.serial}\n" in shown
     assert "catalog         no full crawl is complete yet, so there are no answers yet\n" in shown

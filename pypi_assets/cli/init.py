@@ -1,0 +1,131 @@
+"""The command that writes the first settings into a file `.env`."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pypi_assets.cli.options import command
+from pypi_assets.terminal import plain, print_message
+
+if TYPE_CHECKING:
+    from pypi_assets.env_file import FirstSettings
+
+_PYPI = "PyPI"
+_NEXT = """\
+Next, in this folder:
+
+  pypi-assets crawl full
+  pypi-assets dump full --shards 1
+  pypi-assets leveldb update
+  pypi-assets lookup module NAME
+
+`pypi-assets status` shows at any time what to do."""
+
+
+@command("init", '--index PyPI --projects "requests flask attrs" --contact you@example.org')
+@click.option("--index", help="The URL of the index's Simple API, ending in /simple/; or PyPI.")
+@click.option("--projects", help="Names of projects, or the path of a file with names; or all.")
+@click.option("--contact", help="A mail address or a URL of yours, which the index sees in each request.")
+@click.option("--yes", is_flag=True, help="Put no question: take the default where an option is not given.")
+@click.option("--force", is_flag=True, help="Replace the file where it exists.")
+def init_command(index: str | None, projects: str | None, contact: str | None, yes: bool, force: bool) -> None:
+    """Write a commented file of settings, .env, into this folder.
+
+    It has three questions: which index to follow, which of its projects, and a contact. Options answer them in advance.
+    It sends no request.
+    """
+    from pypi_assets.env_file import FirstSettings, write_env_file
+    from pypi_assets.setting_variables import ENV_FILE, ENV_PREFIX
+
+    path = Path(ENV_FILE)
+    if path.exists() and not force:
+        raise click.ClickException(f"{path} exists: --force replaces it, and an editor changes it")
+    given = {"--index": index, "--projects": projects, "--contact": contact}
+    missing = [option for option, value in given.items() if value is None]
+    if missing and not yes and not sys.stdin.isatty():
+        raise click.UsageError(f"there is no terminal for questions: give {', '.join(missing)}, or --yes")
+    answer = _given_or_default if yes else _given_or_prompted
+    chosen = FirstSettings()
+    for choose, value in ((_choose_index, index), (_choose_projects, projects), (_choose_contact, contact)):
+        chosen = choose(chosen, value, answer)
+    chosen.check()
+    write_env_file(path, chosen.text(), replaces=force)
+    click.echo(f"{path} has the settings now: {_describe(chosen)}.")
+    for name in ("INDEX_URL", "PROJECTS", "CONTACT"):
+        if os.environ.get(f"{ENV_PREFIX}{name}"):
+            print_message(f"{ENV_PREFIX}{name} is set in the environment too, which wins over the file")
+    click.echo(_NEXT)
+
+
+_Answer = Callable[[str | None, str, str, Callable[[str], str]], str]
+"""What an option gives, or the answer to a question: (option, question, default, what checks and translates it)."""
+
+
+def _given_or_default(given: str | None, _question: str, default: str, translate: Callable[[str], str]) -> str:
+    return translate(default if given is None else given)
+
+
+def _given_or_prompted(given: str | None, question: str, default: str, translate: Callable[[str], str]) -> str:
+    from pypi_assets.errors import SettingsError
+
+    def translated(text: str) -> str:
+        try:
+            return translate(text)
+        except SettingsError as error:
+            raise click.UsageError(plain(error)) from error  # the question is put again
+
+    if given is not None:
+        return translate(given)
+    shown: str = click.prompt(question, default=default, show_default=bool(default), value_proc=translated)
+    return shown
+
+
+def _choose_index(chosen: "FirstSettings", given: str | None, answer: _Answer) -> "FirstSettings":
+    def translate(text: str) -> str:
+        return _checked("index_url", "" if text.strip().lower() == _PYPI.lower() else text.strip())
+
+    question = "Which index? Its URL, ending in /simple/"
+    return replace(chosen, index_url=answer(given, question, _PYPI, translate))
+
+
+def _choose_projects(chosen: "FirstSettings", given: str | None, answer: _Answer) -> "FirstSettings":
+    from pypi_assets.env_file import ALL_PROJECTS, EXAMPLE_PROJECTS
+
+    def translate(text: str) -> str:
+        return _checked("projects", "" if text.strip().lower() == ALL_PROJECTS else text.strip())
+
+    question = "Which projects? Names, a file of names, or all"
+    default = ALL_PROJECTS
+    if not chosen.index_url:
+        question, default = f"{question} (all of {_PYPI} takes days)", EXAMPLE_PROJECTS
+    return replace(chosen, projects=answer(given, question, default, translate))
+
+
+def _choose_contact(chosen: "FirstSettings", given: str | None, answer: _Answer) -> "FirstSettings":
+    def translate(text: str) -> str:
+        replace(chosen, contact=_checked("contact", text.strip())).check()
+        return text.strip()
+
+    if given is None and not chosen.needs_contact:
+        return chosen
+    question = "Your mail address, or a page of yours? The index sees it in each request"
+    return replace(chosen, contact=answer(given, question, "", translate))
+
+
+def _checked(name: str, text: str) -> str:
+    from pypi_assets.env_file import check_setting
+
+    check_setting(name, text)
+    return text
+
+
+def _describe(chosen: "FirstSettings") -> str:
+    from pypi_assets.index.urls import redact
+
+    index = plain(redact(chosen.index_url)) if chosen.index_url else _PYPI
+    return f"{index}, {plain(chosen.projects) if chosen.projects else 'all projects'}"

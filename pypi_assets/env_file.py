@@ -1,0 +1,110 @@
+"""Writes the file `.env` with the first settings: which index, what to follow, a contact.
+
+How it is read is in `setting_variables.py`, and the questions for its content are in `cli/init.py`.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pypi_assets.errors import SettingsError
+from pypi_assets.index.addresses import is_loopback
+from pypi_assets.setting_variables import ENV_PREFIX
+from pypi_assets.settings import load_settings
+
+EXAMPLE_PROJECTS = "requests flask attrs"
+ALL_PROJECTS = "all"
+_UNWRITABLE = "${"  # it would stand for another variable
+
+_TEXT = """\
+# Settings of pypi-assets. A command reads this file in the folder that it is started in. A variable of the environment
+# wins over a line here. All settings are in README.md.
+
+# The index to follow: the base of its Simple API, ending in /simple/. Empty: PyPI.
+PYPI_ASSETS_INDEX_URL={index_url}
+
+# What to follow: names of projects, or the path of a file with one name per line. Empty: all projects. To follow more
+# later, add names and run `pypi-assets crawl full` again.
+PYPI_ASSETS_PROJECTS={projects}
+
+# A mail address or a URL of yours. The index sees it in each request. Only an index on this machine needs none.
+PYPI_ASSETS_CONTACT={contact}
+
+# Where the catalog and the storage are by default.
+#PYPI_ASSETS_HOME=.pypi-assets
+
+# Another place for one of them: a PostgreSQL server, an object store.
+#PYPI_ASSETS_DATABASE_URL=postgresql://USER:PASSWORD@HOST/DATABASE
+#PYPI_ASSETS_STORAGE_URL=s3://BUCKET/PREFIX
+
+# Which hosts files may come from, next to the index's own: auto (the one that the first pages name), or a JSON list.
+#PYPI_ASSETS_ALLOWED_FILE_HOSTS=auto
+
+# Requests per second, of all processes together.
+#PYPI_ASSETS_REQUESTS_PER_SECOND=20
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSettings:
+    """What a user chose. An empty `index_url` is PyPI, empty `projects` are all, an empty `contact` is none."""
+
+    index_url: str = ""
+    projects: str = ""
+    contact: str = ""
+
+    @property
+    def needs_contact(self) -> bool:
+        """Whether the index is on another machine."""
+        return not (self.index_url and is_loopback(urlsplit(self.index_url).hostname))
+
+    def check(self) -> None:
+        """Raises SettingsError for a value that its setting does not accept, or where a contact is missing."""
+        for name in ("index_url", "projects", "contact"):
+            check_setting(name, getattr(self, name))
+        if self.needs_contact and not self.contact:
+            raise SettingsError(
+                f"{ENV_PREFIX}CONTACT: an index on another machine needs a contact, a mail address or a URL of yours,"
+                " which it sees in each request"
+            )
+
+    def text(self) -> str:
+        """The content of the file."""
+        values = {name: _quoted(getattr(self, name)) for name in ("index_url", "projects", "contact")}
+        return _TEXT.format(**values)
+
+
+def check_setting(name: str, text: str) -> None:
+    """Raises SettingsError where the setting does not accept `text`, or a file cannot hold it; empty is not set."""
+    variable = f"{ENV_PREFIX}{name.upper()}"
+    if _UNWRITABLE in text or not text.isprintable() or ("'" in text and '"' in text):
+        raise SettingsError(f"{variable}: a file cannot hold this text; set the variable in the environment")
+    if not text:
+        return
+    try:
+        load_settings(**{name: text})
+    except SettingsError as error:
+        about_this = [line for line in str(error).splitlines() if line.startswith(f"{variable}:")]
+        if about_this:
+            raise SettingsError("\n".join(about_this)) from error
+
+
+def write_env_file(path: Path, text: str, *, replaces: bool) -> None:
+    """Writes `path` for its owner alone, since URLs can contain passwords.
+
+    Raises FileExistsError where it is there, unless it `replaces` that.
+    """
+    if replaces:
+        path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _quoted(text: str) -> str:
+    """`text` as a shell and the reader of the file understand it."""
+    if not text:
+        return ""
+    quote = '"' if "'" in text else "'"
+    return f"{quote}{text}{quote}"

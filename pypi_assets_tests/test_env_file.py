@@ -1,0 +1,105 @@
+"""The file that is written has the answers, can be read again, and belongs to its owner alone."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from dotenv import dotenv_values
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pypi_assets.env_file import FirstSettings, check_setting, write_env_file
+from pypi_assets.errors import SettingsError
+from pypi_assets.setting_variables import read_variables
+from pypi_assets.settings import load_settings
+from pypi_assets_tests.environment import clear_settings
+
+CHOSEN = FirstSettings("https://me:p'w@index.example.org/simple/", "requests zope.interface", "me@example.org")
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    clear_settings(monkeypatch)
+    monkeypatch.delenv("PYPI_ASSETS_ENV_FILE")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_settings_are_those_that_were_written(folder: Path) -> None:
+    CHOSEN.check()
+    write_env_file(folder / ".env", CHOSEN.text(), replaces=False)
+    loaded = load_settings()
+    assert loaded.index_url == CHOSEN.index_url
+    assert loaded.projects == ("requests", "zope-interface")
+    assert loaded.contact == CHOSEN.contact
+    assert read_variables().warnings() == []
+
+
+def test_all_lines_in_comments_are_settings_too(folder: Path) -> None:
+    text = CHOSEN.text().replace("\n#PYPI", "\nPYPI").replace("USER:PASSWORD@HOST", "me:pw@host")
+    write_env_file(folder / ".env", text, replaces=False)
+    load_settings()
+    assert read_variables().warnings() == []
+    assert len(read_variables().texts) == 8
+
+
+def test_a_shell_reads_the_same(folder: Path) -> None:
+    write_env_file(folder / ".env", CHOSEN.text(), replaces=False)
+    line = 'set -a; . ./.env; printf "%s|%s|%s" "$PYPI_ASSETS_INDEX_URL" "$PYPI_ASSETS_PROJECTS" "$PYPI_ASSETS_CONTACT"'
+    shown = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True).stdout
+    assert shown == f"{CHOSEN.index_url}|{CHOSEN.projects}|{CHOSEN.contact}"
+
+
+def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(folder: Path) -> None:
+    path = folder / ".env"
+    path.write_text("mine")
+    path.chmod(0o644)
+    with pytest.raises(FileExistsError):
+        write_env_file(path, "new", replaces=False)
+    assert path.read_text() == "mine"
+    write_env_file(path, "new", replaces=True)
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("chosen", "variable"),
+    [
+        (FirstSettings(), "CONTACT"),
+        (FirstSettings("https://index.example.org/simple/"), "CONTACT"),
+        (FirstSettings("https://index.example.org/", "", "me@example.org"), "INDEX_URL"),
+        (FirstSettings("", "no/such/file.txt", "me@example.org"), "PROJECTS"),
+        (FirstSettings("", "-x-", "me@example.org"), "PROJECTS"),
+        (FirstSettings("", "", "me"), "CONTACT"),
+        (FirstSettings("", "", "me@example.org${HOME}"), "CONTACT"),
+        (FirstSettings("", "", "me@example.org\nPYPI_ASSETS_PROXY=http://evil.example.org"), "CONTACT"),
+    ],
+)
+def test_a_wrong_answer_names_its_variable(chosen: FirstSettings, variable: str) -> None:
+    with pytest.raises(SettingsError, match=rf"^PYPI_ASSETS_{variable}: "):
+        chosen.check()
+
+
+def test_an_index_on_this_machine_needs_no_contact() -> None:
+    FirstSettings("http://127.0.0.1:8137/simple/").check()
+
+
+def test_other_settings_that_are_wrong_do_not_matter_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_MAX_MEMBERS", "none")
+    check_setting("contact", "me@example.org")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=20))
+def test_whatever_is_accepted_is_read_again_as_it_was(folder: Path, contact: str) -> None:
+    chosen = FirstSettings("http://127.0.0.1/simple/", "", f"{contact}@example.org")
+    try:
+        chosen.check()
+    except SettingsError:
+        return
+    write_env_file(folder / ".env", chosen.text(), replaces=True)
+    found = dotenv_values(folder / ".env")
+    assert found["PYPI_ASSETS_CONTACT"] == chosen.contact
+    assert set(found) == {"PYPI_ASSETS_INDEX_URL", "PYPI_ASSETS_PROJECTS", "PYPI_ASSETS_CONTACT"}
+    assert os.environ.get("PYPI_ASSETS_CONTACT") is None
