@@ -8,21 +8,21 @@ _MARKUP = re.compile(r"[\\`*\[\]<>&~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _LINK = re.compile(r"://|www\.|@", re.IGNORECASE)
 
 
-def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """One line a row. Long cells are cut."""
-    lines = [columns, ["---"] * len(columns), *([markdown_cell(str(cell)) for cell in row] for row in rows)]
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]], longest: int = LONGEST_CELL) -> str:
+    """One line a row. Cells of more than `longest` characters are cut."""
+    lines = [columns, ["---"] * len(columns), *([markdown_cell(str(cell), longest) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def markdown_cell(text: str) -> str:
-    """`text` on one line, of at most 300 characters, without markup, links and invisible characters.
+def markdown_cell(text: str, longest: int = LONGEST_CELL) -> str:
+    """`text` on one line, of at most `longest` characters, without markup, links and invisible characters.
 
     Markdown makes links of addresses even where they are escaped, but not within code.
     """
-    shown = " ".join(text[: 2 * LONGEST_CELL].split())
+    shown = " ".join(text[: 2 * longest].split())
     shown = "".join(character if character.isprintable() else "\ufffd" for character in shown)
-    if len(shown) > LONGEST_CELL or len(text) > 2 * LONGEST_CELL:
-        shown = shown[: LONGEST_CELL - 1] + "…"
+    if len(shown) > longest or len(text) > 2 * longest:
+        shown = shown[: longest - 1] + "…"
     return _code(shown) if _LINK.search(shown) else _MARKUP.sub(r"\\\g<0>", shown)
 
 

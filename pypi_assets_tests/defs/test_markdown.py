@@ -40,3 +40,7 @@ def test_long_cells_are_cut() -> None:
     assert markdown_cell("x" * LONGEST_CELL) == "x" * LONGEST_CELL
     assert markdown_cell("x" * (LONGEST_CELL + 1)) == "x" * (LONGEST_CELL - 1) + "…"
     assert len(markdown_cell(" " * 10_000 + "x")) <= LONGEST_CELL
+
+
+def test_a_table_can_have_shorter_cells() -> None:
+    assert markdown_table(("name",), [("x" * 9,)], longest=5).splitlines()[-1] == "| xxxx… |"

@@ -29,6 +29,7 @@ from pypi_assets.storage.store import Storage
 
 _SHOWN_CHANGES = 30
 _SHOWN_ROWS = 10
+_LONGEST_VALUE = 80
 _SHOWN_FILES = 3  # a dump of a range has one
 _SHOWN_ITEMS = 5
 _ROW_COLUMNS = ("project", "version", "filename", "outcome", "modules", "requires_dist")
@@ -145,7 +146,7 @@ def _look(storage: Storage, directory: str, *files: DumpFile) -> dict[str, dg.Me
     return {
         "manifest": dg.MetadataValue.path(storage.uri(manifest_path(directory))),
         **{f"file {number}" if number else "file": dg.MetadataValue.path(uri) for number, uri in enumerate(uris)},
-        "first rows": dg.MetadataValue.md(markdown_table(_ROW_COLUMNS, rows)),
+        **({"first rows": dg.MetadataValue.md(markdown_table(_ROW_COLUMNS, rows, _LONGEST_VALUE))} if rows else {}),
     }
 
 

@@ -31,7 +31,8 @@ is published.
 """
 
 
-_KEY_PARTS = " ␀ "  # how the zero byte between the parts of a key is shown
+_LONGEST_VALUE = 100
+_KEY_PARTS = r" \0 "  # how the zero byte between the parts of a key is shown
 
 
 def leveldb_key(dataset: str) -> str:
@@ -98,10 +99,6 @@ def _metadata(
     files = published.manifest.files
     shown = [(_KEY_PARTS.join(one.key), one.value, one.size) for one in samples]
     return {
-        "uri": dg.MetadataValue.path(storage.uri(published.path)),
-        "manifest": dg.MetadataValue.path(storage.uri(f"{published.path}/{MANIFEST_NAME}")),
-        "key schema": dg.MetadataValue.md(_key_schema(dataset, result.counts)),
-        **({"samples": dg.MetadataValue.md(markdown_table(("key", "value", "bytes"), shown))} if shown else {}),
         "published": result.published,
         "reason": result.reason,
         "version": result.version,
@@ -111,6 +108,14 @@ def _metadata(
         "records_written": result.written,
         "bytes": sum(file.size for file in files),
         "files": len(files),
+        "uri": dg.MetadataValue.path(storage.uri(published.path)),
+        "manifest": dg.MetadataValue.path(storage.uri(f"{published.path}/{MANIFEST_NAME}")),
+        "key schema": dg.MetadataValue.md(_key_schema(dataset, result.counts)),
+        **(
+            {"samples": dg.MetadataValue.md(markdown_table(("key", "value", "bytes"), shown, _LONGEST_VALUE))}
+            if shown
+            else {}
+        ),
     }
 
 

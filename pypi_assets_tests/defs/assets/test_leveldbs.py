@@ -45,10 +45,12 @@ def test_a_version_shows_where_it_lies_its_keys_and_five_records(index: ServedIn
         assert sum(map(int, counts)) == shown["records"] > 0
         samples = shown["samples"].splitlines()[2:]
         assert len(samples) == 5
-        forms = {sample.split(" ␀ ")[0].removeprefix("| ") for sample in samples}
+        forms = {sample.split(" \\\\0 ")[0].removeprefix("| ") for sample in samples}
         assert forms == set(read_published(pipeline.storage, dataset, 1).manifest.counts)
-    assert "| m ␀ MODULE ␀ PROJECT | " in pipeline.metadata("modules_leveldb", name)["key schema"]
-    assert "| m ␀ alpha_module ␀ alpha | alpha_module |" in pipeline.metadata("modules_leveldb", name)["samples"]
+    assert "| m \\\\0 MODULE \\\\0 PROJECT | " in pipeline.metadata("modules_leveldb", name)["key schema"]
+    assert (
+        "| m \\\\0 alpha_module \\\\0 alpha | alpha_module |" in pipeline.metadata("modules_leveldb", name)["samples"]
+    )
 
 
 def test_every_kind_of_key_that_is_stored_is_described(index: ServedIndex, pipeline: Pipeline) -> None:
