@@ -165,6 +165,10 @@ def _database_failure(error: Exception) -> click.ClickException | None:
 def cli() -> None:
     """Keep an exact, queryable picture of a Python package index.
 
+    `crawl` fills a catalog from the index, `dump` writes it to files, `leveldb` builds small databases from these, and
+    `lookup` answers from them. `status` shows how far you are and what to do next. A serial is the number of a change
+    of the index; each answer is as of one.
+
     Settings are read from the environment (PYPI_ASSETS_...) and from the file .env. Exit codes: 0 success,
     1 failure, 2 wrong usage or settings. If nothing is found, the answer is empty; that is not a failure.
     """

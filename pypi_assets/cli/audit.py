@@ -19,8 +19,8 @@ from pypi_assets.terminal import plain, print_json
 def audit_command(share: float | None, as_json: bool) -> None:
     """Find drift between the index and the catalog.
 
-    Compares the serials of all projects with the project list, visits what differs and a share of the rest, and
-    reports what the visits found.
+    Drift is a difference without an event in the index's changelog. Compares the serials of all projects with the
+    project list, visits what differs and a share of the rest, and reports what the visits found.
     """
     from pypi_assets.crawl.index_audit import audit_index
     from pypi_assets.settings import load_settings

@@ -33,7 +33,11 @@ _CONCURRENCY = click.option(
 
 @click.group("dump")
 def dump_group() -> None:
-    """Write data dumps from the catalog, and Parquet from the dumps."""
+    """Write data dumps from the catalog, and Parquet from the dumps.
+
+    A data dump is compressed JSON, a line for each distribution. LevelDB versions are built from dumps. Begin with
+    `dump full`; after each `pypi-assets crawl incremental`, `dump incremental` adds what has changed.
+    """
 
 
 @command("full", "--shards 16", group=dump_group)
@@ -41,9 +45,10 @@ def dump_group() -> None:
 @_CONCURRENCY
 @JSON
 def dump_full_command(shards: str, concurrency: int | None, as_json: bool) -> None:
-    """Dump what is live at the complete serial.
+    """Dump all distributions that are live.
 
-    Continues an open dump of the same number of shards.
+    They are those at the complete serial, up to which the catalog has all changes. Continues a stopped dump of
+    the same number of files. Run `pypi-assets leveldb update` next.
     """
     _dump_full(int(shards), concurrency, as_json)
 
@@ -85,7 +90,10 @@ def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, from_scra
 @command("incremental", group=dump_group)
 @JSON
 def dump_incremental_command(as_json: bool) -> None:
-    """Dump each complete range that has no dump yet."""
+    """Dump what has changed since the last dump.
+
+    Each serial range that was crawled whole becomes one dump. Run `pypi-assets leveldb update` next.
+    """
     from pypi_assets.assembly import storage_from
     from pypi_assets.dumps.dump_writer import write_missing_ranges
     from pypi_assets.settings import load_settings
@@ -151,7 +159,7 @@ def dump_compact_command(growth: int | None, most: int | None, as_json: bool) ->
 def dump_parquet_command(force: bool, as_json: bool) -> None:
     """Export what is live at the end of the dumps as Parquet.
 
-    Prints where the files are stored.
+    Prints where the files are stored, for DuckDB, pandas or Spark. Reads dumps alone, so dump first.
     """
     from pypi_assets.assembly import storage_from
     from pypi_assets.parquet.export import export_parquet
@@ -183,9 +191,10 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @JSON
 def dump_clean_command(dry_run: bool, as_json: bool) -> None:
-    """Delete superseded dumps, versions and exports.
+    """Delete superseded dumps, LevelDB versions and Parquet exports.
 
-    Also deletes the incomplete files of stopped runs.
+    Also deletes the incomplete files of stopped runs. What is in use stays, and so does what is younger than
+    PYPI_ASSETS_SUPERSEDED_KEPT_HOURS. Try --dry-run first.
     """
     from pypi_assets.assembly import storage_from
     from pypi_assets.settings import load_settings

@@ -11,7 +11,11 @@ from pypi_assets.terminal import print_json
 
 @click.group("extracts")
 def extracts_group() -> None:
-    """Manage the stored extracts of distributions."""
+    """Manage the stored extracts of distributions.
+
+    An extract is what was read of a distribution's file. From it, `pypi-assets reprocess` makes the record again
+    without a download. Many extracts lie in one file, a pack.
+    """
 
 
 @command("clean", "--dry-run", group=extracts_group)

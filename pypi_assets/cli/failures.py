@@ -27,15 +27,21 @@ _NONE_MATCH = "no failure matches; see `pypi-assets failures list`"
 
 @click.group("failures")
 def failures_group() -> None:
-    """List failed reads and visits, and try them again."""
+    """List failed reads and visits, and try them again.
+
+    A visit is of the page of a project, a read is of the file of a distribution.
+    """
 
 
 @command("list", '--kind "corrupt archive"', group=failures_group)
-@click.option("--kind", help="List each failure of this kind.")
+@click.option("--kind", help="List each failure of this kind, as the list shows it.")
 @click.option("--project", help="List each failure of this project.")
 @JSON
 def failures_list_command(kind: str | None, project: str | None, as_json: bool) -> None:
-    """List failed reads and visits by their kind."""
+    """List failed reads and visits by their kind.
+
+    With --kind or --project it lists each of them, with its error, attempts and when it is tried next.
+    """
     from packaging.utils import canonicalize_name
 
     from pypi_assets.catalog.reports.failures import group_failures, list_failures
@@ -80,7 +86,7 @@ def _group_row(group: "FailureGroup") -> list[object]:
 def failures_retry_command(kind: str | None, project: str | None, as_json: bool) -> None:
     """Try failed and pending reads and visits again.
 
-    Pauses and deadline are those of a crawl.
+    Without options it tries all. Pauses and deadline are those of a crawl.
     """
     from pypi_assets.crawl.retry_failures import retry
 

@@ -23,7 +23,11 @@ _DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="On
 
 @click.group("leveldb")
 def leveldb_group() -> None:
-    """Build, list and verify LevelDB versions."""
+    """Build, list and verify LevelDB versions.
+
+    A LevelDB is a small database in files. Each dataset, such as modules, has versions of one, and each version is as
+    of a serial. Lookups read the newest.
+    """
 
 
 @command("update", group=leveldb_group)
@@ -32,7 +36,10 @@ def leveldb_group() -> None:
 @click.option("--force", is_flag=True, help="Build a version even if nothing is new.")
 @JSON
 def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
-    """Build and publish the next version of each dataset."""
+    """Build and publish the next version of each dataset.
+
+    It adds the dumps that the last version lacks. Run `pypi-assets dump full` or `pypi-assets dump incremental` before.
+    """
     from pypi_assets.assembly import storage_from
     from pypi_assets.leveldbs.format.errors import NotBuiltYetError
     from pypi_assets.leveldbs.versions.publish import build_version
@@ -87,7 +94,10 @@ def _report_rows(report: Callable[[Progress], None], dataset: str, rows: int) ->
 @_DATASET
 @JSON
 def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
-    """List the published versions, newest last."""
+    """List the published versions, newest last.
+
+    Sizes are in bytes. A version that cannot be read is listed with its problem.
+    """
     from pypi_assets.assembly import storage_from
     from pypi_assets.leveldbs.versions.input_lists import published_versions
     from pypi_assets.leveldbs.versions.no_version import no_version
@@ -129,7 +139,8 @@ def _listed_version(storage: "Storage", dataset: str, version: int) -> dict[str,
 def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool, as_json: bool) -> None:
     """Check published versions record by record.
 
-    Exits with 1 if a version is damaged.
+    Checks the newest version of each dataset, unless you name others. Exits with 1 if a version is damaged; the next
+    `pypi-assets leveldb update` replaces it.
     """
     from pypi_assets.assembly import storage_from
     from pypi_assets.leveldbs.format.errors import NoVersionError

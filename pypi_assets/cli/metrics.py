@@ -47,7 +47,7 @@ def _in_a_folder(_context: click.Context, _option: click.Parameter, value: Path 
 def metrics_command(path: Path | None, listen: tuple[str, int] | None, every: float | None) -> None:
     """Print, write or serve metrics for Prometheus.
 
-    They describe the state of every stage.
+    They describe the state of every stage, like `pypi-assets status`. Without an option they are printed once.
     """
     from pypi_assets.metrics import StatusMetrics
     from pypi_assets.settings import load_settings

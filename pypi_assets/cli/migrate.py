@@ -11,7 +11,8 @@ from pypi_assets.terminal import print_json
 def migrate_command(as_json: bool) -> None:
     """Upgrade the tables of the catalog.
 
-    Run it after an upgrade of pypi-assets. Stop all processes that use the catalog and back it up first.
+    Run it after an upgrade of pypi-assets; it does nothing where they are up to date. Stop all processes that use the
+    catalog and back it up first.
     """
     from pypi_assets.catalog.database import migrate_catalog
     from pypi_assets.settings import load_settings

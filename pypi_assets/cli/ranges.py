@@ -20,7 +20,8 @@ _SHOWN_COMPLETE_RANGES = 10
 def ranges_command(all_ranges: bool, as_json: bool) -> None:
     """List serial ranges with their states.
 
-    The last one is what is missing up to the last serial of the index.
+    A serial range is a run of the index's changes that is crawled as one. It is complete, running, failed, interrupted,
+    waiting or missing. The last one is what is missing up to the last serial of the index.
     """
     from pypi_assets.catalog.reports.range_states import range_statuses
     from pypi_assets.catalog.work.full_crawls import followed_index

@@ -42,7 +42,8 @@ def reprocess_command(
 ) -> None:
     """Make records again from stored extracts.
 
-    The index is not requested. The next full dump contains what changed: run `pypi-assets dump redo` for it.
+    Run it after an upgrade that reads files by other rules. No file is downloaded. The next full dump contains what
+    changed: run `pypi-assets dump redo` for it.
     """
     from pypi_assets.assembly import readers_from, storage_from
     from pypi_assets.extracts.reprocess import PROCESSES, reprocess

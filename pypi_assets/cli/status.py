@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 @command("status")
 @JSON
 def status_command(as_json: bool) -> None:
-    """Show the state of every stage, and what to do next."""
+    """Show the state of every stage, and what to do next.
+
+    A line for each: the index, the catalog that crawls fill, the dumps, the LevelDB versions that lookups read, and
+    what runs now. The last lines name the commands to run. It waits at most 5 seconds for the index.
+    """
     from pypi_assets.settings import load_settings
     from pypi_assets.status import read_status
 
