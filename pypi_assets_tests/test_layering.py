@@ -13,8 +13,10 @@ import pypi_assets
 PACKAGE = Path(pypi_assets.__file__).parent
 
 MAY_IMPORT = {
-    "index": set(),
-    "distributions": set(),
+    "character_ranges": set(),
+    "characters": {"character_ranges"},
+    "index": {"characters"},
+    "distributions": {"characters"},
     "storage": set(),
     "setting_variables": set(),
     "locations": {"setting_variables"},

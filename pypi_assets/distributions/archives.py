@@ -5,6 +5,7 @@ Nothing is unpacked: member names are names and never become paths of this machi
 
 import re
 
+from pypi_assets.characters import casefolded
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import Budget
 from pypi_assets.distributions.members import Folder, folders_of, paths_of
@@ -59,7 +60,7 @@ class SafeNames:
             or not self.places.keys().isdisjoint(new)
         ):
             for name, place in zip(names, places, strict=True):
-                cut = name.partition("\0")[0]  # zipfile, and so an installer, ends a name at a NUL
+                cut = name.partition("\0")[0]  # Python's zipfile, and so an installer, ends a name at a NUL
                 self.add(cut, place, is_file=not cut.endswith("/"))
             return
         self._budget.count_members(names)
@@ -80,13 +81,13 @@ class SafeNames:
 
 def _colliding(members: dict[str, Folder]) -> int:
     """How many files have the path of another one where case doesn't count."""
-    folded = {folder.casefold() for folder in members}
+    folded = {casefolded(folder) for folder in members}
     if len(folded) < len(members):
         paths = paths_of(members.items())
-        return len(paths) - len(set(map(str.casefold, paths)))
+        return len(paths) - len(set(map(casefolded, paths)))
     texts = ((inside, inside.sources + inside.others) for inside in members.values())
-    some = [inside.names for inside, text in texts if text != text.casefold()]
-    return sum(len(names) - len(set(map(str.casefold, names))) for names in some)
+    some = [inside.names for inside, text in texts if text != casefolded(text)]
+    return sum(len(names) - len(set(map(casefolded, names))) for names in some)
 
 
 def keep(extract: Extract, name: str, content: bytes, budget: Budget) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
+from pypi_assets.characters import replace_unprintable
 from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.members import Folder, paths_of
 from pypi_assets.distributions.record import ErrorKind, ReadError
@@ -143,5 +144,4 @@ def _dictionary_for_writing() -> zstandard.ZstdCompressionDict:
 
 def printable(text: str, limit: int = 300) -> str:
     """`text` fit for one line of a log or a database: cut, and without control characters."""
-    text = text[:limit]
-    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)
+    return replace_unprintable(text[:limit], "\ufffd")

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from packaging.version import Version
-
+from pypi_assets.characters import is_digits, is_printable, lower, replace_unprintable
 from pypi_assets.distributions.record import DistributionKind, FilenameParts
+from pypi_assets.distributions.requirements import is_version
 
 MAX_FILENAME_LENGTH = 1000
 SDIST_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.z", ".tar", ".zip")
@@ -29,12 +29,13 @@ _PLATFORM = (
     rf"|(?:linux|macosx|darwin|freebsd|openbsd|netbsd|dragonfly|solaris|sunos|aix|cygwin|mingw|gnu|hp-ux)"
     rf"(?:-[\w.]+)*-{_MACHINE})"
 )
-_DUMB = re.compile(rf"(?P<release>.+-v?\d.*)\.(?P<platform>{_PLATFORM})", re.IGNORECASE)
-_WINDOWS = re.compile(rf"(?P<release>.+?)[.-](?P<platform>{_PLATFORM})(?:-(?P<python>py\d[\d.]*))?", re.IGNORECASE)
-_EGG = re.compile(r"(?P<release>.+?)-(?P<python>py\d[\d.]*)(?:-(?P<platform>.+))?")
+_ANY_CASE = re.IGNORECASE | re.ASCII
+_DUMB = re.compile(rf"(?P<release>.+-v?\d.*)\.(?P<platform>{_PLATFORM})", _ANY_CASE)
+_WINDOWS = re.compile(rf"(?P<release>.+?)[.-](?P<platform>{_PLATFORM})(?:-(?P<python>py\d[\d.]*))?", _ANY_CASE)
+_EGG = re.compile(r"(?P<release>.+?)-(?P<python>py\d[\d.]*)(?:-(?P<platform>.+))?", re.ASCII)
 _RPM = re.compile(r"(?P<release>.+)-(?P<build>[^-]+)\.(?P<platform>[^-.]+)")
 _DEB = re.compile(r"(?P<project>[^_]+)_(?P<version>[^_]+)_(?P<platform>[^_]+)")
-_DMG = re.compile(r"(?P<release>.+?)(?:-(?P<python>py\d[\d.]*))?(?:[.-](?P<platform>macosx.+))?")
+_DMG = re.compile(r"(?P<release>.+?)(?:-(?P<python>py\d[\d.]*))?(?:[.-](?P<platform>macosx.+))?", re.ASCII)
 
 
 def parse_filename(filename: str, project: str | None = None) -> FilenameParts:
@@ -44,11 +45,11 @@ def parse_filename(filename: str, project: str | None = None) -> FilenameParts:
     sdists can be split at more than one dash, and then it decides. A name with a character that is not printable, or
     with a path separator, or of more than 1,000 characters, is UNKNOWN; such characters are replaced in the result.
     """
-    if not filename.isprintable() or "/" in filename or "\\" in filename:
-        cleaned = "".join(char if char.isprintable() and char not in "/\\" else "\ufffd" for char in filename)
+    if not is_printable(filename) or "/" in filename or "\\" in filename:
+        cleaned = replace_unprintable(filename, "\ufffd").replace("/", "\ufffd").replace("\\", "\ufffd")
         return FilenameParts(cleaned, DistributionKind.UNKNOWN)
-    lower = filename.lower()
-    suffix = next((suffix for suffix in _SUFFIX_KINDS if lower.endswith(suffix)), None)
+    written = lower(filename)
+    suffix = next((suffix for suffix in _SUFFIX_KINDS if written.endswith(suffix)), None)
     if suffix is None or len(filename) > MAX_FILENAME_LENGTH:
         return FilenameParts(filename, DistributionKind.UNKNOWN)
     stem = filename[: -len(suffix)]
@@ -87,7 +88,7 @@ def _parse_wheel(filename: str, stem: str, project: str | None) -> FilenameParts
         return FilenameParts(filename, DistributionKind.WHEEL, *split_release(stem, project))
     *release, python, abi, platform = parts
     build = None
-    if len(release) > 2 and release[-1][:1].isdigit() and release[-2][:1].isdigit():
+    if len(release) > 2 and is_digits(release[-1][:1]) and is_digits(release[-2][:1]):
         build = release.pop()
     name, version = (
         (release[0] or None, release[1] or None) if len(release) == 2 else split_release("-".join(release), project)
@@ -106,14 +107,14 @@ def split_release(stem: str, project: str | None = None) -> tuple[str | None, st
         wanted = _comparable(project)
         fitting = [split for split in splits if _comparable(split[0]) == wanted]
         if fitting:
-            return next((split for split in fitting if _is_version(split[1])), fitting[-1])
+            return next((split for split in fitting if is_version(split[1])), fitting[-1])
     for name, version in reversed(splits):
-        if _is_version(version):
+        if is_version(version):
             before, _, maybe_version = name.rpartition("-")
-            if version.isdigit() and before and "." in maybe_version and _is_version(f"{maybe_version}-{version}"):
+            if is_digits(version) and before and "." in maybe_version and is_version(f"{maybe_version}-{version}"):
                 return before, f"{maybe_version}-{version}"
             return name, version
-    return next((split for split in reversed(splits) if split[1][0].isdigit()), (None, None))
+    return next((split for split in reversed(splits) if is_digits(split[1][0])), (None, None))
 
 
 def _splits(stem: str) -> Iterator[tuple[str, str]]:
@@ -125,17 +126,4 @@ def _splits(stem: str) -> Iterator[tuple[str, str]]:
 
 def _comparable(name: str) -> str:
     """Old tools replaced any run of other characters by one dash, spaces included."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
-_PLAIN_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
-
-
-def _is_version(text: str) -> bool:
-    if _PLAIN_VERSION.fullmatch(text):
-        return True
-    try:
-        Version(text)
-    except ValueError:  # InvalidVersion, or a number with thousands of digits
-        return False
-    return True
+    return re.sub(r"[^a-z0-9]+", "-", lower(name)).strip("-")

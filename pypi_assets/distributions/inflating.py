@@ -11,11 +11,16 @@ from isal import igzip_lib
 from pypi_assets.distributions.limits import MIB, Budget
 from pypi_assets.distributions.sources import SequentialSource
 
-INFLATE_ERRORS: tuple[type[Exception], ...] = (
+
+class BrokenDataError(Exception):
+    """The compressed data are broken, or end too early. The text is no exception's of Python, which may change."""
+
+
+_BROKEN: tuple[type[Exception], ...] = (
     cast("type[Exception]", igzip_lib.IsalError),  # broken gzip data
     OSError,  # broken bz2 data
     lzma.LZMAError,  # broken xz data, or a dictionary above the memory limit
-    EOFError,  # the data end too early
+    EOFError,
 )
 LZMA_MEMORY_BYTES = 80 * MIB
 """What xz's own presets need at the most is 65 MiB."""
@@ -40,6 +45,11 @@ _DECOMPRESSORS: dict[bytes, Callable[[], _Decompressor]] = {
     b"BZh": bz2.BZ2Decompressor,
     b"\xfd7zXZ\0": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, LZMA_MEMORY_BYTES),
 }
+_PROBLEMS = {
+    b"BZh": "OSError: Invalid data stream",
+    b"\xfd7zXZ\0": f"LZMAError: Corrupt input data, or more than {LZMA_MEMORY_BYTES // MIB} MiB needed",
+}
+"""What is recorded, in the words that Python 3.11 had for it."""
 _MAGIC_BYTES = max(map(len, _DECOMPRESSORS))
 
 
@@ -47,7 +57,7 @@ def inflated(source: SequentialSource, budget: Budget, notes: list[str]) -> Iter
     """The content of `source`, decompressed where its first bytes are those of gzip, bzip2 or xz.
 
     Compressed parts may follow each other, with zeros between them. Checksums are verified by the time the last piece
-    is out; bytes after the end are added to `notes`. Raises INFLATE_ERRORS, LimitExceededError and SourceError.
+    is out; bytes after the end are added to `notes`. Raises BrokenDataError, LimitExceededError and SourceError.
     """
     start = source.peek(PIECE)  # isal takes a gzip header that comes in two pieces for broken if it has a checksum
     magic = next((magic for magic in _DECOMPRESSORS if start.startswith(magic)), b"")
@@ -69,8 +79,12 @@ def _decompressed(source: SequentialSource, magic: bytes, budget: Budget, notes:
                 return
             decompressor = _DECOMPRESSORS[magic]()
         elif decompressor.needs_input and not (data := source.read(PIECE)):
-            raise EOFError("the compressed data ends too early")
-        if piece := decompressor.decompress(data, PIECE):
+            raise BrokenDataError("EOFError: the compressed data ends too early")
+        try:
+            piece = decompressor.decompress(data, PIECE)
+        except _BROKEN as error:
+            raise BrokenDataError(_PROBLEMS.get(magic) or f"IsalError: {error}") from error
+        if piece:
             yield piece
         else:
             budget.check_time()

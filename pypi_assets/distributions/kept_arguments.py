@@ -26,7 +26,7 @@ def keep_arguments(source: bytes) -> bytes:
     """The arguments in the setup.py `source`, as MessagePack: `[version, arguments]`.
 
     Empty where it takes more room than `source`, as lists that are made by repetition do, and where there was a
-    problem, which another version of Python may not have.
+    problem, which is found again as quickly.
     """
     arguments = read_setup_script(source)
     if arguments.problem is not None:

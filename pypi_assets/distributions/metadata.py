@@ -7,16 +7,14 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from email.parser import HeaderParser
 from itertools import groupby
 from operator import itemgetter
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
+from pypi_assets.characters import is_printable, lower, replace_unprintable
 from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.project_facts import bounded, cut_license, join_urls, license_classifiers
+from pypi_assets.distributions.requirements import is_requirement, is_specifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +66,10 @@ def decode_text(content: bytes, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 MAX_ODD_HEADERS = 2 * 1024**2
-"""In characters: the standard library's reader needs fifty times their size where lines are short."""
+"""In characters: their lines take fifty times their size where they are short."""
 _BLANK_LINE = re.compile(rb"(?:\A|(?>\r\n|\r|\n))(?>\r\n|\r|\n)")
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]+")
+_HEADER_LINE = re.compile(r"From |[!-9;-~]*:|[\t ]")
 _PLAIN_HEADERS = re.compile(r"(?:[!-9;-~]++:.*+(\n[\t ].*+)*+(?:\n|\Z))*+(?=\n|\Z)")
 _READ_FIELDS = frozenset(
     {"metadata-version", "name", "version", "summary", "requires-python", "requires-dist", "provides-extra"}
@@ -93,7 +93,7 @@ def headers_of(content: bytes) -> bytes:
 def parse_metadata(content: bytes, name: str) -> CoreMetadata:
     """The core metadata in `content`; `name` names the file in notes.
 
-    The headers end where the standard library's reader (and so an installer) sees their end.
+    The headers end where an installer, which uses the email package of its Python, sees their end.
     """
     text, decode_notes = decode_text(headers_of(content), name)
     notes = list(decode_notes)
@@ -118,7 +118,7 @@ def _core_metadata(fields: Mapping[str, list[str]], name: str, notes: list[str])
     }
 
     def first(key: str) -> str | None:
-        values = lines.get(key.lower(), ())
+        values = lines.get(lower(key), ())
         if len(values) > 1:
             notes.append(f"{name}: {len(values)} {key} fields; the first one counts")
         return values[0] if values else None
@@ -131,7 +131,7 @@ def _core_metadata(fields: Mapping[str, list[str]], name: str, notes: list[str])
         requires_python=first("Requires-Python"),
         requires_dist=tuple(lines.get("requires-dist", ())),
         provides_extra=unique(lines.get("provides-extra", ())),
-        dynamic=frozenset(map(str.lower, lines.get("dynamic", ()))),
+        dynamic=frozenset(map(lower, lines.get("dynamic", ()))),
     )
     import_names = None  # an empty field declares that there is nothing to import (PEP 794)
     if "import-name" in lines or "import-namespace" in lines:
@@ -196,24 +196,50 @@ def _plain_fields(text: str) -> dict[str, list[str]] | None:
             written[key].append(value)
         else:
             written[key] = [value]
-    fields = {key.lower(): values for key, values in written.items()}
+    fields = {lower(key): values for key, values in written.items()}
     return fields if len(fields) == len(written) else None  # else a field is written in two ways
 
 
 def _any_fields(text: str) -> tuple[dict[str, list[str]], str | None]:
     """The values of each field by its lower-case name, and the name of the first defect, as an installer reads them."""
-    message = HeaderParser().parsestr(text)
-    fields: dict[str, list[str]] = {}
-    for key, value in message.items():
-        fields.setdefault(key.lower(), []).append(str(value))
-    return fields, type(message.defects[0]).__name__ if message.defects else None
+    lines, defects = _header_lines(text)
+    fields: dict[str, list[list[str]]] = {}
+    value: list[str] | None = None
+    for number, line in enumerate(lines):
+        name, _, rest = line.partition(":")
+        if line[0] in " \t":
+            if value is None:
+                defects.append("FirstHeaderLineIsContinuationDefect")
+            else:
+                value.append(line)
+            continue
+        value = None
+        if line.startswith("From "):  # the envelope of a mailbox
+            if 0 < number < len(lines) - 1:
+                defects.append("MisplacedEnvelopeHeaderDefect")
+        elif not name:
+            defects.append("InvalidHeaderDefect")
+        else:
+            value = [rest]
+            fields.setdefault(lower(name), []).append(value)
+    return {name: ["".join(lines) for lines in values] for name, values in fields.items()}, next(iter(defects), None)
+
+
+def _header_lines(text: str) -> tuple[list[str], list[str]]:
+    """The lines of `text` before the first that belongs to no header, and the defect where that one is not blank."""
+    lines: list[str] = []
+    for found in _LINE.finditer(text):
+        if not _HEADER_LINE.match(line := found[0]):
+            return lines, ["MissingHeaderBodySeparatorDefect"] if line[0] not in "\r\n" else []
+        lines.append(line)
+    return lines, []
 
 
 def one_line(value: str) -> str:
     """One line without control characters: folded headers are joined by a space."""
     value = value.strip()  # mostly a line's end alone is not printable
-    if not value.isprintable():
-        value = "".join(char if char.isprintable() else " " for char in value)
+    if not is_printable(value):
+        value = replace_unprintable(value, " ")
     elif "  " not in value:
         return value
     return " ".join(value.split())
@@ -261,17 +287,14 @@ def requirement_notes(requires_dist: Iterable[str], requires_python: str | None)
             continue
         if _PLAIN_REQUIREMENT.fullmatch(requirement):
             continue
-        try:
-            Requirement(requirement)
-        except (InvalidRequirement, ValueError, RecursionError):  # ValueError: a number with thousands of digits
+        if not is_requirement(requirement):
             notes.append(f"not a requirement: {printable(requirement)}")
     if requires_python is not None and len(requires_python) > MAX_CHECKED_CHARACTERS:
         notes.append(f"too long to be checked: Requires-Python: {printable(requires_python, 100)}")
-    elif requires_python is not None and not _PLAIN_SPECIFIERS.fullmatch(requires_python):
-        try:
-            SpecifierSet(requires_python)
-        except (InvalidSpecifier, ValueError):
-            notes.append(f"not a version specifier: Requires-Python: {printable(requires_python)}")
+    elif requires_python is not None and not (
+        _PLAIN_SPECIFIERS.fullmatch(requires_python) or is_specifier(requires_python)
+    ):
+        notes.append(f"not a version specifier: Requires-Python: {printable(requires_python)}")
     return tuple(notes)
 
 
@@ -350,12 +373,12 @@ _NOT_IN_EXTRAS = re.compile(r"[^a-z0-9]+")
 
 def normalized_extra(extra: str) -> str:
     """An extra's name as PEP 685 has it, and so today's build backends write it."""
-    return _NOT_IN_EXTRAS.sub("-", extra.strip().lower()).strip("-")
+    return _NOT_IN_EXTRAS.sub("-", lower(extra.strip())).strip("-")
 
 
 _URL = re.compile(r"[^;@]+@")
 _BEFORE_URL_MARKER = re.compile(r"\s;")
-_COMPOUND = re.compile(r"\b(?:and|or)\b")
+_COMPOUND = re.compile(r"\b(?:and|or)\b", re.ASCII)
 
 
 def conditional(requirement: str, marker: str = "", extra: str = "") -> str:

@@ -6,8 +6,9 @@ What a module is:
 - A folder with an `__init__` (source, bytecode or extension module) is a package; a folder without is a namespace
   package (PEP 420) if a module lies somewhere below it. Folders that hold nothing but data are not listed, although
   Python would import them as empty namespaces.
-- Each part of the name is an identifier in the sense of str.isidentifier(). So private names count, and keywords too,
-  which importlib finds. Module files with another path (`my-app/x.py`, `libs/libfoo-1a2b.so`) are counted and no more.
+- Each part of the name is an identifier, by the same Unicode on each Python (characters.py). So private names count,
+  and keywords too, which importlib finds. Module files with another path (`my-app/x.py`, `libs/libfoo-1a2b.so`) are
+  counted and no more.
 - A package comes before a module of the same name, and a module before a namespace package: `a.py` hides `a/b.py`
   where `a` has no `__init__`.
 - `__init__` itself is not listed, nor what lies in `__pycache__` or in an egg's EGG-INFO, nor a `__main__` at the root.
@@ -20,6 +21,7 @@ import re
 from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass, field
 
+from pypi_assets.characters import identifier_test, is_identifier
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Folder
 
@@ -31,7 +33,7 @@ MAX_CHARACTERS = 16 * 1024**2
 brings the names of its parents along, so that without these bounds a small hostile file would give names without end.
 """
 
-_ABI_TAG = re.compile(r"abi\d+t?|(?:cpython|pypy|pyston|graalpy|cp|pp)-?\d.*")
+_ABI_TAG = re.compile(r"abi\d+t?|(?:cpython|pypy|pyston|graalpy|cp|pp)-?\d.*", re.ASCII)
 _COMPILED_SUFFIXES = (".pyc", ".so", ".pyd")
 _LEFT_OUT_FOLDERS = frozenset({"__pycache__", "__init__", "EGG-INFO"})
 _STUB_ONLY = "-stubs"
@@ -99,14 +101,15 @@ class _Found:
         parent, _, last = folder.rpartition("/")
         above = self.prefixes.get(parent)
         prefix: str | None
-        if above and last.isidentifier() and last not in _LEFT_OUT_FOLDERS and folder.count("/") < MAX_DEPTH - 1:
+        if above and is_identifier(last) and last not in _LEFT_OUT_FOLDERS and folder.count("/") < MAX_DEPTH - 1:
             prefix = f"{above}{last}."  # most folders lie in a package that came before
         elif (prefix := _prefix(folder.split("/"))) == _LEFT_OUT:
             return
         if prefix is None:
             self.unnameable += len(stems)
             return
-        named = [prefix + stem for stem in stems if stem.isidentifier()]
+        is_name = identifier_test(inside.sources, inside.others)
+        named = [prefix + stem for stem in stems if is_name(stem)]
         if len(prefix) + len(inside.sources) + len(inside.others) > MAX_NAME_LENGTH:
             named = [name for name in named if len(name) <= MAX_NAME_LENGTH]
         self.unnameable += len(stems) - len(named)
@@ -158,7 +161,7 @@ def _stubs(stub_stems: Iterable[tuple[str, list[str]]], names: Container[str]) -
         if prefix is None or prefix == _LEFT_OUT:
             continue
         for stem in found:
-            if stem.isidentifier() and len(prefix) + len(stem) <= MAX_NAME_LENGTH:
+            if is_identifier(stem) and len(prefix) + len(stem) <= MAX_NAME_LENGTH:
                 name = prefix[:-1] if stem == "__init__" else f"{prefix}{stem}"
                 if name and (is_stub_only or name not in names):
                     stubs.add(name)
@@ -171,7 +174,7 @@ def _prefix(parts: list[str]) -> str | None:
         return ""
     if not _LEFT_OUT_FOLDERS.isdisjoint(parts) or parts[0] == "__main__":
         return _LEFT_OUT
-    is_name = len(parts) < MAX_DEPTH and all(map(str.isidentifier, parts))
+    is_name = len(parts) < MAX_DEPTH and all(map(is_identifier, parts))
     return f"{'.'.join(parts)}." if is_name else None
 
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import takewhile
 
+from pypi_assets.distributions.globs import matches_glob
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Files, by_folder, paths_of
 
@@ -130,7 +130,7 @@ def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
                     reached.add(last)
                     continue
                 position += 1  # ** may also stand for no folder
-            if segments[position] == part or fnmatchcase(part, segments[position]):
+            if segments[position] == part or matches_glob(part, segments[position]):
                 reached.add(position + 1)
         if last in reached and (pattern.files if is_file else pattern.folders):
             return True

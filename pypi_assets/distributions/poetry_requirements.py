@@ -8,15 +8,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
+from pypi_assets.characters import is_digits, lower, normalized_name
 from pypi_assets.distributions.metadata import conditional, normalized_extra
 from pypi_assets.distributions.pyproject import strings, table
 
-_SPECIFIER = re.compile(r"(\^|~=|~|===|==|!=|<=|>=|<|>|=|)\s*v?(\*(?:\.\*)*|\d[\w.*+!-]*)[\s,]*")
+_SPECIFIER = re.compile(r"(\^|~=|~|===|==|!=|<=|>=|<|>|=|)\s*v?(\*(?:\.\*)*|[0-9][A-Za-z0-9_.*+!-]*)[\s,]*")
 _WILDCARDS = re.compile(r"(?:\.\*)+\Z")
-_RELEASE = re.compile(r"\d+(?:\.\d+)*")
-_SCP_URL = re.compile(r"(?P<user>[\w.-]+@)(?P<host>[\w.-]+):(?P<path>[^/].*)")
+_RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+_SCP_URL = re.compile(r"(?P<user>[\w.-]+@)(?P<host>[\w.-]+):(?P<path>[^/].*)", re.ASCII)
+_COMPOUND = re.compile(r"\b(?:and|or)\b", re.ASCII)
 Bounds = list[tuple[str, str]]
 """(operator, version) pairs that hold together."""
 
@@ -31,13 +31,13 @@ def poetry_requirements(poetry: Mapping[str, Any]) -> tuple[list[str], list[str]
     extras = table(poetry, "extras")
     for extra, members in extras.items():
         for member in strings(members):
-            extras_of.setdefault(canonicalize_name(member), []).append(normalized_extra(extra))
+            extras_of.setdefault(normalized_name(member), []).append(normalized_extra(extra))
     requirements = []
     try:
         for name, constraint in table(poetry, "dependencies").items():
-            if name.lower() == "python":
+            if lower(name) == "python":
                 continue
-            in_extras = extras_of.get(canonicalize_name(name), [])
+            in_extras = extras_of.get(normalized_name(name), [])
             for each in constraint if isinstance(constraint, list) else [constraint]:
                 details = {"version": each} if isinstance(each, str) else each
                 if not isinstance(details, dict):
@@ -66,7 +66,7 @@ def _requirement(name: str, details: Mapping[str, Any], in_extras: Iterable[str]
     markers.append(" or ".join(f'extra == "{extra}"' for extra in in_extras))
     conditions = [marker for marker in markers if marker]
     if len(conditions) > 1:
-        conditions = [f"({marker})" if re.search(r"\b(?:and|or)\b", marker) else marker for marker in conditions]
+        conditions = [f"({marker})" if _COMPOUND.search(marker) else marker for marker in conditions]
     return conditional(requirement, " and ".join(conditions))
 
 
@@ -147,7 +147,7 @@ def _python_marker(constraint: str) -> str:
 def _python_condition(operator: str, version: str) -> str:
     """python_version has two parts, so that `>`, `<=` and `!=` of it would mean something else."""
     stem = version.removesuffix(".*")
-    if stem != version and stem.isdecimal():
+    if stem != version and is_digits(stem):
         if len(stem) > 9:
             raise _InexpressibleError
         following = int(stem) + 1

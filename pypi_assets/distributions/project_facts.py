@@ -7,6 +7,8 @@ wrong, and stays as the project wrote it.
 import string
 from collections.abc import Iterable
 
+from pypi_assets.characters import lower
+
 MAX_LICENSE_BYTES = 1024
 """Of the License field in UTF-8: many projects put the whole text of their licence there."""
 MAX_VALUES = 1000
@@ -54,10 +56,10 @@ def join_urls(project_urls: Iterable[str], home_page: str | None, download_url: 
     if home_page or download_url:
         for value in written:
             label, _, url = value.partition(",")
-            labelled.add((label.translate(_NOT_IN_LABELS).lower(), url.strip()))
+            labelled.add((lower(label.translate(_NOT_IN_LABELS)), url.strip()))
     links = [
         f"{label}, {url}"
         for label, url in (("Homepage", home_page), ("Download", download_url))
-        if url and url != _UNKNOWN and (label.lower(), url) not in labelled
+        if url and url != _UNKNOWN and (lower(label), url) not in labelled
     ]
     return links + written

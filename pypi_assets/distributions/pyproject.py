@@ -1,6 +1,8 @@
 """Reads pyproject.toml and looks into it: its values can be of any kind."""
 
+import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 import tomli
@@ -8,12 +10,50 @@ import tomli
 MAX_TOML_CHARACTERS = 512 * 1024
 """Ten times the longest honest files; parsing some text of this length takes a second."""
 
+MAX_TOML_DEPTH = 100
+"""Ten times what honest files have. Brackets in texts count too, before anything is parsed."""
+_BRACKET = re.compile(r"[\[\]{}]")
+_DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
+_TOO_DEEP = f"it nests more than {MAX_TOML_DEPTH} levels deep"
+
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Raises ValueError, and RecursionError where it is nested too deeply."""
+    """The tables of `text`. Raises ValueError, whose text is the same for the same `text` on each Python."""
     if len(text) > MAX_TOML_CHARACTERS:
         raise ValueError(f"it is longer than {MAX_TOML_CHARACTERS} characters")
-    return tomli.loads(text)
+    steps = [_DEEPER[bracket] for bracket in _BRACKET.findall(text)]
+    depth = max(accumulate(steps, _deeper), default=0)
+    if depth > MAX_TOML_DEPTH:
+        raise ValueError(_TOO_DEEP)
+    try:
+        tables = tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        raise ValueError(str(error)) from None
+    except ValueError:
+        raise ValueError("it has a number with thousands of digits") from None
+    except RecursionError:  # of keys with a thousand parts
+        raise ValueError(_TOO_DEEP) from None
+    if _depth(tables) > MAX_TOML_DEPTH:
+        raise ValueError(_TOO_DEEP)
+    return tables
+
+
+def _deeper(depth: int, step: int) -> int:
+    return max(depth + step, 0)
+
+
+def _depth(value: object) -> int:
+    """How deep tables and arrays nest in `value`."""
+    level: list[Any] = [value]
+    depth = 0
+    while level := [
+        inner
+        for each in level
+        for inner in (each.values() if isinstance(each, dict) else each)
+        if isinstance(inner, dict | list)
+    ]:
+        depth += 1
+    return depth
 
 
 def table(parent: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:

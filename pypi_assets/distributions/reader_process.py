@@ -443,6 +443,7 @@ def main() -> None:
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent hears them too, and decides
         signal.signal(ignored, signal.SIG_IGN)
     faulthandler.enable()
+    sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)  # whatever the environment has set
     gc.freeze()  # no collection need look again at what lives as long as the process
     channel: Channel[ToReader] = Channel(socket.socket(fileno=0), msgspec.msgpack.Decoder(ToReader))
     try:

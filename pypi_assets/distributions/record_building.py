@@ -4,13 +4,14 @@ import hashlib
 from collections.abc import Collection, Iterable
 
 import msgspec
-from packaging.utils import canonicalize_name, canonicalize_version
 
+from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
 from pypi_assets.distributions.project_facts import bounded
 from pypi_assets.distributions.record import DistributionRecord, FilenameParts
+from pypi_assets.distributions.requirements import comparable_version
 
 MAX_NOTES = 50
 _encoder = msgspec.msgpack.Encoder()
@@ -94,7 +95,7 @@ def _name_notes(parts: FilenameParts, metadata: CoreMetadata) -> list[str]:
     notes = []
     if metadata.name is None:
         notes.append("the metadata have no Name: the filename's counts")
-    elif parts.project is not None and canonicalize_name(metadata.name) != canonicalize_name(parts.project):
+    elif parts.project is not None and normalized_name(metadata.name) != normalized_name(parts.project):
         notes.append(f"the metadata are of another project than the filename: {metadata.name}")
     if metadata.version is None:
         notes.append("the metadata have no Version: the filename's counts")
@@ -109,10 +110,7 @@ def same_version(one: str, other: str) -> bool:
 
 
 def _comparable_version(version: str) -> str:
-    try:
-        return canonicalize_version(version.replace("_", "-") if "+" not in version else version)
-    except ValueError:  # a number with thousands of digits
-        return version
+    return comparable_version(version.replace("_", "-") if "+" not in version else version)
 
 
 def record_digest(record: DistributionRecord) -> str:

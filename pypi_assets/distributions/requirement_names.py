@@ -15,7 +15,7 @@ _NAME = re.compile(
     r"\s*([A-Z0-9](?:[A-Z0-9._-]*[A-Z0-9])?)\s*(?:\[[^\]]*\]\s*)?(?=[(<>=!~;@]|$)", re.IGNORECASE | re.ASCII
 )
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-_EXTRA = re.compile(r"\bextra\b")
+_EXTRA = re.compile(r"\bextra\b", re.ASCII)
 
 CONDITIONS = ("always", "marker", "extra")
 """When a requirement holds, by rank: always; if the marker is true; with an extra."""

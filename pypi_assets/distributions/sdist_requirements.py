@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pypi_assets.characters import is_digits
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     decode_text,
@@ -47,7 +48,7 @@ def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements 
 def _static_pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:
     """PEP 643: since metadata 2.2, what is not named as dynamic is the same in every wheel of this sdist."""
     version = (metadata.metadata_version or "").split(".")
-    if not all(part.isdecimal() and len(part) < 10 for part in version) or [int(part) for part in version] < [2, 2]:
+    if not all(is_digits(part) and len(part) < 10 for part in version) or [int(part) for part in version] < [2, 2]:
         return None
     if "requires-dist" in metadata.dynamic:
         return None

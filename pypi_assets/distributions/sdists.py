@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from packaging.utils import canonicalize_name
 
+from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.members import Folder
@@ -61,7 +61,7 @@ def condense(extract: Extract) -> None:
         if name.rpartition("/")[2] == "pyproject.toml":
             try:
                 extract.files[name] = msgspec.json.encode(parse_toml(content.decode()))
-            except (ValueError, OverflowError, RecursionError):  # OverflowError: a number that JSON has not
+            except (ValueError, OverflowError):  # OverflowError: a number that JSON has not
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
     scripts = [content for name, content in extract.files.items() if name.rpartition("/")[2] == "setup.py"]
     if len(scripts) == 1:
@@ -171,9 +171,11 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
         text, decode_notes = decode_text(content, "pyproject.toml")
         notes += decode_notes
         return parse_toml(text)
-    except (ValueError, RecursionError, msgspec.DecodeError) as error:
+    except msgspec.DecodeError:
+        notes.append("pyproject.toml is broken: what was kept of it is no JSON")
+    except ValueError as error:
         notes.append(f"pyproject.toml is broken: {printable(str(error))}")
-        return {}
+    return {}
 
 
 def _choose_egg_info(
@@ -191,9 +193,9 @@ def _choose_egg_info(
         return None
     folders = unique(folder for folder in kept_in if folder.endswith(".egg-info"))
     shallow = sorted((name for name in folders if name.count("/") < MAX_EGG_INFO_DEPTH - 1), key=lambda f: f.count("/"))
-    names = {canonicalize_name(name) for name in (parts.project, project) if name}
+    names = {normalized_name(name) for name in (parts.project, project) if name}
     for folder in shallow:
-        if canonicalize_name(folder.rpartition("/")[2].removesuffix(".egg-info").partition("-")[0]) in names:
+        if normalized_name(folder.rpartition("/")[2].removesuffix(".egg-info").partition("-")[0]) in names:
             return folder
     if len(shallow) == 1:
         return shallow[0]

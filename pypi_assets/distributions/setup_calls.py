@@ -19,7 +19,7 @@ _ENDS = frozenset({"exit", "_exit", "quit", "abort"})
 def setup_calls(tree: ast.Module) -> list[dict[Any, Any]]:
     """The arguments of each call of setup(), by name; UNKNOWN among the names stands for any others.
 
-    Raises TooLongError, and RecursionError where expressions are too deep.
+    Raises TooLongError.
     """
     script = _Script()
     with suppress(ReturnedError):  # a return outside of a function
@@ -32,9 +32,11 @@ class _Script(Expressions):
     """Follows the statements of a script, each by the method that _STATEMENTS names for it."""
 
     def run(self, statements: Iterable[ast.stmt]) -> None:
+        self.enter()
         for statement in statements:
             self.spend()
             _STATEMENTS.get(type(statement), _Script.run_unfollowed)(self, statement)
+        self.leave()
 
     def run_unfollowed(self, statement: ast.stmt) -> None:
         """A statement of a kind that is not followed may change all that it names."""

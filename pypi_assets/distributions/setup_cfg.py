@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pypi_assets.characters import lower
 from pypi_assets.distributions.limits import LimitExceededError
 
 MAX_INHERITED = 100_000
@@ -106,7 +107,7 @@ def _open_option(options: dict[str, list[str]], line: str, named: Callable[[str]
 
 
 def _option_name(written: str) -> str:
-    return written.strip().lower().replace("-", "_")
+    return lower(written.strip()).replace("-", "_")
 
 
 def listed(value: str) -> list[str]:

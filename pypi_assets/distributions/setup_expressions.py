@@ -13,7 +13,6 @@ from pypi_assets.distributions.setup_methods import call_method
 from pypi_assets.distributions.setup_operations import (
     add,
     compared,
-    concatenated,
     is_same,
     item_of,
     join,
@@ -30,7 +29,6 @@ from pypi_assets.distributions.setup_values import (
     FindPackages,
     Imported,
     ScriptFunction,
-    as_text,
     is_encodable,
     spoil,
 )
@@ -66,8 +64,10 @@ class Expressions(ScriptState):
     def value(self, node: ast.expr) -> Any:
         """The value of `node`: str, bytes, numbers, None, list, tuple, dict, FindPackages, Extension or UNKNOWN.
 
-        Raises TooLongError, and RecursionError where `node` is too deep.
+        Raises TooLongError, also where `node` is too deep.
         """
+        if isinstance(node, ast.BinOp):  # sums can be deep, to the left
+            return self._sum(node)
         self.spend()
         match node:
             case ast.Constant(value=value):
@@ -80,18 +80,26 @@ class Expressions(ScriptState):
                 return tuple(items) if isinstance(node, ast.Tuple) else items
             case ast.Dict(keys=keys, values=values):
                 return self._dict(keys, values)
-            case ast.Call():
-                return self._call(node)
-            case ast.BinOp(left=left, op=operator, right=right):  # right here, since sums can be deep
-                return self._combined(self.value(left), operator, self.value(right))
-        return self._rarer_value(node)
+        self.enter()
+        value = self._call(node) if isinstance(node, ast.Call) else self._rarer_value(node)
+        self.leave()
+        return value
+
+    def _sum(self, node: ast.BinOp) -> Any:
+        """The value of `a + b + c` ..., from left to right."""
+        operations = [node]
+        while isinstance(left := operations[-1].left, ast.BinOp):
+            operations.append(left)
+        self.spend(len(operations))
+        self.enter()
+        value = self.value(left)
+        for operation in reversed(operations):
+            value = self._combined(value, operation.op, self.value(operation.right))
+        self.leave()
+        return value
 
     def _rarer_value(self, node: ast.expr) -> Any:
         match node:
-            case ast.JoinedStr(values=parts):
-                return concatenated(self, [self.value(part) for part in parts])
-            case ast.FormattedValue(value=inner, conversion=conversion, format_spec=None) if conversion in {-1, 115}:
-                return as_text(self.value(inner))
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 truth = self.truth(test)
                 if truth is not None:
@@ -304,7 +312,7 @@ class Expressions(ScriptState):
             return UNKNOWN
         scope = self._parameters(function.node.args, arguments, keywords)
         outer_result, self.result = self.result, None
-        outer_uncertain = self.uncertain
+        outer_uncertain, outer_depth = self.uncertain, self.depth
         function.is_running = True
         self.scopes.append(scope)
         try:
@@ -314,7 +322,7 @@ class Expressions(ScriptState):
         finally:
             self.scopes.pop()
             function.is_running = False
-            self.uncertain = outer_uncertain
+            self.uncertain, self.depth = outer_uncertain, outer_depth
         result, self.result = self.result, outer_result
         return UNKNOWN if outer_uncertain else result
 

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from pypi_assets.characters import is_digits
 from pypi_assets.distributions.setup_operations import concatenated, extend, merged, set_item, update
 from pypi_assets.distributions.setup_state import ScriptState
 from pypi_assets.distributions.setup_values import UNKNOWN, as_text, spoil
@@ -10,6 +11,8 @@ from pypi_assets.distributions.setup_values import UNKNOWN, as_text, spoil
 _MUTATING = frozenset(
     {"insert", "remove", "pop", "clear", "sort", "reverse", "setdefault", "popitem", "add", "discard"}
 )
+
+_FIELD = re.compile(r"\{(\w*)\}", re.ASCII)
 
 
 def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
@@ -71,7 +74,9 @@ def _text_method(state: ScriptState, text: str, name: str, arguments: list[Any],
             result = getattr(text, name)(*arguments)
         case (("startswith" | "endswith"), [str()]):
             return getattr(text, name)(*arguments)
-        case (("lower" | "upper" | "title" | "splitlines"), []):
+        case ("splitlines", []):
+            result = text.splitlines()
+        case (("lower" | "upper" | "title"), []) if text.isascii():  # others have no letters that all Pythons agree on
             result = getattr(text, name)()
         case "replace", [str(old), str(new)] if old and len(new) <= len(old):
             result = text.replace(old, new)
@@ -84,13 +89,13 @@ def _text_method(state: ScriptState, text: str, name: str, arguments: list[Any],
 def _format(state: ScriptState, template: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
     """str.format() with {}, {0} and {name} only."""
     state.spend(len(template) // 16)
-    pieces = re.split(r"\{(\w*)\}", template)
+    pieces = _FIELD.split(template)
     if any("{" in text or "}" in text for text in pieces[::2]):
         return UNKNOWN
     result: list[Any] = [pieces[0]]
     automatic = 0
     for name, text in zip(pieces[1::2], pieces[2::2], strict=True):
-        if name and not name.isdecimal():
+        if name and not is_digits(name):
             value = keywords.get(name, UNKNOWN)
         else:
             index = int(name[:4]) if name else automatic

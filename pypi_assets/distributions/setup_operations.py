@@ -7,6 +7,8 @@ from typing import Any
 from pypi_assets.distributions.setup_state import ScriptState
 from pypi_assets.distributions.setup_values import SCALARS, UNKNOWN, as_text, is_same_scalar, spoil
 
+_CONVERSION = re.compile(r"%(?:\((\w+)\))?([sd%])", re.ASCII)
+
 
 def set_item(state: ScriptState, container: Any, key: Any, value: Any) -> None:
     """`container[key] = value`"""
@@ -116,7 +118,7 @@ def percent(state: ScriptState, template: Any, values: Any) -> Any:
     if not isinstance(template, str):
         return UNKNOWN
     state.spend(len(template) // 16)
-    pieces = re.split(r"%(?:\((\w+)\))?([sd%])", template)
+    pieces = _CONVERSION.split(template)
     if any("%" in text for text in pieces[::3]):
         return UNKNOWN
     waiting = iter(values if isinstance(values, tuple) else (values,))

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from pypi_assets.distributions.script_text import NoScriptError, common_script, decode_script
 from pypi_assets.distributions.setup_calls import setup_calls
 from pypi_assets.distributions.setup_state import TooLongError
 from pypi_assets.distributions.setup_values import UNKNOWN, Extension, FindPackages, is_texts
@@ -56,42 +57,42 @@ def read_setup_script(source: bytes | str) -> SetupArguments:
         return SetupArguments(problem=f"setup.py is larger than {MAX_SOURCE_BYTES} bytes")
     if not _SETUP.search(content):
         return SetupArguments(problem="setup.py doesn't call setup()")
-    tree = _parse(content) or _parse(_as_python3(content))
-    if tree is None:
-        return SetupArguments(problem="setup.py is not Python 3 syntax")
+    text = decode_script(content)
     try:
+        tree = _parse(text) or _parse(_as_python3(text))
+        if tree is None:
+            return SetupArguments(problem="setup.py is not Python 3 syntax")
         calls = setup_calls(tree)
-    except (TooLongError, RecursionError):
+    except TooLongError:
         return SetupArguments(problem="setup.py is too long or too deep")
     if not calls:
         return SetupArguments(problem="setup.py doesn't call setup() where it can be followed")
     return _agreed([_arguments(call) for call in calls])
 
 
-def _parse(content: bytes | str) -> ast.Module | None:
+def _parse(text: str) -> ast.Module | None:
+    """The syntax tree of `text`; None where not every supported Python reads it. Raises TooLongError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on escapes such as "\d"; they are the author's
         try:
-            return ast.parse(content)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: the parser's own limits
+            return ast.parse(common_script(text))
+        except (NoScriptError, SyntaxError, ValueError):
             return None
+        except (RecursionError, MemoryError) as error:  # of an interpreter with less room than any that is known
+            raise TooLongError from error
 
 
+_EACH_LINE = re.MULTILINE | re.ASCII
 _PYTHON2 = (
-    (re.compile(r"^([ \t]*)(?:print|exec)[ \t]+[^=(\s].*$|^([ \t]*)print[ \t]*>>.*$", re.MULTILINE), r"\1\2pass"),
-    (re.compile(r"^([ \t]*except[ \t]+(?:\([^()\n]*\)|[^(:,\n]+)),[ \t]*(\w+)[ \t]*:", re.MULTILINE), r"\1 as \2:"),
-    (re.compile(r"^([ \t]*raise[ \t]+[\w.]+),.*$", re.MULTILINE), r"\1"),
-    (re.compile(r"\b0([0-7]+)\b(?=[ \t]*[,)])"), r"0o\1"),
+    (re.compile(r"^([ \t]*)(?:print|exec)[ \t]+[^=(\s].*$|^([ \t]*)print[ \t]*>>.*$", _EACH_LINE), r"\1\2pass"),
+    (re.compile(r"^([ \t]*except[ \t]+(?:\([^()\n]*\)|[^(:,\n]+)),[ \t]*(\w+)[ \t]*:", _EACH_LINE), r"\1 as \2:"),
+    (re.compile(r"^([ \t]*raise[ \t]+[\w.]+),.*$", _EACH_LINE), r"\1"),
+    (re.compile(r"\b0([0-7]+)\b(?=[ \t]*[,)])", re.ASCII), r"0o\1"),
 )
 
 
-def _as_python3(content: bytes) -> str:
+def _as_python3(text: str) -> str:
     """The text with the commonest of Python 2's statements rewritten; the setup() call itself looks alike in both."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
     for pattern, replacement in _PYTHON2:
         text = pattern.sub(replacement, text)
     return text

@@ -9,11 +9,14 @@ from pypi_assets.distributions.setup_values import UNBOUND, UNKNOWN, spoil
 
 MAX_STEPS = 200_000
 """Statements, expressions and items of lists that are looked at, at most: a longer script stays unknown."""
+MAX_DEPTH = 120
+"""How deep statements and expressions nest, also in functions that call each other: so little that no interpreter ends
+before, wherever its own stack is when it begins."""
 _NAMES = {"__name__": "__main__", "__file__": "setup.py"}
 
 
 class TooLongError(Exception):
-    """MAX_STEPS are done."""
+    """MAX_STEPS are done, or MAX_DEPTH is reached."""
 
 
 @dataclass(slots=True)
@@ -29,6 +32,7 @@ class ScriptState:
     scopes: list[dict[str, Any]] = field(default_factory=list)
     uncertain: int = 0
     steps: int = 0
+    depth: int = 0
     result: Any = None
 
     def spend(self, count: int = 1) -> None:
@@ -36,6 +40,15 @@ class ScriptState:
         self.steps += count
         if self.steps > MAX_STEPS:
             raise TooLongError
+
+    def enter(self) -> None:
+        """Goes one level deeper, until `leave` is called. Raises TooLongError."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise TooLongError
+
+    def leave(self) -> None:
+        self.depth -= 1
 
     @property
     def scope(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import starmap
 from typing import Any
 
+from pypi_assets.characters import lower
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text, parse_top_level
@@ -122,7 +123,7 @@ class SourceTree:
         required = strings(self.table("build-system").get("requires"))
         script = self.files.get("setup.py", b"")
         is_offered = not required or b"setup_requires" in script
-        return any("cython" in each.lower() for each in required) or (is_offered and b"ythonize" in script)
+        return any("cython" in lower(each) for each in required) or (is_offered and b"ythonize" in script)
 
     @cached_property
     def has_compiled_modules(self) -> bool:
@@ -209,10 +210,10 @@ class SourceTree:
         for path in (f"{start}{name}", f"{start}{name}.py"):
             if self._has_modules(path) or self.has_file(path):
                 return path
-        wanted = {f"{start}{name}".lower(), f"{start}{name}.py".lower()}
+        wanted = {lower(f"{start}{name}"), lower(f"{start}{name}.py")}
         nearby = [*self.folders, *paths_of([(folder, self.sources.get(folder, Folder()))])]
         self.effort.spend(len(nearby))
-        return min((path for path in nearby if path.lower() in wanted), default=None)
+        return min((path for path in nearby if lower(path) in wanted), default=None)
 
 
 def _steps(folder: str, inside: Folder) -> int:
@@ -261,4 +262,4 @@ _SEPARATORS = re.compile(r"[-_.]+")
 
 def module_name(project: str) -> str:
     """The project's normalized name as a module has it."""
-    return _SEPARATORS.sub("_", project).lower()
+    return lower(_SEPARATORS.sub("_", project))

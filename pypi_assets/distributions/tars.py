@@ -10,9 +10,10 @@ from struct import Struct
 from zlib import adler32
 
 from pypi_assets.distributions.archives import SafeNames, keep
-from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.inflating import INFLATE_ERRORS, inflated
+from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.inflating import BrokenDataError, inflated
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
+from pypi_assets.distributions.record import ErrorKind
 from pypi_assets.distributions.sources import SequentialSource
 
 MAX_EXTENSION_BYTES = MIB
@@ -34,6 +35,7 @@ _LONG_NAME, _LONG_LINK, _GLOBAL_PAX = b"L", b"K", b"g"
 _EXTENSIONS = frozenset((_LONG_NAME, _LONG_LINK, _GLOBAL_PAX, b"x", b"X"))
 
 _PAX_RECORD = re.compile(rb"(\d{1,20}) ([^=\n]+)=")
+_DIGITS = re.compile(rb"[0-9]{1,20}")
 _PATH, _SIZE = b"path", b"size"
 _SPARSE_FIELDS = b"GNU.sparse."
 _SPARSE_MAP = b"GNU.sparse.map"
@@ -45,9 +47,6 @@ _SPARSE_EXTENSION = Struct("504sc7x")
 
 class BadTarError(Exception):
     """What is no tar, or is broken in the middle, or ends too early; the text has the place."""
-
-
-_FAILURES: tuple[type[Exception], ...] = (BadTarError, LimitExceededError, *INFLATE_ERRORS)
 
 
 @dataclass(slots=True)
@@ -80,7 +79,9 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
             else:
                 tar.skip(_padded(member.size))
         tar.skip_rest()
-    except _FAILURES as error:
+    except BrokenDataError as error:
+        extract.fail(ErrorKind.CORRUPT_ARCHIVE, printable(str(error)))
+    except (BadTarError, LimitExceededError) as error:
         extract.fail_with(error)
     members.finish()
     return extract
@@ -228,7 +229,7 @@ def _unusual_number(field: bytes) -> int:
 
 
 def _decimal(digits: bytes) -> int:
-    if not digits.isdigit() or len(digits) > 20:
+    if not _DIGITS.fullmatch(digits):
         raise BadTarError(f"no number: {digits[:20]!r}")
     return int(digits)
 

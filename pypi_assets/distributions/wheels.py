@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from packaging.utils import canonicalize_name
-
+from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
@@ -87,7 +86,7 @@ def _fits(folder: str, parts: FilenameParts) -> bool:
     return (
         parts.project is not None
         and parts.version is not None
-        and (name == parts.project or canonicalize_name(name) == canonicalize_name(parts.project))
+        and (name == parts.project or normalized_name(name) == normalized_name(parts.project))
         and same_version(version, parts.version)
     )
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple, cast
-from zipfile import BadZipFile
 
 from isal import isal_zlib
 
@@ -57,6 +56,11 @@ _SYMLINK = 0o120000
 _MAX_COMMENT = _MAX_EXTRA = 0xFFFF
 _BATCH_BYTES = MIB
 
+
+class BadZipError(Exception):
+    """What is no zip, or is broken; the text names how."""
+
+
 Wanted = Callable[[Iterable[str]], Iterable[str]]
 """Picks the names of those members whose content is wanted."""
 
@@ -75,7 +79,7 @@ def extract_zip(source: RangeSource, wanted: Wanted, budget: Budget) -> Extract:
         wanted_at, neighbours = _walk(directory, members, wanted, budget, extract)
         chosen = _choose(wanted_at, neighbours, directory, budget, extract)
         _read_members(_by_sidecar(chosen, window, budget, extract), window, budget, extract)
-    except BadZipFile as error:
+    except BadZipError as error:
         extract.fail(ErrorKind.CORRUPT_ARCHIVE, printable(f"BadZipFile: {error}"))
     except LimitExceededError as error:
         extract.fail_with(error)
@@ -107,13 +111,13 @@ class _Window:
         """The bytes from `start` to `end`, straight from the source."""
         content = self.source.read_at(start, end - start) if end > start else b""
         if len(content) != end - start:
-            raise BadZipFile(f"{len(content)} bytes instead of {end - start} at {start}")
+            raise BadZipError(f"{len(content)} bytes instead of {end - start} at {start}")
         return content
 
     def at(self, start: int, end: int) -> bytes:
         """The bytes from `start` to `end`, after widening if need be."""
         if not 0 <= start <= end <= self.start + len(self.content):
-            raise BadZipFile(f"an offset outside the file ({start})")
+            raise BadZipError(f"an offset outside the file ({start})")
         self.widen(start)
         return self.content[start - self.start : end - self.start]
 
@@ -161,16 +165,16 @@ def _find_directory(window: _Window, budget: Budget) -> _Directory:
             (offset, offset64, _IN_ZIP64_EXTRA),
         ):
             if narrow not in {wide, unset}:
-                raise BadZipFile("the two records at the directory's end contradict each other")
+                raise BadZipError("the two records at the directory's end contradict each other")
         count, size, offset = count64, size64, offset64
     if disk or directory_disk:
-        raise BadZipFile("a part of a zip that is split")
+        raise BadZipError("a part of a zip that is split")
     if size > budget.limits.max_directory_bytes:
         raise LimitExceededError(f"the zip's directory is larger than {budget.limits.max_directory_bytes} bytes")
     start = end - size
     shift = start - offset
     if start < 0 or shift < 0:
-        raise BadZipFile("the directory does not lie where its end record puts it")
+        raise BadZipError("the directory does not lie where its end record puts it")
     if start < window.start:
         window.widen(max(start - BEFORE_DIRECTORY_BYTES, 0))
     return _Directory(window.at(start, end), start, shift, count)
@@ -186,22 +190,22 @@ def _find_end(window: _Window) -> int:
         found = window.content.rfind(_END_SIGNATURE, max(last - _MAX_COMMENT - window.start, 0))
         if found >= 0:
             if found + _END.size > len(window.content):
-                raise BadZipFile("the directory's end is cut off")
+                raise BadZipError("the directory's end is cut off")
             return window.start + found
-    raise BadZipFile("File is not a zip file")
+    raise BadZipError("File is not a zip file")
 
 
 def _find_end64(window: _Window, locator: int) -> int:
     """Where the zip64 end record starts. It lies before its locator; bytes before the zip make the offset wrong."""
     _, disk, offset, disks = _LOCATOR64.unpack(window.at(locator, locator + _LOCATOR64.size))
     if disk or disks > 1:
-        raise BadZipFile("a part of a zip that is split")
+        raise BadZipError("a part of a zip that is split")
     for start in (locator - _END64.size, offset):
         if start >= 0 and start + _END64.size <= locator:
             signature, size = struct.unpack("<4sQ", window.at(start, start + 12))
             if signature == _END64_SIGNATURE and start + 12 + size == locator:
                 return start
-    raise BadZipFile("no zip64 end record before its locator")
+    raise BadZipError("no zip64 end record before its locator")
 
 
 def _walk(
@@ -214,7 +218,7 @@ def _walk(
     """Adds all members. Returns where in the directory the wanted ones are, by name, and the neighbours.
 
     Neighbours are, for where each member starts, where the next one does; None where the directory has them in order.
-    Raises BadZipFile where members overlap.
+    Raises BadZipError where members overlap.
     """
     content = directory.content
     text = content.decode("latin-1")  # a slice of it is cheaper than a slice of bytes that is decoded
@@ -231,7 +235,7 @@ def _walk(
         while position < batch_end:
             signature, size, name_length, extra_length, comment_length, start = unpack(content, position)
             if signature != _ENTRY_SIGNATURE:
-                raise BadZipFile(f"no entry of the directory at {directory.start + position}")
+                raise BadZipError(f"no entry of the directory at {directory.start + position}")
             name_end = position + _ENTRY_SIZE + name_length
             names.append(text[position + _ENTRY_SIZE : name_end])
             if size == _IN_ZIP64_EXTRA or start == _IN_ZIP64_EXTRA:
@@ -245,14 +249,14 @@ def _walk(
         members.add_all(odd.decoded(names, content, entries), entries)
         budget.check_time()
     if position != len(content):
-        raise BadZipFile("the last entry of the directory is cut off")
+        raise BadZipError("the last entry of the directory is cut off")
     extract.notes += odd.notes
     if len(positions) != directory.entries:
         extract.notes.append(f"the zip's directory counts {directory.entries} entries and has {len(positions)}")
     limit = directory.start - directory.shift
     neighbours = None if in_order else _neighbours(content, positions, limit)
     if in_order and member_end > limit:
-        raise BadZipFile("a member overlaps the directory")
+        raise BadZipError("a member overlaps the directory")
     return {name: members.places[name] for name in wanted(members.places)}, neighbours
 
 
@@ -266,7 +270,7 @@ def _neighbours(directory: bytes, positions: list[int], limit: int) -> dict[int,
     starts = [start for start, _ in spans]
     following = [*starts[1:], limit]
     if any(end > start for (_, end), start in zip(spans, following, strict=True)):
-        raise BadZipFile("members overlap each other or the directory")
+        raise BadZipError("members overlap each other or the directory")
     return dict(zip(starts, following, strict=True))
 
 
@@ -314,7 +318,7 @@ def _sizes(directory: bytes, position: int) -> tuple[int, int, int]:
             for index, value in enumerate(sizes):
                 if value == _IN_ZIP64_EXTRA:
                     if len(field) < 8:
-                        raise BadZipFile("a zip64 extra field is cut short")
+                        raise BadZipError("a zip64 extra field is cut short")
                     sizes[index] = int.from_bytes(field[:8], "little")
                     field = field[8:]
             break
@@ -389,7 +393,7 @@ def _read_members(entries: list[_Entry], window: _Window, budget: Budget, extrac
     for entry, content in _contents(entries, window, budget):
         try:
             inflated = _inflate(entry, content, budget)
-        except BadZipFile as error:
+        except BadZipError as error:
             _fail(extract, entry.name, str(error))
             continue
         keep(extract, entry.name, inflated, budget)
@@ -438,22 +442,22 @@ def _pieces(entries: list[_Entry]) -> Iterator[list[_Entry]]:
 def _inflate(entry: _Entry, content: bytes, budget: Budget) -> bytes:
     """What the member holds, CRC checked. `content` starts at its local header. All sizes are claims."""
     if len(content) < _LOCAL.size:
-        raise BadZipFile("cut off")
+        raise BadZipError("cut off")
     signature, name_length, extra_length = _LOCAL.unpack_from(content)
     start = _LOCAL.size + name_length
     if signature != _LOCAL_SIGNATURE:
-        raise BadZipFile("no local header where the directory puts it")
+        raise BadZipError("no local header where the directory puts it")
     if content[_LOCAL.size : start] != entry.raw_name:
-        raise BadZipFile("the local header has another name than the directory")
+        raise BadZipError("the local header has another name than the directory")
     compressed = content[start + extra_length : start + extra_length + entry.compressed]
     if len(compressed) != entry.compressed:
-        raise BadZipFile("overlaps the next member")
+        raise BadZipError("overlaps the next member")
     inflated = _decompress(entry, compressed)
     budget.count_inflated(len(inflated))
     if len(inflated) != entry.size:
-        raise BadZipFile(f"more or less than {entry.size} bytes")
+        raise BadZipError(f"more or less than {entry.size} bytes")
     if isal_zlib.crc32(inflated) != entry.crc:
-        raise BadZipFile("wrong CRC")
+        raise BadZipError("wrong CRC")
     return inflated
 
 
@@ -465,8 +469,10 @@ def _decompress(entry: _Entry, compressed: bytes) -> bytes:
         if entry.method == _BZIP2:
             return bz2.BZ2Decompressor().decompress(compressed, entry.size + 1)
         return isal_zlib.decompressobj(-isal_zlib.MAX_WBITS).decompress(compressed, entry.size + 1)
-    except (_INFLATE_ERROR, OSError, EOFError, ValueError) as error:
-        raise BadZipFile(f"broken data: {error}") from error
+    except _INFLATE_ERROR as error:
+        raise BadZipError(f"broken data: {error}") from error
+    except (OSError, EOFError, ValueError) as error:  # their texts are Python's, which may change
+        raise BadZipError("broken data: Invalid data stream") from error
 
 
 def _fail(extract: Extract, name: str, problem: str) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 import orjson
 from packaging.utils import canonicalize_name
 
+from pypi_assets.characters import is_printable
 from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import LONGEST_NAME, IndexFile, ProjectPage
@@ -89,7 +90,7 @@ def _read_files(entries: object, url: str) -> tuple[IndexFile, ...]:
 
 def _read_file(entry: dict[str, object], url: str) -> IndexFile:
     filename = _read_text(entry, "filename")
-    if not filename.isprintable() or "/" in filename or "\\" in filename or filename in {".", ".."}:
+    if not is_printable(filename) or "/" in filename or "\\" in filename or filename in {".", ".."}:
         raise ValueError(f"{filename!r} is not a plain filename")
     if len(filename) > LONGEST_NAME:
         raise ValueError(f"{filename[:40]!r}... is longer than {LONGEST_NAME} characters")

@@ -74,8 +74,8 @@ setup(name='a')
         (b"setup(\n", "setup.py is not Python 3 syntax"),
         (b"setup(name='a')\0", "setup.py is not Python 3 syntax"),
         (b"# coding: no-such\nsetup(?)", "setup.py is not Python 3 syntax"),
-        (b"setup(" + b"(" * 5000, "setup.py is not Python 3 syntax"),
-        (b"setup(name=" + b"-" * 100_000 + b"1)", "setup.py is not Python 3 syntax"),
+        (b"setup(" + b"(" * 5000, "setup.py is too long or too deep"),
+        (b"setup(name=" + b"-" * 100_000 + b"1)", "setup.py is too long or too deep"),
         (b"setup(name='a')" + b" " * MAX_SOURCE_BYTES, f"setup.py is larger than {MAX_SOURCE_BYTES} bytes"),
     ],
 )

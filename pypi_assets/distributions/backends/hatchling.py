@@ -3,15 +3,14 @@
 import re
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
+from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import by_folder, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.source_tree import MAX_TARGET_LENGTH, Installed, SourceTree, clean_path, moved
 
-_NO_NAME_CHARACTERS = re.compile(r"[^\w\d.]+")
+_NO_NAME_CHARACTERS = re.compile(r"[^\w.]+", re.ASCII)
 
 
 def installed(tree: SourceTree) -> Installed | None:
@@ -84,7 +83,7 @@ def _by_name(tree: SourceTree) -> str | None:
     """The package, single module or namespace that has the project's name."""
     written = tree.table("project").get("name")
     written = written if isinstance(written, str) else tree.project or ""
-    for project in dict.fromkeys((written, canonicalize_name(written))):
+    for project in dict.fromkeys((written, normalized_name(written))):
         name = _NO_NAME_CHARACTERS.sub("_", project)
         for folder in ("", "src"):
             path = tree.named(folder, name)

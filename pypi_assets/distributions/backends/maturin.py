@@ -53,7 +53,7 @@ def _library(tree: SourceTree) -> str:
     path = clean_path(manifest) if isinstance(manifest, str) else "Cargo.toml"
     try:
         cargo = parse_toml(decode_text(tree.files.get(path, b""), path)[0])
-    except (ValueError, RecursionError):
+    except ValueError:
         cargo = {}
     for section in ("lib", "package"):
         if isinstance(name := table(cargo, section).get("name"), str) and name:

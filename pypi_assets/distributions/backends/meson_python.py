@@ -15,7 +15,7 @@ MAX_FOLDER_PARTS = 100
 MAX_FOLDER_LENGTH = 1000
 """A longer path is no real folder, and would be repeated for each file in it."""
 _TOKEN = re.compile(
-    r"""\#[^\n]*|'''(?P<long>.*?)'''|'(?P<text>(?:[^'\\\n]|\\.)*)'|(?P<word>[A-Za-z_]\w*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
+    r"""\#[^\n]*|'''(?P<long>.*?)'''|'(?P<text>(?:[^'\\\n]|\\.)*)'|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
     re.DOTALL,
 )
 _INSTALLING = frozenset({"install_sources", "extension_module", "install_subdir", "install_data", "configure_file"})
@@ -60,7 +60,7 @@ def installed(tree: SourceTree) -> Installed | None:
     build = _Build(tree)
     try:
         _read(build, "")
-    except (_TooLongError, RecursionError):
+    except _TooLongError:
         return None
     if not build.paths and not build.extensions:
         return None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from pypi_assets.characters import is_identifier, lower
 from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
@@ -22,12 +23,13 @@ _COMMANDS = {
     "nanobind_add_module": _FIRST,
     "python_add_library": _FIRST,
     "python3_add_library": _FIRST,
-    "install": re.compile(r"\s*TARGETS\s++([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE),
+    "install": re.compile(r"\s*TARGETS\s++([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE | re.ASCII),
     "project": _FIRST,
-    "set": re.compile(r"\s*(\w+)\s+([^\s)]+)\s*\)"),
+    "set": re.compile(r"\s*(\w+)\s+([^\s)]+)\s*\)", re.ASCII),
 }
 """What is looked for in the arguments of each command."""
-_NO_WORD = re.compile(r"\W")
+_NO_WORD = re.compile(r"\W", re.ASCII)
+_VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
 MAX_CMAKE_CHARACTERS = 200_000
 MAX_VARIABLE_CHARACTERS = 200
 """A longer value is no folder, and could be inserted any number of times."""
@@ -105,7 +107,7 @@ def _cmake_modules(tree: SourceTree, package: str) -> tuple[str, ...]:
         name = _expanded(target, variables)
         if len(folder) <= MAX_TARGET_LENGTH:
             modules.append(f"{folder}/{name}".lstrip("/").replace("/", "."))
-    return tuple(module for module in dict.fromkeys(modules) if all(part.isidentifier() for part in module.split(".")))
+    return tuple(module for module in dict.fromkeys(modules) if all(map(is_identifier, module.split("."))))
 
 
 def _commands(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -114,11 +116,11 @@ def _commands(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     for before in text.split("(")[:-1]:
         at += len(before) + 1
         words = before.rsplit(maxsplit=1)
-        command = _NO_WORD.split(words[-1])[-1].lower() if words else ""
+        command = lower(_NO_WORD.split(words[-1])[-1]) if words else ""
         if at > end and command in _COMMANDS and (found := _COMMANDS[command].match(text, at)):
             end = found.end()
             yield command, found.groups()
 
 
 def _expanded(text: str, variables: dict[str, str]) -> str:
-    return re.sub(r"\$\{(\w+)\}", lambda name: variables.get(name[1], name[0]), text)
+    return _VARIABLE.sub(lambda name: variables.get(name[1], name[0]), text)

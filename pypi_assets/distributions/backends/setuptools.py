@@ -7,9 +7,10 @@ pyproject.toml name, and what the .egg-info's top_level.txt names without any fi
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
+from pypi_assets.characters import is_identifier, lower
+from pypi_assets.distributions.globs import matches_glob
 from pypi_assets.distributions.members import Files, by_folder, paths_of
 from pypi_assets.distributions.path_patterns import Effort, Patterns, matching, matching_paths
 from pypi_assets.distributions.pyproject import strings
@@ -111,7 +112,7 @@ def _takes_data(tree: SourceTree) -> bool:
     if tree.table("project") or settings:
         return True
     value = tree.setup_cfg.get("options", {}).get("include_package_data", "")
-    return value.lower() in {"1", "true", "yes"} or bool(_INCLUDE_PACKAGE_DATA.search(tree.files.get("setup.py", b"")))
+    return lower(value) in {"1", "true", "yes"} or bool(_INCLUDE_PACKAGE_DATA.search(tree.files.get("setup.py", b"")))
 
 
 def _extensions(tree: SourceTree) -> tuple[str, ...]:
@@ -304,7 +305,7 @@ def _named_by(patterns: Iterable[str], names: list[str], effort: Effort) -> list
     if others:
         effort.spend(len(others) * sum([1 + len(name) // 64 for name in names]))
         plainly = frozenset(named)
-        named = [name for name in names if name in plainly or any(fnmatchcase(name, each) for each in others)]
+        named = [name for name in names if name in plainly or any(matches_glob(name, each) for each in others)]
     return named
 
 
@@ -370,7 +371,7 @@ def _without_excluded(
         paths = []
         for path in paths_of([(folder[len(package) + 1 :], inside)]):
             effort.spend(len(excluding) * (1 + len(path) // 64))
-            if not any(fnmatchcase(path, pattern) for pattern in excluding):
+            if not any(matches_glob(path, pattern) for pattern in excluding):
                 paths.append(path)
         kept += moved(by_folder(paths), "", package)
     return kept
@@ -389,7 +390,7 @@ def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
     tops = [
         top
         for top in tree.tops
-        if top not in NOT_PACKAGES and top.removesuffix("-stubs").isidentifier() and top[0] != "_"
+        if top not in NOT_PACKAGES and is_identifier(top.removesuffix("-stubs")) and top[0] != "_"
     ]
     if tops:
         files = [each for top in tops for each in tree.below(top)]

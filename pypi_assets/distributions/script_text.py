@@ -1,0 +1,263 @@
+"""Decodes a setup.py, and rewrites its text into what every supported Python parses alike.
+
+What the oldest of them refuses is refused: f-strings of PEP 701, type parameters, `except A, B:`, template strings. Its
+limits are ours, well below those of any interpreter: how deep it nests, how long its numbers are. f-strings, which each
+version parses in its own way, become templates: `f"a{b}"` is read as `("%s%s"%("a",(b)))`.
+"""
+
+import codecs
+import re
+from dataclasses import dataclass, field
+
+from pypi_assets.characters import is_identifier, lower, named_character
+from pypi_assets.distributions.f_strings import Field, NoFStringError, split_f_string
+from pypi_assets.distributions.setup_state import TooLongError
+
+MAX_BRACKETS = 60
+"""How deep brackets nest, those of expressions in f-strings included."""
+MAX_OPERATORS = 400
+"""Operators and brackets in one expression: a bound of how deep its tree is. Interpreters end at 800 or later."""
+MAX_NESTING_WORDS = 100
+"""How often `elif` and `lambda` occur in a script: each may nest in the one before, over any number of lines."""
+MAX_NUMBER_LENGTH = 600
+"""The least number of digits that an interpreter may be set to refuse is 640."""
+
+_COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))??[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
+_KNOWN_ENCODINGS = (
+    "ascii us-ascii iso-8859-2 iso-8859-15 cp1250 cp1251 cp1252 windows-1251 windows-1252 koi8-r"
+    " gbk gb2312 big5 euc-kr euc-jp shift-jis"
+)
+_ENCODINGS = frozenset(_KNOWN_ENCODINGS.split())
+"""Those that a cookie may name, next to UTF-8 and Latin-1: their tables do not change."""
+
+_SINGLE = r"'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'"
+_TRIPLE = r"'''[^'\\]*+(?:'{0,2}+(?:\\.|[^'\\])[^'\\]*+)*+'''"
+_DIGITS = r"[0-9](?:_?[0-9])*+"
+_TOKEN = re.compile(
+    rf"""(?:[ \t\f]++|\#[^\n]*+)*+
+    (?:(?P<operator>(?!<>|\.[0-9])[^\s'"\\A-Za-z0-9_\x80-\U0010ffff])
+    |(?P<string>(?P<prefix>[rR][bBfF]?|[bBfF][rR]?|[uU])?
+        (?P<quoted>{_TRIPLE}|{_TRIPLE.replace("'", '"')}|{_SINGLE}|{_SINGLE.replace("'", '"')}))
+    |(?P<template>(?:[tT][rR]?|[rR][tT])['"])
+    |(?P<name>[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+)
+    |(?P<newline>\n)
+    |(?P<number>0[xX](?:_?[0-9a-fA-F])++|0[bB](?:_?[01])++|0[oO](?:_?[0-7])++
+        |(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:[eE][-+]?{_DIGITS})?[jJ]?)
+    |(?P<continuation>\\\n)
+    |(?P<end>\Z))
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_AFTER_NUMBER = re.compile(r"(?:and|else|for|if|in|is|not|or|)(?![A-Za-z0-9_\x80-\U0010ffff])")
+_NAMED = re.compile(r"\\(?:N(?:\{([^}]*)\})?|.)", re.DOTALL)
+_WORDS = (
+    "False None True and as assert async await break class continue def del elif else except finally for from global"
+    " if import in is lambda nonlocal not or pass raise return try while with yield"
+)
+_KEYWORDS = frozenset(_WORDS.split())
+"""Of Python 3.11, and of all that came since."""
+_NESTING = frozenset({"elif", "lambda"})
+_CLOSING = frozenset(")]}")
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+
+
+class NoScriptError(Exception):
+    """The text is no script that every supported Python reads."""
+
+
+def decode_script(content: bytes) -> str:
+    """The text of a setup.py, with `\\n` at the ends of lines, by its byte order mark or its cookie (PEP 263).
+
+    Without them it is UTF-8. Where that is wrong it is Latin-1; an encoding that is not known does not count.
+    """
+    encoding = "utf-8"
+    if not content.startswith(codecs.BOM_UTF8) and (cookie := _COOKIE.match(content)):
+        named = lower(cookie[1].decode("ascii")).replace("_", "-")
+        if named in _ENCODINGS:
+            encoding = named
+        elif re.match(r"(?:latin-?1|iso-?8859-1|iso-latin-1|l1)(?![0-9])", named):
+            encoding = "latin-1"
+    try:
+        text = content.removeprefix(codecs.BOM_UTF8).decode(encoding)
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def common_script(text: str) -> str:
+    """`text`, as `decode_script` gives it, rewritten. Raises NoScriptError and TooLongError."""
+    return _Rewriting().rewritten(f"{text}\n")
+
+
+@dataclass(slots=True)
+class _Rewriting:
+    """What is to be rewritten so far, and the state that bounds how deep it nests.
+
+    `edits` are places in the text, in their order, and what replaces them. `operators` counts those of the current
+    expression, `outer` holds for each open bracket what closes it and the count at which it opened. `strings` follow
+    each other with nothing but blanks between; `has_f_string` is whether one of them is an f-string.
+    """
+
+    edits: list[tuple[int, int, str]] = field(default_factory=list)
+    operators: int = 0
+    outer: list[tuple[str, int]] = field(default_factory=list)
+    strings: list[re.Match[str]] = field(default_factory=list)
+    has_f_string: bool = False
+    nesting_words: int = 0
+    is_in_except: bool = False
+
+    def rewritten(self, text: str) -> str:
+        kind = None
+        previous, last = "", "\n"  # the two tokens before
+        for token in iter(_TOKEN.scanner(text).match, None):  # type: ignore[attr-defined]
+            kind = token.lastgroup
+            value = token[kind]
+            if kind == "string":
+                self.strings.append(token)
+                if token["prefix"] or "\\N" in value:
+                    self.add_unusual_string(token)
+                value = "'"
+            elif kind == "operator":
+                if self.strings:
+                    self.end_strings()
+                if value == "[" and previous in {"class", "def"}:  # type parameters
+                    raise NoScriptError
+                self.add_operator(value)
+            elif kind == "newline" and self.outer:
+                continue
+            elif kind == "continuation":
+                if last == "\n":  # each version indents a line that begins with its continuation differently
+                    raise NoScriptError
+                continue
+            else:
+                self.end_strings()
+                if kind == "name":
+                    self.add_name(value, last)
+                elif kind == "newline":
+                    self.operators = 0
+                    self.is_in_except = False
+                elif kind == "number":
+                    self.add_number(value, text, token.end())
+                else:
+                    break
+            previous, last = last, value
+        if kind != "end":
+            raise NoScriptError
+        return self.edited(text)
+
+    def edited(self, text: str) -> str:
+        if not self.edits:
+            return text
+        pieces = []
+        at = 0
+        for start, end, replacement in self.edits:
+            pieces += [text[at:start], replacement]
+            at = end
+        return "".join((*pieces, text[at:]))
+
+    def add_number(self, number: str, text: str, end: int) -> None:
+        if len(number) > MAX_NUMBER_LENGTH or not (following := _AFTER_NUMBER.match(text, end)):
+            raise NoScriptError
+        if following[0]:
+            self.edits.append((end, end, " "))  # `1if x` has been about to be refused for years
+
+    def add_operator(self, operator: str) -> None:
+        if operator in _OPENING:
+            self.outer.append((_OPENING[operator], self.operators))
+            self.check_brackets()
+        elif operator in _CLOSING:
+            if not self.outer or self.outer[-1][0] != operator:
+                raise NoScriptError
+            self.operators = self.outer.pop()[1]
+        elif operator == "," or operator == ";":
+            if self.is_in_except and not self.outer:
+                raise NoScriptError
+            self.operators = self.outer[-1][1] + 1 if self.outer else 0
+        elif operator == ":" and not self.outer:
+            self.is_in_except = False
+        self.count_operator()
+
+    def add_name(self, name: str, last: str) -> None:
+        if name in _KEYWORDS:
+            self.count_operator()
+            if name in _NESTING:
+                self.nesting_words += 1
+                if self.nesting_words > MAX_NESTING_WORDS:
+                    raise TooLongError
+                if self.is_in_except:
+                    raise NoScriptError
+            self.is_in_except |= name == "except"
+        elif last == "type" or not is_identifier(name):
+            raise NoScriptError
+
+    def count_operator(self) -> None:
+        self.operators += 1
+        if self.operators > MAX_OPERATORS:
+            raise TooLongError
+
+    def check_brackets(self) -> None:
+        if len(self.outer) > MAX_BRACKETS:
+            raise TooLongError
+
+    def add_unusual_string(self, token: re.Match[str]) -> None:
+        """Adds a string with a prefix, or one that may name characters."""
+        prefix = lower(token["prefix"] or "")
+        is_f_string = "f" in prefix
+        names_characters = "\\N" in token["quoted"] and "r" not in prefix and "b" not in prefix
+        if names_characters and (is_f_string or not _has_known_names(token["quoted"])):
+            raise NoScriptError
+        self.has_f_string |= is_f_string
+
+    def end_strings(self) -> None:
+        """Rewrites the strings that follow each other, where some are f-strings."""
+        if self.has_f_string:
+            parts = [part for token in self.strings for part in self.parts_of(token)]
+            template = f'("{"%s" * len(parts)}"%({"".join([f"{part}," for part in parts])}))'
+            self.edits.append((self.strings[0].start("string"), self.strings[-1].end(), template))
+            self.has_f_string = False
+        self.strings.clear()
+
+    def parts_of(self, token: re.Match[str]) -> list[str]:
+        """The expressions that a string is made of; one in brackets has no known text."""
+        prefix, quoted = token["prefix"] or "", token["quoted"]
+        if "f" not in lower(prefix):
+            return [token["string"]]
+        quote = quoted[:3] if quoted[:3] in {"'''", '"""'} else quoted[0]
+        try:
+            found = split_f_string(quoted[len(quote) : -len(quote)])
+        except NoFStringError:
+            raise NoScriptError from None
+        raw = "r" if "r" in lower(prefix) else ""
+        return [self.expression(each) if isinstance(each, Field) else _literal(raw, quote, each) for each in found]
+
+    def expression(self, found: Field) -> str:
+        """What an f-string has in braces, rewritten like the rest of the script."""
+        expressions = []
+        for text in found.expressions:
+            inside = _Rewriting(outer=[*self.outer, (")", self.operators)], operators=self.operators + 1)
+            inside.nesting_words = self.nesting_words
+            inside.check_brackets()
+            expressions.append(f"({inside.rewritten(text)})")
+            if len(inside.outer) != len(self.outer) + 1:
+                raise NoScriptError
+            self.nesting_words = inside.nesting_words
+        return expressions[0] if found.is_plain else f"[{','.join(expressions)}]"
+
+
+def _has_known_names(text: str) -> bool:
+    """Whether each `\\N{...}` in `text` names a character that all Pythons know by that name."""
+    names = [found[1] for found in _NAMED.finditer(text) if found[0][1] == "N"]
+    return all(name and named_character(name) for name in names)
+
+
+def _literal(raw: str, quote: str, text: str) -> str:
+    """`text`, a part of a string between `quote`, as a string of its own; `[]` where that takes more than quotes."""
+    before = text.removesuffix(quote[0])
+    is_escaped = (len(before) - len(before.rstrip("\\"))) % 2 == 1
+    if before == text and is_escaped:
+        return "[]"
+    if before != text and not is_escaped:
+        if raw:
+            return "[]"
+        text = f"{before}\\{quote[0]}"
+    return f"{raw}{quote}{text}{quote}"

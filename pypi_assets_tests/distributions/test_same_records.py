@@ -1,0 +1,106 @@
+"""What is read of a file depends on its bytes, and not on the Python that reads it.
+
+The records of odd and hostile files are held to digests that one Python wrote and each Python must give. And no code of
+the reader uses what changes between versions of Python, outside of the modules that replace it.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pypi_assets
+from pypi_assets_tests.distributions.same_records import DIGESTS, content_of, digest_of, known_files
+
+PACKAGE = Path(pypi_assets.__file__).parent
+READING = [
+    *sorted((PACKAGE / "distributions").rglob("*.py")),
+    *sorted((PACKAGE / "leveldbs" / "datasets").rglob("*.py")),
+]
+NAMES = [*READING, PACKAGE / "index" / "pages.py"]
+"""Modules that decide which files and names there are."""
+
+UNICODE_METHODS = {
+    *("isidentifier", "isprintable", "isalpha", "isalnum", "isdigit", "isdecimal", "isnumeric", "islower", "isupper"),
+    *("istitle", "casefold", "title", "swapcase", "capitalize"),
+}
+"""They read the interpreter's Unicode tables. So do lower and upper, which the datasets use for what is ASCII."""
+MODULES = {
+    *("html", "tarfile", "zipfile", "email", "configparser", "unicodedata", "keyword", "tokenize", "token", "fnmatch"),
+    *("glob", "shlex", "textwrap", "csv", "urllib", "posixpath", "locale", "tomllib", "gzip", "optparse", "inspect"),
+}
+ALLOWED = {
+    "distributions/setup_script.py": {"ast.parse"},  # of what script_text.py leaves
+    "distributions/requirements.py": {"packaging"},
+    "distributions/setup_methods.py": {"title", "lower", "upper"},  # of a text that is ASCII
+    "distributions/requirement_names.py": {"packaging"},  # for a name that is ASCII
+    "leveldbs/datasets/hashes/records.py": {"lower"},  # of a hash
+    "leveldbs/datasets/provided_names.py": {"upper"},  # of the name of a kind
+    "leveldbs/datasets/depgraph/records.py": {"packaging", "upper"},  # of hex digits
+}
+PATTERN_FUNCTIONS = {"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
+UNICODE_CLASS = re.compile(r"\\\\[wWdDbB]")
+
+
+def used(path: Path) -> Iterator[str]:
+    """What a module uses that other versions of Python have differently."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name.partition(".")[0] for name in names if name.name.partition(".")[0] in changing())
+            case ast.ImportFrom(module=str(module)) if module.partition(".")[0] in changing():
+                yield module.partition(".")[0]
+            case ast.Attribute(value=ast.Name(id="ast"), attr=("parse" | "literal_eval") as name):
+                yield f"ast.{name}"
+            case ast.Attribute(attr=name) if name in UNICODE_METHODS | {"lower", "upper"}:
+                yield name
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=name)) if name in PATTERN_FUNCTIONS:
+                yield from ["a pattern of Unicode classes"] * is_unicode_pattern(node)
+
+
+def changing() -> set[str]:
+    return {*MODULES, "packaging"}
+
+
+def is_unicode_pattern(call: ast.Call) -> bool:
+    """Whether the pattern is a text (and not bytes) that needs re.ASCII, and the call has it not."""
+    pattern = call.args[0]
+    texts = [each.value for each in ast.walk(pattern) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    flags = {each.attr for argument in call.args[1:] for each in ast.walk(argument) if isinstance(each, ast.Attribute)}
+    names = {each.id for argument in call.args[1:] for each in ast.walk(argument) if isinstance(each, ast.Name)}
+    is_ascii = "ASCII" in flags or names & {"_ANY_CASE", "_EACH_LINE"}
+    return not is_ascii and ("IGNORECASE" in flags or any(map(UNICODE_CLASS.search, texts)))
+
+
+@pytest.mark.parametrize("path", NAMES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_is_used_that_changes_between_versions(path):
+    found = set(used(path))
+    if path not in READING:
+        found &= UNICODE_METHODS
+    assert found <= ALLOWED.get(str(path.relative_to(PACKAGE)), set())
+
+
+def test_what_is_used_is_found(tmp_path):
+    module = tmp_path / "module.py"
+    module.write_text(
+        "import html\nfrom email.parser import HeaderParser\nx = 'a'.isidentifier()\ny = map(str.casefold, x)\n"
+        "ast.parse(x)\nre.compile(r'\\\\w')\nre.sub('a', 'b', 'c', flags=0)\nre.compile(rb'\\\\w')\n"
+        "re.compile(f'{x}\\\\d', re.ASCII)\nre.split('k', x, re.IGNORECASE)\n"
+    )
+    assert sorted(used(module)) == sorted(
+        ["html", "email", "isidentifier", "casefold", "ast.parse", *["a pattern of Unicode classes"] * 2]
+    )
+
+
+def test_known_files_have_the_same_records_on_each_python():
+    expected = json.loads(DIGESTS.read_text())
+    known = {name: (filename, content) for name, filename, content in known_files(expected)}
+    assert sorted(known) == sorted(expected)
+    different = [name for name, file in known.items() if digest_of(*file) != expected[name]]
+    assert different == [], (
+        f"{content_of(*known[different[0]])}: if what records contain was changed, write the digests again with"
+        " `python -m pypi_assets_tests.distributions.same_records digests`"
+    )
