@@ -223,6 +223,7 @@ def test_ranges_of_the_same_projects_in_parallel(index: ServedIndex, catalog: Ca
     assert content(catalog) == content(alone)
     for serial, expected in shown.items():
         assert live(catalog, serial) == expected
+    alone.close()
 
 
 def test_shards_of_one_full_crawl_in_parallel(index: ServedIndex, catalog: Catalog):

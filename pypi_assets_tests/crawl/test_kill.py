@@ -70,6 +70,7 @@ def test_killed_in_a_full_crawl(index: ServedIndex, catalog: Catalog, tmp_path, 
     for each in (catalog, undisturbed):
         crawl_full(index.crawler(each))
     assert content(catalog) == content(undisturbed)
+    undisturbed.close()
     assert live(catalog) == index.shown()
 
 
@@ -88,4 +89,5 @@ def test_killed_in_a_range(index: ServedIndex, catalog: Catalog, tmp_path, path:
     for each in (catalog, undisturbed):
         crawl_incremental(index.crawler(each))
     assert content(catalog) == content(undisturbed)
+    undisturbed.close()
     assert live(catalog) == index.shown()

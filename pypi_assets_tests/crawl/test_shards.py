@@ -1,5 +1,6 @@
 """Shards of a full crawl: worked on in groups, joined, and visited again where none is open."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from pypi_assets.catalog.database import CatalogError, open_catalog
 from pypi_assets.catalog.observed.projects import project_shard
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.shards import read_each_shard, visit_each_shard
@@ -15,15 +17,21 @@ from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
+@pytest.fixture
+def crawler(index: ServedIndex, tmp_path: Path) -> Iterator[Crawler]:
+    crawler = index.crawler(open_catalog(sqlite_database(tmp_path / "catalog.sqlite")))
+    yield crawler
+    crawler.catalog.close()
+
+
 @pytest.mark.parametrize("group_projects", [1, 500])
 def test_each_shard_is_yielded_with_its_own_numbers(
-    index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_projects: int
+    index: ServedIndex, crawler: Crawler, monkeypatch: pytest.MonkeyPatch, group_projects: int
 ) -> None:
     monkeypatch.setattr("pypi_assets.crawl.shards._GROUP_PROJECTS", group_projects)
     index.wheel("alpha", "1.0")
     index.sdist("alpha", "1.0")
     index.raw("beta-1.0.tar.gz", b"no archive")
-    crawler = index.crawler(open_catalog(sqlite_database(tmp_path / "catalog.sqlite")))
     list_index(crawler)
     shards = list(range(1_000))
     visited = list(visit_each_shard(crawler, shards))
@@ -40,15 +48,13 @@ def test_each_shard_is_yielded_with_its_own_numbers(
         assert last_completed_crawl(connection) is not None
 
 
-def test_shards_need_a_full_crawl(index: ServedIndex, tmp_path: Path) -> None:
-    crawler = index.crawler(open_catalog(sqlite_database(tmp_path / "catalog.sqlite")))
+def test_shards_need_a_full_crawl(crawler: Crawler) -> None:
     with pytest.raises(CatalogError, match="no full crawl is complete yet"):
         list(visit_each_shard(crawler, [7]))
 
 
-def test_without_an_open_crawl_also_later_projects_are_visited_again(index: ServedIndex, tmp_path: Path) -> None:
+def test_without_an_open_crawl_also_later_projects_are_visited_again(index: ServedIndex, crawler: Crawler) -> None:
     index.wheel("alpha", "1.0")
-    crawler = index.crawler(open_catalog(sqlite_database(tmp_path / "catalog.sqlite")))
     crawl_full(crawler)
     index.wheel("newcomer", "1.0")
     crawl_incremental(crawler)

@@ -36,10 +36,11 @@ def index(tmp_path: Path) -> Iterator[ServedIndex]:
 
 
 @pytest.fixture
-def catalog(tmp_path: Path, index: ServedIndex) -> Catalog:
+def catalog(tmp_path: Path, index: ServedIndex) -> Iterator[Catalog]:
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     crawl_full(index.crawler(catalog))
-    return catalog
+    yield catalog
+    catalog.close()
 
 
 @pytest.fixture
