@@ -385,7 +385,7 @@ class Settings(BaseSettings):
             if not is_loopback(host):
                 raise SettingsError(
                     f"{ENV_PREFIX}CONTACT is not set: an index on another machine ({host}) needs a contact in the"
-                    " User-Agent; set it to your mail address or URL"
+                    " User-Agent; set it to your mail address or URL, or run `pypi-assets init`"
                 )
 
     @cached_property
