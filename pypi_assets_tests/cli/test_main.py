@@ -449,7 +449,11 @@ def test_an_unknown_name_is_an_empty_answer_with_a_clear_sentence(commands: Comm
         ("lookup", "module", "nope"): f"no project provides the module nope as of serial {serial}",
         ("lookup", "dependents", "nope"): f"no project requires nope as of serial {serial}",
         ("lookup", "project", "nope"): f"no distribution of nope is known as of serial {serial}",
-        ("lookup", "project", "demo==9"): f"no distribution of demo in version 9 is known as of serial {serial}",
+        (
+            "lookup",
+            "project",
+            "demo==9",
+        ): f"no distribution of demo in version 9 is known as of serial {serial}\nthe newest version of demo is 1.0",
         ("files", "--project", "nope"): "the catalog knows no project nope",
         ("history", "nope"): "the catalog knows no project nope",
         ("visits", "nope"): "the catalog knows no project nope",

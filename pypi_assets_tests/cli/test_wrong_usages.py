@@ -91,7 +91,8 @@ SETTINGS = [
 PLACES = [
     ("crawl full", {"INDEX_URL": "https://index.example.org/simple/"}, USAGE, "PYPI_ASSETS_CONTACT is not set"),
     ("crawl full", {}, FAILURE, "Connection refused (http://127.0.0.1:9/simple/)"),
-    ("files", {"HOME": "file/below"}, FAILURE, "Not a directory; set PYPI_ASSETS_HOME to one that is writable"),
+    ("files", {"HOME": "none"}, FAILURE, "there is no catalog in "),
+    ("crawl full", {"HOME": "file/below"}, FAILURE, "Not a directory; set PYPI_ASSETS_HOME to one that is writable"),
     ("files", {"DATABASE_URL": "sqlite:///file"}, FAILURE, "file is not a database; check PYPI_ASSETS_DATABASE_URL"),
     ("files", {"DATABASE_URL": "sqlite:///newer.sqlite"}, FAILURE, "a newer version has migrated it; upgrade"),
     (
@@ -100,11 +101,11 @@ PLACES = [
         FAILURE,
         "check PYPI_ASSETS_DATABASE_URL",
     ),
-    ("lookup module demo", {"HOME": "none"}, FAILURE, "check PYPI_ASSETS_STORAGE_URL and PYPI_ASSETS_HOME"),
+    ("lookup module demo", {"HOME": "none"}, FAILURE, "or check PYPI_ASSETS_HOME, PYPI_ASSETS_STORAGE_URL"),
     ("lookup module demo", {"STORAGE_URL": "file:///none/here"}, FAILURE, "there is no storage folder /none/here"),
     ("lookup module demo", {"STORAGE_URL": "s3://none/here"}, FAILURE, "s3://none/here/modules/input_lists: "),
     ("leveldb list", {"STORAGE_URL": "file:///none/here"}, FAILURE, "there is no storage folder /none/here"),
-    ("inspect --from-extract demo-1.0.tar.gz", {}, FAILURE, "there is no storage folder"),
+    ("inspect --from-extract demo-1.0.tar.gz", {}, FAILURE, "there is no catalog in "),
     ("devindex yank folder nope 1", {}, FAILURE, "no project nope on the index; check its name"),
 ]
 """Command lines over an empty home that meet a place or a server that cannot be used."""
