@@ -51,16 +51,28 @@ class ExpectedError(DagsterUserCodeProcessError, dg.Failure):
         )
 
 
+class ExpectedRetryError(DagsterUserCodeProcessError, dg.RetryRequested):
+    """A request to try the step again after a pause, which Dagster shows as a text alone too."""
+
+    def __init__(self, text: str, *, max_retries: int, pause_s: float) -> None:
+        shown = SerializableErrorInfo(
+            message=f"{text}. What comes next: the step is tried again in {pause_s:g} s.", stack=[], cls_name=None
+        )
+        super().__init__(  # type: ignore[no-untyped-call]
+            user_code_process_error_infos=[shown], max_retries=max_retries, seconds_to_wait=pause_s
+        )
+
+
 @contextmanager
 def expected_errors_as_failures() -> Iterator[None]:
-    """Raises dagster.Failure with the text of an expected error. Only transient errors are tried again, and shown with
-    a traceback until the last attempt.
+    """Raises dagster.Failure with the text of an expected error. After a transient one the step is tried again, as its
+    retry policy has it.
     """
     try:
         yield
     except EXPECTED as error:
-        if is_transient(error) and _is_tried_again():
-            raise dg.Failure(describe_error(error)) from error
+        if is_transient(error) and (retry := _next_attempt(describe_error(error))):
+            raise retry from error
         raise ExpectedError(describe_error(error), allow_retries=is_transient(error)) from error
 
 
@@ -77,12 +89,14 @@ def expected_errors_of_ticks(interval_s: float) -> Iterator[None]:
         raise ExpectedError(text, allow_retries=is_transient(error)) from error
 
 
-def _is_tried_again() -> bool:
-    """Whether this runs in a step that has attempts left."""
+def _next_attempt(text: str) -> ExpectedRetryError | None:
+    """What tries the step again in which this runs; None outside of steps, and where no attempt is left."""
     if (context := current_execution_context.get()) is None:
-        return False
-    policy = context.get_step_execution_context().op_retry_policy
-    return policy is not None and context.retry_number < policy.max_retries
+        return None
+    policy, made = context.get_step_execution_context().op_retry_policy, context.retry_number
+    if policy is None or made >= policy.max_retries:
+        return None
+    return ExpectedRetryError(text, max_retries=policy.max_retries, pause_s=policy.calculate_delay(made + 1))
 
 
 def is_transient(error: BaseException) -> bool:

@@ -11,9 +11,11 @@ from dagster._grpc.impl import get_external_sensor_execution
 
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.assets.full_crawl import project_listing
+from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.resources import CatalogResource, build_resources
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.settings import Settings, SettingsError, load_settings
+from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.defs.conftest import failure_text
 
 
@@ -41,6 +43,32 @@ def test_a_failed_step_shows_its_text_without_a_traceback() -> None:
     error = event.step_failure_data.error
     assert error
     assert (error.message, error.stack, error.cause) == ("wrong", [], None)
+
+
+@pytest.mark.parametrize(("failures", "succeeds"), [(2, True), (9, False)])
+def test_a_transient_error_is_tried_again_and_shown_without_a_traceback(failures: int, *, succeeds: bool) -> None:
+    made: list[int] = []
+
+    @dg.asset(retry_policy=dg.RetryPolicy(max_retries=2, delay=0.01, backoff=dg.Backoff.EXPONENTIAL))
+    def stored() -> None:
+        made.append(1)
+        with expected_errors_as_failures():
+            if len(made) <= failures:
+                raise StorageError("the storage does not answer")
+
+    result = dg.materialize([stored], raise_on_error=False)
+    assert (result.success, len(made)) == (succeeds, 3)
+    retries = [event.step_retry_data.error for event in result.all_events if event.is_step_up_for_retry]
+    pauses = ["0.01", "0.03"]
+    assert [(error.message, error.stack, error.cause) for error in retries if error] == [
+        (f"the storage does not answer. What comes next: the step is tried again in {pause} s.", [], None)
+        for pause in pauses
+    ]
+    for event in result.all_events:
+        if event.is_step_failure and (error := event.step_failure_data.error):
+            assert (error.message, error.stack, error.cause) == ("the storage does not answer", [], None)
+    if not succeeds:
+        assert failure_text(result) == "the storage does not answer"
 
 
 @pytest.mark.parametrize("sensor", ["new_serial_range", "first_full_dump", "new_leveldb_version", "failed_full_crawl"])
