@@ -72,7 +72,7 @@ def download() -> list[Path]:
 
 
 def run_pip(*arguments: str) -> None:
-    """Runs pip, and shows what it says only where it fails: in one sentence, which ends the demo."""
+    """Runs pip, and shows its messages only where it fails: in one sentence, which ends the demo."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     result = subprocess.run([*pip, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode:
