@@ -9,7 +9,6 @@ these modules what a function needs, in that function. At the top of a module of
 
 import os
 import signal
-import sys
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -196,17 +195,6 @@ def main() -> None:
     try:
         cli(prog_name="pypi-assets")
     except OSError as error:  # of standard output, outside any command: the disk is full, for one
-        _discard_output()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would fail to write the rest again as it ends
         print_message(f"Error: cannot write the output: {_describe_os_error(error)}")
         raise SystemExit(1) from None
-    finally:
-        try:
-            if sys.__stdout__ is not None:
-                sys.__stdout__.flush()
-        except BrokenPipeError:  # its reader is gone; click has set the exit code
-            _discard_output()
-
-
-def _discard_output() -> None:
-    """Has standard output lead nowhere, or Python would fail to write the rest again as it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,5 +1,6 @@
 """The command that lists the live distributions."""
 
+from contextlib import closing
 from dataclasses import asdict
 
 import click
@@ -29,6 +30,7 @@ def files_command(project: str | None, at_serial: int | None, output: Output) ->
                 for message in (f"the catalog knows no project {project}", *unknown_project_hints(connection, project)):
                     print_message(message)
         columns = ("filename", "project", "version", "kind", "yanked", "outcome", "live_since")
-        count = print_rows(columns, (asdict(file) for file in live_files(catalog, serial, project)), output)
+        with closing(live_files(catalog, serial, project)) as files:  # which reads on while it is printed
+            count = print_rows(columns, (asdict(file) for file in files), output)
         if known and not count:
             print_message(f"no distribution {f'of {project} ' if project else ''}is live at serial {serial}")

@@ -1,6 +1,6 @@
 """Which files are live at a serial."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
@@ -37,7 +37,9 @@ class LiveFile:
     url: str | None
 
 
-def live_files(catalog: Catalog, serial: int | None = None, project: str | None = None) -> Iterator[LiveFile]:
+def live_files(
+    catalog: Catalog, serial: int | None = None, project: str | None = None
+) -> Generator[LiveFile, None, None]:
     """The distributions live at `serial` (None: the complete serial), by project, version and filename."""
     with catalog.read() as connection:
         at = complete_serial(connection) if serial is None else serial
