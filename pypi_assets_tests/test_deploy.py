@@ -82,9 +82,9 @@ def test_dumps_and_compute_logs_share_the_settings_of_the_store(monkeypatch: pyt
         client.close()
 
 
-def test_both_instance_files_agree_except_on_storage_and_logs():
+def test_both_instance_files_agree_except_on_storage_logs_and_how_often_the_daemon_looks():
     here, root = (yaml.safe_load((folder / "dagster.yaml").read_text()) for folder in (DEPLOY, ROOT))
-    shared = set(root) - {"compute_logs", "storage"}
+    shared = set(root) - {"compute_logs", "run_coordinator", "storage"}
     assert {name: here.get(name) for name in shared} == {name: root[name] for name in shared}
 
 

@@ -37,6 +37,7 @@ from watchdog.observers import Observer
 from pypi_assets.dagster_instance.kept_engines import BUSY_TIMEOUT_S, ENGINES
 
 EVENTS_IN_ONE_BATCH = 500
+_HOME_IN_FOLDER = ".dagster_home"
 _MIRRORED = frozenset(ASSET_EVENTS) | frozenset(ASSET_CHECK_EVENTS) | frozenset(EVENT_TYPE_TO_PIPELINE_RUN_STATUS)
 """The types of events that are stored in the file of their run and in the index of all runs."""
 
@@ -59,11 +60,11 @@ class KeptSqliteStorage(DagsterSqliteStorage):
 
     @classmethod
     def config_type(cls) -> dict[str, dg.Field]:
-        return {"base_dir": dg.Field(dg.StringSource)}
+        return {"base_dir": dg.Field(dg.StringSource, is_required=False)}
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Self:
-        return cls.from_local(inst_data=inst_data, base_dir=config_value["base_dir"])
+        return cls.from_local(inst_data=inst_data, base_dir=config_value.get("base_dir") or _home())
 
 
 class KeptRunStorage(SqliteRunStorage):
@@ -229,6 +230,11 @@ class _Watchdog(SqliteEventLogStorageWatchdog):
 
     def on_modified(self, event: object) -> None:  # noqa: ARG002
         self._process_log()
+
+
+def _home() -> str:
+    """`$DAGSTER_HOME`; where it is not set, as in a first `dagster dev`, a folder that its processes share."""
+    return os.environ.get("DAGSTER_HOME") or str(Path(_HOME_IN_FOLDER).absolute())
 
 
 def _path(conn_string: str) -> Path:

@@ -56,6 +56,18 @@ def materialize(instance: dg.DagsterInstance, *partitions: str) -> list[str]:
     return [run.run_id for run in runs]
 
 
+def test_without_a_home_everything_is_in_a_folder_of_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As in `dagster dev` in a clone, whose processes have no other folder in common."""
+    monkeypatch.delenv("DAGSTER_HOME")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    with kept(tmp_path / "other") as instance:
+        [run] = materialize(instance, "1-2")
+    assert (tmp_path / ".dagster_home" / "history" / "runs" / f"{run}.db").exists()
+    with kept(tmp_path / "other") as instance:
+        assert instance.has_run(run)
+
+
 def rows(path: Path, query: str) -> list[Any]:
     with closing(sqlite3.connect(path)) as database:
         return database.execute(query).fetchall()
