@@ -8,12 +8,15 @@ import csv
 import io
 import json
 import os
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
 import click
@@ -21,6 +24,7 @@ import click
 from pypi_assets.progress import Progress
 
 PLAIN_PROGRESS_EVERY_S = 5.0
+_GAP, _INDENT, _LEAST_WIDTH = 2, 4, 16
 _OPERATORS = "<>=~;( "
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # also as full-width characters
 _SHOW_CURSOR = b"\x1b[?25h"
@@ -137,24 +141,95 @@ def _print_drawn(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
     return len(lines)
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], output: Output) -> int:
-    """Prints complete rows as JSON, or their `columns` as CSV or a table; returns the number of rows."""
+def _print_lists_beneath(columns: Sequence[str], beneath: str, rows: Sequence[Mapping[str, Any]]) -> int:
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    lines = [[_in_cell(row[column]) for column in columns] for row in rows]
+    header = [column.replace("_", " ") for column in columns]
+    console = Console()
+    widths = [max(map(len, cells)) for cells in zip(header, *lines, strict=True)]
+    while sum(widths) + _GAP * (len(widths) - 1) > console.width and max(widths) > _LEAST_WIDTH:
+        widths[widths.index(max(widths))] -= 1
+
+    def print_part(part: Iterable[Sequence[str]], style: str = "") -> None:
+        table = Table.grid(*(Column(width=width, overflow="fold") for width in widths), padding=(0, _GAP, 0, 0))
+        for cells in part:
+            table.add_row(*map(Text, cells), style=style)
+        console.print(table)
+
+    numbered = list(zip(rows, lines, strict=True))
+    for number, (items, together) in enumerate(groupby(numbered, key=lambda pair: pair[0][beneath])):
+        if number == 0:
+            print_part([header], "bold")
+        print_part(cells for _, cells in together)
+        name = beneath.replace("_", " ")
+        for item in [f"{name}: unknown"] if items is None else items or [f"{name}: none"]:
+            click.echo("\n".join(wrapped(plain(item), console.width, _INDENT)))
+        click.echo()
+    return len(rows)
+
+
+def print_rows(
+    columns: Sequence[str], rows: Iterable[Mapping[str, Any]], output: Output, *, beneath: str | None = None
+) -> int:
+    """Prints complete rows as JSON, or their `columns` as CSV or a table; returns the number of rows.
+
+    On a terminal, the items of the list in the column `beneath` are lines of their own, after all rows in succession
+    that have the same.
+    """
     if output.as_json:
         return print_json_rows(rows)
+    if beneath and beneath in columns and not output.as_csv and sys.stdout.isatty():
+        return _print_lists_beneath([column for column in columns if column != beneath], beneath, list(rows))
     return print_table(columns, ([row[column] for column in columns] for row in rows), output)
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     """Prints one `name   value` line per fact, the values in one column."""
     rows = list(facts)
-    width = max([16, *(len(name) + 1 for name, _ in rows)])
+    width = _width_of_names(rows)
     for name, value in rows:
         click.echo(f"{name:<{width}}{plain(value)}")
+
+
+def print_wrapped_facts(facts: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Prints facts whose values are lists. On a terminal, each item is on lines of its own, in the column of values."""
+    rows = list(facts)
+    if not sys.stdout.isatty():
+        print_facts(rows)
+        return
+    width = _width_of_names(rows)
+    room = max(shutil.get_terminal_size().columns - width, _LEAST_WIDTH)
+    for name, items in rows:
+        lines = [line for item in items for line in wrapped(plain(item), room)]
+        for number, line in enumerate(lines):
+            click.echo(f"{'' if number else name:<{width}}{line}")
+
+
+def _width_of_names(facts: Sequence[tuple[str, object]]) -> int:
+    return max([16, *(len(name) + 1 for name, _ in facts)])
 
 
 def print_message(message: str) -> None:
     """Prints a message for people to standard error."""
     click.echo(plain(message), err=True)
+
+
+def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
+    """The lines of `text`, the first indented by `indent` characters, the others by two more.
+
+    A word that is longer than a line is left whole: URLs and hashes are copied.
+    """
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def plain(value: object) -> str:

@@ -8,7 +8,16 @@ from itertools import count
 import pytest
 
 from pypi_assets.progress import Progress
-from pypi_assets.terminal import Output, PlainProgress, local_time, plain, print_json_rows, print_rows, print_table
+from pypi_assets.terminal import (
+    Output,
+    PlainProgress,
+    local_time,
+    plain,
+    print_json_rows,
+    print_rows,
+    print_table,
+    print_wrapped_facts,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +100,57 @@ def test_requirements_are_one_to_a_line_on_a_terminal(
     lines = [line.split("  ") for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert [line[0].strip() for line in lines[-2:]] == ["a>=1,<2", "b; extra == 'x'"]
     assert "1.0, 2.0" in "".join(lines[-2])
+
+
+def test_lists_stand_beneath_the_rows_that_have_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[dict[str, object]] = [
+        {"filename": "a" * 90, "needs": ["x>1; python_version < '3'", "y"], "yanked": False},
+        {"filename": "b", "needs": ["x>1; python_version < '3'", "y"], "yanked": True},
+        {"filename": "c", "needs": [], "yanked": False},
+        {"filename": "d", "needs": None, "yanked": False},
+    ]
+    columns = ("filename", "needs", "yanked")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert print_rows(columns, iter(rows), Output(), beneath="needs") == 4
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines[1:])) <= 60  # but for the header, which is bold
+    assert "".join(line[:52] for line in lines[1:3]).strip() == "a" * 90
+    assert [line for line in lines if line.startswith("    ")] == [
+        "    x>1; python_version < '3'",
+        "    y",
+        "    needs: none",
+        "    needs: unknown",
+    ]
+    assert [line.split() for line in lines[3:5]] == [["b", "yes"], ["x>1;", "python_version", "<", "'3'"]]
+    assert print_rows(columns, [], Output(), beneath="needs") == 0
+    assert print_rows(columns, rows[1:2], Output(as_csv=True), beneath="needs") == 1
+    assert '"b","x>1; python_version < \'3\', y","true"\r\n' in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False)
+    assert print_rows(columns, rows[1:2], Output(), beneath="needs") == 1
+    assert capsys.readouterr().out == "b\tx>1; python_version < '3', y\tyes\n"
+
+
+def test_facts_are_wrapped_into_the_column_of_values_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = [("needs", ["first; with two conditions", "second\x1b"]), ("hash", ["ab" * 32])]
+    print_wrapped_facts(facts)
+    assert (
+        capsys.readouterr().out
+        == f"needs           first; with two conditions, second\ufffd\nhash            {'ab' * 32}\n"
+    )
+    monkeypatch.setenv("COLUMNS", "36")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_wrapped_facts(facts)
+    assert capsys.readouterr().out.splitlines() == [
+        "needs           first; with two",
+        "                  conditions",
+        "                second\ufffd",
+        f"hash            {'ab' * 32}",  # whole, so that it can be copied
+    ]
 
 
 def test_plain_progress_is_a_line_at_a_stage_s_end_and_one_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """The command that reads distributions from disk, or from stored extracts, and prints their records."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,12 @@ import click
 
 from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
-from pypi_assets.terminal import print_facts, print_json_rows, print_message
+from pypi_assets.terminal import plain, print_json_rows, print_message, print_wrapped_facts
 
 _NAMED_FILES = 3
+_SHOWN_GROUPS = 10
+_SHOWN_ENTRY_POINTS = 5
+_SHOWN_MODULES = 60
 
 
 @command("inspect", "dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
@@ -97,7 +101,37 @@ def _noting_errors(rows: Iterable[dict[str, Any]], with_error: list[str]) -> Ite
 
 
 def _print_record(fields: dict[str, Any]) -> None:
-    shown = fields | {"error": ": ".join(fields["error"].values()) if isinstance(fields["error"], dict) else None}
     empty: tuple[object, ...] = (None, [], {}, False)
-    print_facts((name.replace("_", " "), value) for name, value in shown.items() if value not in empty)
+    print_wrapped_facts(
+        (name.replace("_", " "), _items(name, value)) for name, value in fields.items() if value not in empty
+    )
     click.echo()
+
+
+def _items(name: str, value: Any) -> list[str]:
+    """A field for people, item by item. JSON has what is cut here."""
+    match name:
+        case "error":
+            return [": ".join(value.values())]
+        case "left_out":
+            files = "1 module file, whose path" if value == 1 else f"{value} module files, whose paths"
+            return [f"{files} no import statement can name"]
+        case "entry_points":
+            return _cut([_group(group, members) for group, members in value.items()], _SHOWN_GROUPS, "groups")
+        case "project_urls":
+            return [url.replace(", ", ": ", 1) for url in value]
+        case "modules" | "stubs" if sys.stdout.isatty():
+            return [", ".join(_cut(value, _SHOWN_MODULES, "in --json"))]
+        case "requires_dist" | "notes" | "license_classifiers":
+            return list(value)
+    return [plain(value)]
+
+
+def _group(group: str, members: Mapping[str, str]) -> str:
+    shown = _cut([f"{name} = {target}" for name, target in members.items()], _SHOWN_ENTRY_POINTS, "in --json")
+    return f"{group}: {', '.join(shown)}"
+
+
+def _cut(items: list[str], most: int, of_what: str) -> list[str]:
+    """The first `most` of them, and how many are left."""
+    return [*items[:most], *([f"and {len(items) - most} more {of_what}"] if len(items) > most else [])]

@@ -20,7 +20,7 @@ import click
 
 from pypi_assets.cli.options import row_output
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.lookup.answers import Answer
+from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.dataset_readers import lookup_commands
 from pypi_assets.lookup.latest import open_if_local, open_latest
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, TransitiveLookup
@@ -34,7 +34,6 @@ _LIMIT = click.option("--limit", type=click.IntRange(1), help="Print no more res
 _AT_SERIAL = click.option(
     "--at-serial", type=click.IntRange(0), help="As of this serial; default: the newest that is published."
 )
-_LATEST = click.option("--latest", is_flag=True, help="Only the newest version of each project.")
 _TRANSITIVE = click.option("--transitive", is_flag=True, help="Also the dependents of dependents, and so on.")
 _DEPTH = click.option("--depth", type=click.IntRange(1), help="With --transitive: no more steps than this.")
 _ALL = click.option("--all", "ever", is_flag=True, help="Also what was removed, with its times, from the catalog.")
@@ -46,7 +45,7 @@ _FILE = click.option(
     help="This local file; can be repeated.",
 )
 
-_Query = Callable[[str], Answer[Any]]
+_Query = Callable[[str], Answer[Any] | Stream[Any]]
 _Hints = Callable[[str], Iterable[str]]
 
 
@@ -133,7 +132,7 @@ def _click_command(dataset: Dataset, command: LookupCommand[Any]) -> click.Comma
         _FILE if takes_many else None,
         _PREFIX if command.prefix else None,
         _LIMIT,
-        _LATEST if command.latest else None,
+        click.option("--latest", is_flag=True, help=command.latest_help) if command.latest_help else None,
         _TRANSITIVE if command.transitive else None,
         _DEPTH if command.transitive else None,
         _AT_SERIAL if command.at_serial else None,
@@ -188,9 +187,10 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
 
         with existing_catalog(load_settings()) as catalog:
             serial = answerable_serial(catalog, request.at_serial)
-            query = partial(from_catalog.answer, catalog, serial)
+            newest = command.newest if request.latest else None
+            answer = newest.at_serial if newest else from_catalog.answer
             past_hints = partial(from_catalog.hints, catalog) if from_catalog.hints else None
-            _print_answers(command, request, query, from_catalog, past_hints)
+            _print_answers(command, request, partial(answer, catalog, serial), from_catalog, past_hints)
         return
     with open_latest(dataset.name, check_hashes=False, refresh_every_s=_refresh_every_s(request)) as reader:
         _report_skipped(reader)
@@ -203,7 +203,10 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
         elif request.prefix:
             _print_prefix(command, request, reader, hints)
         else:
-            _print_answers(command, request, partial(command.answer, reader), command, hints)
+            query: Callable[[Any, str], Answer[Any] | Stream[Any]] = command.answer
+            if request.latest and command.newest:
+                query = command.newest.stream
+            _print_answers(command, request, partial(query, reader), command, hints)
 
 
 def _catalog_lookup(command: LookupCommand[Any], request: _Request) -> CatalogLookup | None:
@@ -226,10 +229,11 @@ def _print_prefix(command: LookupCommand[Any], request: _Request, reader: Reader
     if command.prefix is None:
         raise LookupError(f"lookup {command.name} has no --prefix")
     [prefix] = request.names
-    found = command.prefix.stream(reader, prefix)
-    results = _reduced(command, request, found.results)
-    if not print_rows(command.prefix.columns, islice(results, request.limit), request.output):
-        print_message(f"{command.prefix.nothing_found(prefix)} as of serial {found.serial}")
+    stream = command.newest.prefix if request.latest and command.newest else command.prefix.stream
+    found = stream(reader, prefix)
+    results = islice(_reduced(command, request, found.results), request.limit)
+    if not print_rows(command.prefix.columns, results, request.output, beneath=command.beneath):
+        print_message(f"{command.prefix.nothing_found(prefix)}{_as_of(command, request, found.serial)}")
         with suppress(LookupNameError):  # the beginning of a name need not be one
             _print_hints(hints(prefix))
 
@@ -240,7 +244,8 @@ def _print_transitive(
     """Prints what a name leads to as it is found, and afterwards how much that was."""
     [name] = request.names
     began = time.monotonic()
-    found = lookup.stream(reader, name, request.depth)
+    stream = command.newest.transitive if request.latest and command.newest else lookup.stream
+    found = stream(reader, name, request.depth)
     depths: Counter[int] = Counter()
 
     def counted() -> Iterator[Any]:
@@ -248,14 +253,20 @@ def _print_transitive(
             depths[result["depth"]] += 1
             yield result
 
-    if print_rows(lookup.columns, _reduced(command, request, counted()), request.output):
+    if print_rows(lookup.columns, counted(), request.output):
         steps = ", ".join(f"{count} at depth {depth}" for depth, count in depths.items())
         print_message(
             f"{depths.total()} projects: {steps}; in {time.monotonic() - began:.1f} s, as of serial {found.serial}"
         )
     else:
-        print_message(f"{command.nothing_found(name)} as of serial {found.serial}")
+        print_message(f"{command.nothing_found(name)}{_as_of(command, request, found.serial)}")
         _print_hints(hints(name))
+
+
+def _as_of(command: LookupCommand[Any], request: _Request, serial: int) -> str:
+    """The end of a message that nothing was found."""
+    in_newest = " in its newest version" if request.latest and command.newest else ""
+    return f"{in_newest} as of serial {serial}"
 
 
 def _reduced(command: LookupCommand[Any], request: _Request, results: Iterable[Any]) -> Iterator[Any]:
@@ -279,11 +290,11 @@ def _print_answers(
         results = map(shown.cells, results)
     name_column = command.name_column
     columns = (name_column, *shown.columns) if name_column and len(answers) > 1 else shown.columns
-    found = print_rows(columns, islice(results, request.limit), request.output)
+    found = print_rows(columns, islice(results, request.limit), request.output, beneath=command.beneath)
     for name, path, answer in zip(request.names, request.paths, answers, strict=True):
-        if not answer.results:
+        if not (found if isinstance(answer, Stream) else answer.results):
             source = "" if path is None else f"{path}: "
-            print_message(f"{source}{shown.nothing_found(name)} as of serial {answer.serial}")
+            print_message(f"{source}{shown.nothing_found(name)}{_as_of(command, request, answer.serial)}")
             _print_hints(hints(name) if hints else ())
     last = answers[-1]
     if found and last.version is None:

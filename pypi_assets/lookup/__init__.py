@@ -8,6 +8,7 @@ from pypi_assets.lookup.hashes_reader import HashesReader, HashResult, KnownHash
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.lookup_command import LookupNameError
 from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader
+from pypi_assets.lookup.providers import Provider
 
 __all__ = [
     "Answer",
@@ -26,6 +27,7 @@ __all__ = [
     "ModulesReader",
     "NoVersionError",
     "NotBuiltYetError",
+    "Provider",
     "Stream",
     "TransitiveDependent",
     "open_latest",

@@ -56,6 +56,7 @@ COMMANDS = (
         nothing_found=lambda name: f"no project installs the command {name}",
         hints=command_hints,
         latest=newest_providers,
+        latest_help="Of each project, only the newest version that installs NAME; its own newest may not.",
         prefix=PrefixLookup(
             columns=("command", "project", "versions"),
             stream=CommandsReader.commands,

@@ -1,7 +1,9 @@
 """Looks up distributions, what they require, and who requires a project."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypedDict, cast
@@ -10,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.keys import key
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Row, records_of, scan
@@ -21,15 +24,17 @@ from pypi_assets.lookup.lookup_command import (
     CatalogLookup,
     LookupCommand,
     LookupNameError,
+    NewestLookup,
     PrefixLookup,
     TransitiveLookup,
 )
-from pypi_assets.lookup.newest import newest_dependents, newest_distributions
+from pypi_assets.lookup.newest import newest_dependents, newest_distributions, newest_release
 from pypi_assets.lookup.reader import Reader, require_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
 
+_REMEMBERED_PROJECTS = 65_536
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
 
 
@@ -121,29 +126,45 @@ class DepgraphReader(Reader):
         required = canonicalize_name(require_text("dependents", name))
         return self._answer(Dependent, lambda db: _dependents_of(db, required))
 
-    def transitive_dependents(self, name: str, depth: int | None = None) -> Stream[TransitiveDependent]:
+    def latest_dependents(self, name: str) -> Stream[Dependent]:
+        """The projects whose newest version requires a project, with this version alone, by normalized name.
+
+        The newest version is the one that `lookup project NAME --latest` prints. Each dependent costs one read.
+        """
+        required = canonicalize_name(require_text("latest_dependents", name))
+        return self._stream(Dependent, lambda db: _newest_alone(db)(_dependents_of(db, required)))
+
+    def transitive_dependents(
+        self, name: str, depth: int | None = None, *, latest: bool = False
+    ) -> Stream[TransitiveDependent]:
         """The projects that require a project, those that require one of these, and so on, each once.
 
         They come breadth-first, by depth; those that require the same project by normalized name. With `depth`, none
         comes from further away. The project itself never comes. Each project that came costs one scan, and its name in
-        memory.
+        memory. With `latest`, only what newest versions require counts, as for `latest_dependents`.
         """
         required = canonicalize_name(require_text("transitive_dependents", name))
 
         def results(db: Database) -> Iterator[TransitiveDependent]:
-            return breadth_first(lambda one: _dependents_of(db, one), required, depth)
+            kept = _newest_alone(db) if latest else iter
+            return breadth_first(lambda one: _dependents_of(db, one), required, depth, kept)
 
         return self._stream(TransitiveDependent, results)
 
-    def all_dependents(self, prefix: str = "") -> Stream[Dependent]:
-        """All that require a project whose name begins with `prefix`, by its name and by theirs."""
+    def all_dependents(self, prefix: str = "", *, latest: bool = False) -> Stream[Dependent]:
+        """All that require a project whose name begins with `prefix`, by its name and by theirs. With `latest`, only
+        what newest versions require counts, as for `latest_dependents`.
+        """
 
         start = key("r", canonicalize_name(require_text("all_dependents", prefix)))
 
-        def results(db: Database) -> Iterator[Dependent]:
+        def found(db: Database) -> Iterator[Dependent]:
             for record_key, value in scan(db, start):
                 _, required, project = record_key.decode().split("\0")
                 yield _dependent(required, project, value)
+
+        def results(db: Database) -> Iterator[Dependent]:
+            return _newest_alone(db)(found(db)) if latest else found(db)
 
         return self._stream(Dependent, results)
 
@@ -180,19 +201,24 @@ def dependents_answer(serial: int, name: str, releases: Iterable[tuple[str, str,
 
 
 def breadth_first(
-    direct: Callable[[str], Iterable[Dependent]], name: str, depth: int | None = None
+    direct: Callable[[str], Iterable[Dependent]],
+    name: str,
+    depth: int | None = None,
+    kept: Callable[[Iterable[Dependent]], Iterator[Dependent]] = iter,
 ) -> Iterator[TransitiveDependent]:
-    """What `direct` leads to from `name`, step by step; each project once, at its least depth."""
+    """What `direct` leads to from `name`, step by step; each project once, at its least depth.
+
+    `kept` returns those dependents that count. It gets no project that was found already.
+    """
     found, level, steps = {name}, [name], 0
     while level and (depth is None or steps < depth):
         steps += 1
         following = []
         for required in level:
-            for one in direct(required):
-                if one["normalized"] not in found:
-                    found.add(one["normalized"])
-                    following.append(one["normalized"])
-                    yield TransitiveDependent(depth=steps, **one)
+            for one in kept(one for one in direct(required) if one["normalized"] not in found):
+                found.add(one["normalized"])
+                following.append(one["normalized"])
+                yield TransitiveDependent(depth=steps, **one)
         level = following
 
 
@@ -200,6 +226,19 @@ def _dependents_of(db: Database, required: str) -> Iterator[Dependent]:
     start = dependents.dependents_prefix(required)
     for record_key, value in records_of(db, start):
         yield _dependent(required, record_key[len(start) :].decode(), value)
+
+
+def _newest_alone(db: Database) -> Callable[[Iterable[Dependent]], Iterator[Dependent]]:
+    """What keeps the dependents whose newest version requires the project. It remembers newest versions."""
+    newest_of = lru_cache(_REMEMBERED_PROJECTS)(partial(_newest_of, db))
+    return lambda found: newest_dependents(found, newest_of)
+
+
+def _newest_of(db: Database, project: str) -> str:
+    files = list(depgraph.version_yanks(db, project))
+    if not files:
+        raise LeveldbDamagedError(f"{project} requires a project, and has no files")
+    return newest_release(files)
 
 
 def _dependent(required: str, project: str, value: bytes) -> Dependent:
@@ -223,6 +262,18 @@ def _dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[Depende
     from pypi_assets.catalog.publications.dump_rows import requiring_releases
 
     return dependents_answer(serial, name, requiring_releases(catalog, serial, name))
+
+
+def latest_dependents_at(catalog: "Catalog", serial: int, name: str) -> Answer[Dependent]:
+    """What `DepgraphReader.latest_dependents` answered when `serial` was the newest, from the catalog."""
+    from pypi_assets.catalog.publications.dump_rows import version_yanks_at
+
+    found = _dependents_at(catalog, serial, name)
+    files: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
+    for normalized, version, yanked in version_yanks_at(catalog, serial, {one["normalized"] for one in found.results}):
+        files[normalized].append((version, yanked))
+    results = newest_dependents(found.results, lambda project: newest_release(files[project]))
+    return Answer(None, serial, tuple(results), Dependent)
 
 
 def _no_dependent(name: str) -> str:
@@ -261,6 +312,8 @@ COMMANDS = (
         nothing_found=_no_distribution,
         hints=_hints,
         latest=newest_distributions,
+        latest_help="Only the files of the newest version of each project.",
+        beneath="requires_dist",
         prefix=PrefixLookup(
             columns=_DISTRIBUTION_COLUMNS,
             stream=DepgraphReader.projects,
@@ -280,7 +333,13 @@ COMMANDS = (
         answer=DepgraphReader.dependents,
         nothing_found=_no_dependent,
         hints=_hints,
-        latest=newest_dependents,
+        latest_help="Only projects whose own newest version requires NAME, with that version.",
+        newest=NewestLookup(
+            stream=DepgraphReader.latest_dependents,
+            prefix=partial(DepgraphReader.all_dependents, latest=True),
+            transitive=partial(DepgraphReader.transitive_dependents, latest=True),
+            at_serial=latest_dependents_at,
+        ),
         transitive=TransitiveLookup(
             columns=("depth", "required", *_DEPENDENT_COLUMNS), stream=DepgraphReader.transitive_dependents
         ),

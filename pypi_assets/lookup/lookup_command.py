@@ -39,6 +39,19 @@ class TransitiveLookup(Generic[AnyReader]):
     stream: Callable[[AnyReader, str, int | None], Stream[Any]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestLookup(Generic[AnyReader]):
+    """The lookups with `--latest` where the newest version of a project does not follow from its result.
+
+    They take the place of `answer`, `prefix.stream`, `transitive.stream` and `at_serial.answer`.
+    """
+
+    stream: Callable[[AnyReader, str], Stream[Any]]
+    prefix: Callable[[AnyReader, str], Stream[Any]]
+    transitive: Callable[[AnyReader, str, int | None], Stream[Any]]
+    at_serial: Callable[["Catalog", int, str], Answer[Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogLookup:
     """The lookup of one name in the catalog as of a serial: `answer(catalog, serial, name)`.
@@ -62,10 +75,11 @@ class LookupCommand(Generic[AnyReader]):
     returns the message for a name that is not found, and `hints` yields further sentences about it (`hints.py`). All
     raise LookupNameError for what is not a name.
 
-    Options follow from what is declared: `--prefix` from `prefix`, `--latest` from `latest` (which keeps the newest
-    versions alone in results), `--transitive` from `transitive`, `--at-serial` from `at_serial`, `--all` from `ever`
-    (what was known at any time up to a serial), and `--file` from `name_of_file`, which also means that several names
-    may be given. The table then begins with `name_column`, the field of a result that is the name.
+    `beneath` is a column that a terminal shows beneath the rows. Options follow from what is declared: `--prefix` from
+    `prefix`, `--transitive` from `transitive`, `--at-serial` from `at_serial`, `--all` from `ever` (what was known at
+    any time up to a serial), and `--file` from `name_of_file`, which also means that several names may be given. The
+    table then begins with `name_column`, the field of a result that is the name. `--latest` follows from `latest_help`,
+    and from either `latest`, which keeps the newest versions alone in results, or `newest`.
     """
 
     name: str
@@ -78,6 +92,9 @@ class LookupCommand(Generic[AnyReader]):
     hints: Callable[[AnyReader, str, OpenOther], Iterator[str]] | None = None
     prefix: PrefixLookup[AnyReader] | None = None
     latest: Callable[[Iterable[Any]], Iterator[Any]] | None = None
+    newest: NewestLookup[AnyReader] | None = None
+    latest_help: str = ""
+    beneath: str | None = None
     transitive: TransitiveLookup[AnyReader] | None = None
     at_serial: CatalogLookup | None = None
     ever: CatalogLookup | None = None

@@ -70,6 +70,7 @@ COMMANDS = (
         nothing_found=_no_project,
         hints=module_hints,
         latest=newest_providers,
+        latest_help="Of each project, only the newest version that provides NAME; its own newest may not.",
         prefix=PrefixLookup(
             columns=("module", "project", "versions"),
             stream=ModulesReader.modules,

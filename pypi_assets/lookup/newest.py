@@ -1,10 +1,11 @@
 """Reduces answers to the newest version of each project: the one that an installer would choose.
 
 That is the newest stable version that is not yanked; without one, the newest that is not yanked; else the newest of
-all. The order is PEP 440's. Where an answer does not know which versions are yanked, none counts as yanked.
+all. The order is PEP 440's. A version is yanked where all of its files are. Where an answer does not know which
+versions are yanked, none counts as yanked.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -28,16 +29,25 @@ def newest_version(versions: Iterable[str], yanked: Iterable[str] = ()) -> str:
     return max(versions, key=lambda one: (one not in avoided and _is_stable(one), one not in avoided, version_key(one)))
 
 
-def newest_distributions(rows: Iterable[Row]) -> Iterator[Row]:
-    """Of each project, whose rows follow each other, the files of its newest version, which is yanked where all of its
-    files are.
+def newest_release(files: Iterable[tuple[str, bool]]) -> str:
+    """The newest version of a project, canonical, from the version of each of its files and whether that is yanked.
+
+    >>> newest_release([("1.0", False), ("2.0", True)])
+    '1'
     """
+    is_yanked: dict[str, bool] = {}
+    for version, yanked in files:
+        release = canonical_version(version)
+        is_yanked[release] = is_yanked.get(release, True) and yanked
+    return newest_version(is_yanked, (release for release, yanked in is_yanked.items() if yanked))
+
+
+def newest_distributions(rows: Iterable[Row]) -> Iterator[Row]:
+    """Of each project, whose rows follow each other, the files of its newest version."""
     for _, of_project in groupby(rows, key=itemgetter("normalized")):
         files = list(of_project)
-        good = {canonical_version(file["version"]) for file in files if not file["yanked"]}
-        versions = {file["version"] for file in files}
-        newest = newest_version(versions, {version for version in versions if canonical_version(version) not in good})
-        yield from (file for file in files if canonical_version(file["version"]) == canonical_version(newest))
+        newest = newest_release((file["version"], file["yanked"]) for file in files)
+        yield from (file for file in files if canonical_version(file["version"]) == newest)
 
 
 def newest_providers(rows: Iterable[Row]) -> Iterator[Row]:
@@ -46,12 +56,19 @@ def newest_providers(rows: Iterable[Row]) -> Iterator[Row]:
         yield {**row, "versions": [newest_version(row["versions"])]}  # type: ignore[misc]
 
 
-def newest_dependents(rows: Iterable[Row]) -> Iterator[Row]:
-    """Each row with the newest alone of all versions in its lists, in the list where it is."""
+def newest_dependents(rows: Iterable[Row], newest_of: Callable[[str], str]) -> Iterator[Row]:
+    """The rows of projects whose newest version is in one of the lists, each with this version alone.
+
+    `newest_of` returns the `newest_release` of a project, by its normalized name.
+    """
     for row in rows:
-        newest = newest_version(version for name in _DEPENDENT_LISTS for version in row[name])
-        lists = {name: [version for version in row[name] if version == newest] for name in _DEPENDENT_LISTS}
-        yield {**row, **lists}  # type: ignore[misc]
+        newest = newest_of(row["normalized"])
+        lists = {
+            name: [version for version in row[name] if canonical_version(version) == newest]
+            for name in _DEPENDENT_LISTS
+        }
+        if any(lists.values()):
+            yield {**row, **lists}  # type: ignore[misc]
 
 
 @lru_cache(maxsize=65_536)

@@ -12,7 +12,7 @@ from pypi_assets.leveldbs.datasets import provided_names
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import records_of, scan
 from pypi_assets.leveldbs.format.version_order import version_key
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import Reader, require_text
 
 _REMEMBERED_ANSWERS = 256  # most names that follow each other have the same one
 
@@ -34,7 +34,8 @@ class NamesReader(Reader):
     names_start = provided_names.names_prefix("")
 
     def some_providers(self, name: str, most: int) -> list[Provider]:
-        """The first `most` of the projects that provide `name`, by normalized name."""
+        """The first `most` of the projects that provide `name`, by normalized name, where all would be too many."""
+        require_text("some_providers", name)
 
         def found(db: Database) -> list[Provider]:
             records = scan(db, provided_names.name_prefix(name))
@@ -43,8 +44,13 @@ class NamesReader(Reader):
         return self._read(found)[1]
 
     def names_of(self, project: str, most: int) -> list[str]:
-        """Names that a project provides, not more than `most`; no more than `most` records are read for them."""
-        start = provided_names.project_prefix(canonicalize_name(project))
+        """The names that a project provides, in any of its versions, and not more than `most`. They come in no
+        particular order. No more than `most` records are read for them.
+
+        >>> modules.names_of("PyYAML", 2)
+        ['_yaml', 'yaml']
+        """
+        start = provided_names.project_prefix(canonicalize_name(require_text("names_of", project)))
 
         def found(db: Database) -> list[str]:
             groups = (provided_names.decode_group(value) for _, value in islice(scan(db, start), most))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.cli.inspect import inspect_command
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.served_index import ServedIndex
@@ -31,6 +32,42 @@ def test_the_record_of_each_file_is_printed(commands: Commands, tmp_path: Path) 
     assert (wheel["requires_python"], wheel["modules"], len(wheel["sha256"])) == (">=3.8", ["demo"], 64)
     assert broken["error"]["kind"] == "corrupt archive"
     assert "error           corrupt archive: " in commands.done("inspect", "--exit-zero", files[-1]).stdout
+
+
+def test_entry_points_are_grouped_and_what_is_left_out_is_described(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripts = "".join(f"run{number} = demo:main\n" for number in range(7))
+    groups = "".join(f"[group.{number}]\na = demo:b\n" for number in range(11))
+    wheel = make_wheel(
+        tmp_path,
+        "demo",
+        "1.0",
+        files={"demo.py": "", "my-app/x.py": "", "my-app/y.py": ""},
+        entry_points=f"[console_scripts]\n{scripts}{groups}",
+        extra_headers=[("Project-URL", "Home, https://example.org/")],
+    )
+    lines = commands.done("inspect", wheel).stdout.splitlines()
+    [entry_points] = [line for line in lines if line.startswith("entry points")]
+    first = "console_scripts: run0 = demo:main, run1 = demo:main, run2 = demo:main, run3 = demo:main, run4 = demo:main"
+    assert entry_points.startswith(f"entry points    {first}, and 2 more in --json, group.0: a = demo:b, group.1")
+    assert entry_points.endswith("group.8: a = demo:b, and 2 more groups")
+    assert "left out        2 module files, whose paths no import statement can name" in lines
+    assert "project urls    Home: https://example.org/" in lines
+    [record] = commands.json("inspect", wheel)
+    assert (len(record["entry_points"]["console_scripts"]), record["left_out"]) == (7, 2)
+    assert len(record["entry_points"]) == 12
+
+    one = make_wheel(tmp_path, "one", "1.0", files={"my-app/x.py": "", **{f"m{i:03}.py": "" for i in range(70)}})
+    shown = commands.done("inspect", one).stdout
+    assert "1 module file, whose path no import statement can name" in shown
+    assert "m069" in shown
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    inspect_command.main([str(one)], standalone_mode=False)
+    on_terminal = capsys.readouterr().out
+    assert "m059,\n                  and 10 more in --json\n" in on_terminal
+    assert "m060" not in on_terminal
 
 
 def test_a_file_with_an_error_exits_with_1(commands: Commands, tmp_path: Path) -> None:

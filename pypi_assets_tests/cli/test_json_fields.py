@@ -59,6 +59,7 @@ def test_no_field_of_json_is_renamed_or_removed(
     run("lookup module", "demo_module")
     run("lookup project", "demo")
     run("lookup dependents", "other-pkg")
+    run("lookup dependents --transitive", "other-pkg")
     run("files")
     run("history", "demo", "--all")
     run("history", "broken")

@@ -195,7 +195,7 @@ def test_what_may_have_been_meant_is_named_on_standard_error(commands: Commands,
 def test_newest_versions_and_transitive_dependents(commands: Commands, index: ServedIndex) -> None:
     index.wheel("base", "1.0")
     index.wheel("base", "2.0rc1")
-    index.wheel("mid", "1.0", requires_dist=["base"])
+    index.wheel("mid", "1.0", requires_dist=["base", "once"])
     index.wheel("mid", "2.0", requires_dist=["base; extra == 'x'"])
     index.wheel("app", "1.0", requires_dist=["mid"])
     index.history.yank("app", "1.0")
@@ -210,6 +210,15 @@ def test_newest_versions_and_transitive_dependents(commands: Commands, index: Se
         assert (dependent["always"], dependent["extra"]) == ([], ["2.0"])
         whole = commands.json("lookup", "dependents", "base", *at)
         assert [(one["always"], one["extra"]) for one in whole] == [(["1.0"], ["2.0"])]
+        newest = commands.done("lookup", "dependents", "once", "--latest", *at)
+        message = f"no project requires once in its newest version as of serial {serial}\n"
+        assert (newest.stdout, newest.stderr) == ("", message)
+        assert len(commands.json("lookup", "dependents", "once", *at)) == 1
+    assert commands.json("lookup", "dependents", "o", "--prefix", "--latest") == []
+    [dependent] = commands.json("lookup", "dependents", "b", "--prefix", "--latest", "--limit", 1)
+    assert dependent["required"] == "base"
+    nothing = commands.done("lookup", "dependents", "once", "--transitive", "--latest")
+    assert (nothing.stdout, nothing.stderr) == ("", message)
     versions = [one["version"] for one in commands.json("lookup", "project", "m", "--prefix", "--latest")]
     assert versions == ["2.0"]
     result = CliRunner().invoke(cli, ["lookup", "project", "-", "--latest"], input=b"mid\n")

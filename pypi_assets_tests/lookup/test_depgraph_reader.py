@@ -1,12 +1,16 @@
 """What distributions require, and who requires a project: by name, by version and by prefix."""
 
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from packaging.utils import canonicalize_version
 
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.depgraph import records
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import (
     Dependent,
@@ -16,10 +20,17 @@ from pypi_assets.lookup import (
     TransitiveDependent,
     open_latest,
 )
-from pypi_assets.lookup.depgraph_reader import breadth_first, dependents_answer, parse_requirement, project_answer
+from pypi_assets.lookup.depgraph_reader import (
+    breadth_first,
+    dependents_answer,
+    latest_dependents_at,
+    parse_requirement,
+    project_answer,
+)
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dump_rows import dump_row
 from pypi_assets_tests.lookup.publisher import Publisher
+from pypi_assets_tests.lookup.test_newest import chosen
 from pypi_assets_tests.small_catalog import small_catalog
 
 
@@ -64,6 +75,63 @@ def test_rows_of_the_catalog_answer_as_a_version_does() -> None:
     assert set(answer.results[0]) == set(Distribution.__annotations__)
     assert [one["version"] for one in project_answer(7, rows, "v1.9").results] == ["1.9", "1.9.0"]
     assert project_answer(7, rows, "2").results == project_answer(7, []).results == ()
+
+
+_REQUIREMENTS = st.lists(st.sampled_from(["base", "base; extra == 'x'", "mid", "app ; os_name == 'nt'"]), max_size=2)
+_FILES = st.dictionaries(
+    st.tuples(
+        st.sampled_from(["app", "base", "mid"]),
+        st.sampled_from(["1.0", "1.0.0", "2.0", "2.0.post1", "3.0rc1", "1!0.dev1", "no version"]),
+        st.sampled_from([".zip", "-py3-none-any.whl"]),
+    ),
+    st.tuples(st.booleans(), _REQUIREMENTS),
+    max_size=14,
+)
+
+
+def with_newest(depgraph: DepgraphReader, found: Iterable[Dependent]) -> Iterator[Dependent]:
+    """The rows whose project's newest version, by `packaging` over all of its files, is in them, with that alone."""
+    for row in found:
+        is_yanked: dict[str, bool] = {}
+        for file in depgraph.project(row["normalized"]).results:
+            release = canonicalize_version(file["version"])
+            is_yanked[release] = is_yanked.get(release, True) and file["yanked"]
+        [newest] = {canonicalize_version(version) for version in chosen(is_yanked)}
+        always, marker, extra = (
+            [version for version in versions if canonicalize_version(version) == newest]
+            for versions in (row["always"], row["marker"], row["extra"])
+        )
+        if always or marker or extra:
+            yield {**row, "always": always, "marker": marker, "extra": extra}
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(files=_FILES, few=st.sampled_from([2, 20]))
+def test_latest_dependents_are_those_of_a_filter_by_packaging_over_the_files_of_projects(
+    files: dict[tuple[str, str, str], tuple[bool, list[str]]], few: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "FEW_FILES", few)  # many files of a project are read in another way
+        small = small_catalog(Path(folder))
+        for serial, ((project, version, suffix), (yanked, requires)) in enumerate(files.items(), 1):
+            small.add(serial, project, version, f"{project}-{version}{suffix}", requires_dist=tuple(requires))
+            if yanked:
+                small.yank(serial, f"{project}-{version}{suffix}")
+        serial = len(files) + 1
+        small.complete(serial)
+        storage = open_storage((Path(folder) / "storage").as_uri())
+        full_dump(small.catalog, storage, 1)
+        build_version("depgraph", storage=storage, catalog=small.catalog)
+        with open_latest(DepgraphReader, storage) as depgraph:
+            for name in ("app", "base", "mid", "nope"):
+                expected = list(with_newest(depgraph, depgraph.dependents(name).results))
+                assert list(depgraph.latest_dependents(name)) == expected
+                assert list(latest_dependents_at(small.catalog, serial, name).results) == expected
+                transitive = breadth_first(lambda one: with_newest(depgraph, depgraph.dependents(one).results), name)
+                assert list(depgraph.transitive_dependents(name, latest=True)) == list(transitive)
+            expected = list(with_newest(depgraph, depgraph.all_dependents("b")))
+            assert list(depgraph.all_dependents("b", latest=True)) == expected
+        small.catalog.close()
 
 
 _GRAPHS = st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdefgh"), unique=True).map(sorted))

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.lookup.newest import newest_dependents, newest_distributions, newest_providers, newest_version
+from pypi_assets.lookup.newest import (
+    newest_dependents,
+    newest_distributions,
+    newest_providers,
+    newest_release,
+    newest_version,
+)
 
 _VERSIONS = st.sampled_from(
     ["1.0", "1.0.0", "1", "2.0rc1", "2.0", "2.0.post1", "10.0", "1!0.1", "3.0.dev1", "2.0+local", "unknown", "0-beta-x"]
@@ -81,7 +87,15 @@ def test_stable_versions_and_those_that_are_not_yanked_come_first(
     assert newest_version(versions, yanked) == newest
 
 
-def test_a_dependent_keeps_the_list_in_which_its_newest_version_is() -> None:
-    row = {"required": "base", "normalized": "demo", "always": ["1.0"], "marker": ["10.0"], "extra": ["9.0", "11.0a1"]}
-    assert list(newest_dependents([row])) == [{**row, "always": [], "marker": ["10.0"], "extra": []}]
-    assert list(newest_dependents([])) == list(newest_providers([])) == []
+def test_a_dependent_is_kept_with_the_list_in_which_its_newest_version_is() -> None:
+    row = {"required": "base", "normalized": "demo", "always": ["1.0"], "marker": ["10.0"], "extra": ["9.0", "10"]}
+    kept = {**row, "always": [], "marker": ["10.0"], "extra": ["10"]}
+    assert list(newest_dependents([row], {"demo": "10"}.__getitem__)) == [kept]
+    assert list(newest_dependents([row], {"demo": "11"}.__getitem__)) == []
+    assert list(newest_dependents([], {}.__getitem__)) == list(newest_providers([])) == []
+
+
+def test_a_release_is_yanked_where_all_of_its_files_are() -> None:
+    assert newest_release([("1.0", False), ("2.0", True)]) == "1"
+    assert newest_release([("1.0", False), ("2.0", True), ("2", False)]) == "2"
+    assert newest_release([("1.0", True), ("2.0", True)]) == "2"

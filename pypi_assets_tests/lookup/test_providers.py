@@ -9,7 +9,7 @@ from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder
-from pypi_assets.lookup import ModulesReader
+from pypi_assets.lookup import ModulesReader, open_latest
 from pypi_assets.lookup.providers import Provider, all_providers, providers, providers_of_releases
 from pypi_assets.lookup.reader import OpenVersion
 from pypi_assets_tests.dump_rows import dump_row
@@ -61,6 +61,15 @@ def test_names_and_their_beginnings_lead_to_providers(tmp_path: Path) -> None:
         for unknown in ("", "dem", "demo.", "demo\0demo", "demo.a.b"):
             assert list(providers(db, unknown)) == []
         assert list(all_providers(db, "x")) == []
+
+
+def test_a_few_names_and_providers_are_read(publisher: Publisher) -> None:
+    publisher.publish()
+    with open_latest(ModulesReader, publisher.storage) as modules:
+        assert [one.normalized for one in modules.some_providers("demo", 9)] == ["demo", "other"]
+        assert modules.some_providers("demo", 1) == [Provider("demo", "demo", "demo", ["1.0"])]
+        assert modules.names_of("Demo_B", 9) == ["demo.b"]
+        assert modules.names_of("demo", 0) == modules.names_of("nope", 9) == modules.some_providers("nope", 9) == []
 
 
 def test_releases_are_put_together_by_project() -> None:

@@ -3,7 +3,7 @@
 Intervals decide whether a file was live and yanked then. What was read of it is as of now.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
@@ -170,6 +170,30 @@ def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[
     with catalog.read() as connection:
         for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query):
             yield row.normalized, row.version, row.condition
+
+
+def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
+    """The versions with a file live at `serial` of these projects: (normalized name, version, whether it is yanked).
+
+    A version comes twice where some of its files are yanked and some are not.
+    """
+    live, yanked = live_intervals, yanked_intervals
+    query = (
+        select(projects.c.normalized, releases.c.version, yanked.c.start.is_not(None).label("yanked"))
+        .select_from(distributions)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(releases, releases.c.id == distributions.c.release_id)
+        .join(live, and_(live.c.distribution_id == distributions.c.id, holds_at(live.c.start, live.c.end, serial)))
+        .outerjoin(
+            yanked, and_(yanked.c.distribution_id == distributions.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
+        )
+        .distinct()
+    )
+    with catalog.read() as connection:
+        for some in at_a_time(sorted(normalized)):
+            of_some = query.where(projects.c.normalized.in_(some))
+            for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some):
+                yield row.normalized, row.version, bool(row.yanked)
 
 
 def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator[dict[str, object]]:

@@ -13,7 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, update
 
-from pypi_assets.catalog.publications.dump_rows import providing_releases, rows_at, shard_at, stream_rows
+from pypi_assets.catalog.publications.dump_rows import (
+    providing_releases,
+    rows_at,
+    shard_at,
+    stream_rows,
+    version_yanks_at,
+)
 from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import distribution_data, distributions, projects
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
@@ -63,6 +69,24 @@ def dumped(rows: Iterator[dict[str, object]]) -> bytes:
     target = io.BytesIO()
     write_rows(target, rows)
     return gzip.decompress(target.getvalue())
+
+
+def test_versions_are_yanked_as_they_were_at_a_serial(small: SmallCatalog) -> None:
+    small.add(1, "Demo", "1", "demo-1.zip")
+    small.add(2, "Demo", "1", "demo-1.tar.gz")
+    small.add(3, "other", "2", "other-2.zip")
+    small.yank(4, "demo-1.zip")
+    small.remove(5, "other-2.zip")
+    small.complete(9)
+    both = [("demo", "1", False), ("demo", "1", True)]
+    for serial, expected in {
+        0: [],
+        3: [both[0], ("other", "2", False)],
+        4: [*both, ("other", "2", False)],
+        5: both,
+    }.items():
+        assert sorted(version_yanks_at(small.catalog, serial, {"demo", "other", "nope"})) == expected
+    assert list(version_yanks_at(small.catalog, 9, [])) == list(version_yanks_at(small.catalog, 9, ["other"])) == []
 
 
 def test_a_row_is_this_line(small: SmallCatalog) -> None:

@@ -14,7 +14,7 @@ the records of who requires what, only its place changes.
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -62,6 +62,18 @@ _TEMPLATE: dict[str, Any] = dict.fromkeys(
 
 _few_decoder = msgspec.json.Decoder(tuple[list[msgspec.Raw], list[tuple[str, int, list[list[Any]]]]])
 """Of the one record of a project with few files."""
+
+
+class _Yank(msgspec.Struct):
+    """The part of the shared JSON of files that says whether they are yanked."""
+
+    yanked: bool
+
+
+_few_yanks_decoder = msgspec.json.Decoder(tuple[list[_Yank], list[tuple[str, int, msgspec.Raw]]])
+_release_decoder = msgspec.json.Decoder(list[tuple[str, str, msgspec.Raw]])
+_shared_yank_decoder = msgspec.json.Decoder(tuple[int, _Yank])
+"""The same records without what `version_yanks` does not need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +166,27 @@ def find_version(db: Database, project: str, version: str) -> list[dict[str, Any
         name: _template(project, orjson.loads(_read_shared(db, project, name)[1])) for name in {run[1] for run in runs}
     }
     return _decode(runs, templates)
+
+
+def version_yanks(db: Database, project: str) -> Iterator[tuple[str, bool]]:
+    """The versions of `project` (normalized), and whether files of each are yanked; both where some are and some not.
+
+    Reads one range, and decodes little of it.
+    """
+    records = project_records(db, project)
+    if len(records) == 1:
+        all_shared, few_runs = _few_yanks_decoder.decode(records[0][1])
+        yield from ((version, all_shared[number].yanked) for version, number, _ in few_runs)
+        return
+    start = len(prefix("d", project))
+    yanks: dict[str, bool] = {}
+    runs: list[tuple[str, str, msgspec.Raw]] = []
+    for record_key, value in records[1:]:
+        if record_key.startswith(SEPARATOR, start):
+            yanks[record_key[start + 1 :].decode()] = _shared_yank_decoder.decode(value)[1].yanked
+        else:
+            runs += _release_decoder.decode(value)
+    yield from ((version, yanks[name]) for version, name, _ in runs)
 
 
 def encoded(project: str, rows: list[Row]) -> list[tuple[bytes, bytes]]:

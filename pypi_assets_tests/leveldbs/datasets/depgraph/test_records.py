@@ -44,6 +44,9 @@ def test_distributions_are_ordered_by_version_and_filename(
         assert depgraph.find_version(db, "demo", "") == found[:1]
         assert depgraph.find_version(db, "demo", "2") == depgraph.find_version(db, "demo", "\0\udc80") == []
         assert depgraph.find_version(db, "dem", "1") == depgraph.project_records(db, "dem") == []
+        yanks = {(one["version"], one["yanked"]) for one in found}
+        assert set(depgraph.version_yanks(db, "demo")) == yanks == {*yanks, ("1.0", True), ("1.0", False), ("", False)}
+        assert list(depgraph.version_yanks(db, "dem")) == []
     assert (len(records) == 1) == (few == len(ODD_FILES))
     assert depgraph.encoded("demo", ODD_FILES) == records
     assert [(one["version"], one["filename"]) for one in found] == [
