@@ -134,6 +134,21 @@ def test_latest_dependents_are_those_of_a_filter_by_packaging_over_the_files_of_
         small.catalog.close()
 
 
+def test_a_caller_that_stops_early_reads_no_further_projects(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    version_yanks = records.version_yanks
+    monkeypatch.setattr(
+        records, "version_yanks", lambda db, project: read.append(project) or version_yanks(db, project)
+    )
+    with open_latest(DepgraphReader, publisher.storage) as depgraph:
+        results = iter(depgraph.latest_dependents("base"))
+        assert (next(results)["normalized"], read) == ("demo", ["demo"])
+        assert [one["normalized"] for one in results] == ["demo-b"]
+    assert read == ["demo", "demo-b"]
+
+
 _GRAPHS = st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdefgh"), unique=True).map(sorted))
 
 
