@@ -17,7 +17,7 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.locations import load_locations
 from pypi_assets.lookup.dataset_readers import reader_class
-from pypi_assets.lookup.reader import OpenVersion, Reader
+from pypi_assets.lookup.reader import Closing, OpenVersion, Reader
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 
 CACHE_BYTES = 256 * 1024**2
@@ -136,7 +136,5 @@ class _Versions:
             copy_published(self._storage, published, folder / "leveldb", self._cache_dir, hashes=check_hashes)
             db = stack.enter_context(open_leveldb(folder / "leveldb", published.name, cache_bytes=self._cache_bytes))
             meta = read_meta(db, published.name, dataset=self.dataset, known_format=self._known.format)
-            opened = OpenVersion(db, published.name, version, meta.serial, check_hashes, os.getpid())
-            opened.close_with(stack.pop_all())
-            return opened
+            return OpenVersion(db, published.name, version, meta.serial, check_hashes, Closing(stack.pop_all()))
         raise AssertionError("an exit stack swallows nothing")

@@ -1,11 +1,12 @@
 """What the readers of all datasets share: they answer from the newest version, and move on to newer ones."""
 
+import atexit
 import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, TypeVar
 
@@ -20,11 +21,60 @@ from pypi_assets.storage.store import StorageError
 Found = TypeVar("Found")
 
 
+class Closing:
+    """Closes a version, by `stack`, once nothing refers to it, but never before its streams have ended.
+
+    A garbage collection may take a version and an iterator of it at once, in any order, and LevelDB must not be closed
+    first. The lock can be taken again by its thread, since a collection may begin anywhere. `process` is the id of the
+    process that opened the version.
+    """
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.process = os.getpid()
+        self._stack = stack
+        self._lock = threading.RLock()
+        self._streams = 0
+        self._is_let_go = False
+        atexit.register(self._close)
+
+    def let_go(self) -> None:
+        """Called when nothing refers to the version any more."""
+        with self._lock:
+            self._is_let_go = True
+            self._close_if_last()
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Keeps the version open until the end of the block."""
+        with self._lock:
+            self._streams += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._streams -= 1
+                self._close_if_last()
+
+    def _close_if_last(self) -> None:
+        if self._is_let_go and not self._streams:
+            self._close()
+
+    def _close(self) -> None:
+        atexit.unregister(self._close)
+        if os.getpid() == self.process:
+            self._stack.close()
+        else:  # a fork has none of LevelDB's threads, and would wait for them
+            _LEFT_TO_PARENT.append(self._stack)
+
+
+_LEFT_TO_PARENT: list[ExitStack] = []
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class OpenVersion:
     """A version in a private copy, which is removed with the last reference to this: the last answer made from it.
 
-    `checked`: the files were compared with their hashes. `process` is the id of the process that opened it.
+    `checked`: the files were compared with their hashes.
     """
 
     db: Database
@@ -32,21 +82,10 @@ class OpenVersion:
     version: int
     serial: int
     checked: bool
-    process: int
+    closing: Closing
 
-    def close_with(self, stack: ExitStack) -> None:
-        """Closes `stack` when this object is collected."""
-        weakref.finalize(self, _close, stack, self.process)
-
-
-def _close(stack: ExitStack, process: int) -> None:
-    if os.getpid() == process:
-        stack.close()
-    else:  # a fork has none of LevelDB's threads, and would wait for them
-        _LEFT_TO_PARENT.append(stack)
-
-
-_LEFT_TO_PARENT: list[ExitStack] = []
+    def __post_init__(self) -> None:
+        weakref.finalize(self, self.closing.let_go).atexit = False
 
 
 class Versions(Protocol):
@@ -144,7 +183,7 @@ class Reader:
         opened = self._opened
         if opened is None:
             raise LeveldbError(f"this reader of {self._versions.dataset} is closed: open another one")
-        if opened.process != os.getpid():
+        if opened.closing.process != os.getpid():
             raise LeveldbError(
                 f"this reader of {self._versions.dataset} was opened before the process was forked: open one in each"
                 " process, and start processes by spawn or forkserver"
@@ -193,7 +232,7 @@ class Reader:
         opened = self._current()
 
         def results() -> Iterator[Result]:
-            with leveldb_errors_as_damage(opened.name):
+            with opened.closing.streaming(), leveldb_errors_as_damage(opened.name):
                 yield from query(opened.db)
 
         return Stream(opened.version, opened.serial, results(), kind)

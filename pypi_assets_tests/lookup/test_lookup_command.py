@@ -32,7 +32,7 @@ def test_the_list_of_commands_cuts_no_sentence() -> None:
 def test_options_follow_from_what_is_declared(command: LookupCommand[Any]) -> None:
     expected = {"--limit", "--json", "--csv", "--header"}
     expected |= {"--prefix"} if command.prefix else set()
-    expected |= {"--latest"} if command.latest else set()
+    expected |= {"--latest"} if command.latest or command.newest else set()
     expected |= {"--transitive", "--depth"} if command.transitive else set()
     expected |= {"--at-serial"} if command.at_serial else set()
     expected |= {"--all"} if command.ever else set()

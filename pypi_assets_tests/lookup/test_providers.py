@@ -1,6 +1,6 @@
 """Who provides a name: by name, by its beginning, and of releases that the catalog names."""
 
-import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder
 from pypi_assets.lookup import ModulesReader, open_latest
 from pypi_assets.lookup.providers import Provider, all_providers, providers, providers_of_releases
-from pypi_assets.lookup.reader import OpenVersion
+from pypi_assets.lookup.reader import Closing, OpenVersion
 from pypi_assets_tests.dump_rows import dump_row
 from pypi_assets_tests.leveldbs.built_records import build
 from pypi_assets_tests.lookup.publisher import Publisher
@@ -29,7 +29,7 @@ def test_a_module_that_points_to_no_answer_is_damage(publisher: Publisher) -> No
                 dataset, skipped = "modules", dict[int, str]()
 
                 def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion:
-                    return OpenVersion(db, "a test", 1, 100, check_hashes, os.getpid())
+                    return OpenVersion(db, "a test", 1, 100, check_hashes, Closing(ExitStack()))
 
             with ModulesReader(OneVersion(), check_hashes=True) as reader:
                 assert len(reader.module("demo.b").results) == 1

@@ -1,7 +1,10 @@
 """Readers that live long: they move on to newer versions while threads and processes ask, and clean up behind them."""
 
+import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -39,6 +42,37 @@ def test_a_reader_moves_on_when_it_is_refreshed(publisher: Publisher) -> None:
     assert publisher.private_copies() == 0
     with pytest.raises(LeveldbError, match="reader of modules is closed"):
         reader.module("demo")
+
+
+@pytest.mark.parametrize("dataset", ["modules", "depgraph"])
+def test_a_stream_and_its_version_can_be_collected_at_once(
+    publisher: Publisher, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LevelDB is closed after the last iterator, whatever the order in which the garbage collector takes both."""
+    unraisable: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    reader = open_latest(dataset, publisher.storage)
+    stream = reader.modules() if isinstance(reader, ModulesReader) else reader.projects()
+    next(stream.results)
+    reader.close()
+    cycle: list[object] = [stream, reader]
+    cycle.append(cycle)
+    del reader, stream, cycle
+    assert publisher.private_copies() == 1
+    gc.collect()
+    assert publisher.private_copies() == 0
+    assert not unraisable
+
+
+def test_a_stream_that_is_open_at_exit_leaves_no_copy(publisher: Publisher) -> None:
+    program = (
+        "import sys; from pypi_assets.lookup import open_latest;"
+        "reader = open_latest('modules', sys.argv[1]); stream = reader.modules(); next(stream.results)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(publisher.storage.root)], check=True, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr, publisher.private_copies()) == ("", "", 0)
 
 
 def test_threads_are_answered_while_versions_come(publisher: Publisher) -> None:
