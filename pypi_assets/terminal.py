@@ -26,6 +26,7 @@ from pypi_assets.progress import Progress
 PLAIN_PROGRESS_EVERY_S = 5.0
 _GAP, _INDENT, _LEAST_WIDTH = 2, 4, 16
 _OPERATORS = "<>=~;( "
+_HEADERS = {"normalized": "project"}  # of fields whose names only programs should have to know
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # also as full-width characters
 _SHOW_CURSOR = b"\x1b[?25h"
 
@@ -75,6 +76,7 @@ TABLE = Output()
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], output: Output = TABLE) -> int:
     """Prints a table on a terminal, else one line per row. Returns the number of rows."""
+    columns = [_HEADERS.get(column, column) for column in columns]
     if output.as_csv:
         return _print_csv(columns, rows, header=output.header)
     if sys.stdout.isatty():

@@ -232,7 +232,9 @@ def _print_prefix(command: LookupCommand[Any], request: _Request, reader: Reader
     stream = command.newest.prefix if request.latest and command.newest else command.prefix.stream
     found = stream(reader, prefix)
     results = islice(_reduced(command, request, found.results), request.limit)
-    if not print_rows(command.prefix.columns, results, request.output, beneath=command.beneath):
+    if print_rows(command.prefix.columns, results, request.output, beneath=command.beneath):
+        print_message(f"as of serial {found.serial}")
+    else:
         print_message(f"{command.prefix.nothing_found(prefix)}{_as_of(command, request, found.serial)}")
         with suppress(LookupNameError):  # the beginning of a name need not be one
             _print_hints(hints(prefix))
@@ -296,9 +298,9 @@ def _print_answers(
             source = "" if path is None else f"{path}: "
             print_message(f"{source}{shown.nothing_found(name)}{_as_of(command, request, answer.serial)}")
             _print_hints(hints(name) if hints else ())
-    last = answers[-1]
-    if found and last.version is None:
-        print_message(f"as of serial {last.serial}, from the catalog")
+    if found:
+        last = answers[-1]
+        print_message(f"as of serial {last.serial}{', from the catalog' if last.version is None else ''}")
 
 
 def _print_hints(hints: Iterable[str]) -> None:

@@ -133,6 +133,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     assert unknown.stderr.splitlines() == [
         f"no live file has the sha256 {'00' * 32} as of serial {first}",
         f"{local}: no live file has the sha256 {unknown_hash} as of serial {first}",
+        f"as of serial {first}",
     ]
     never = commands.done("lookup", "hash", "--file", local, "--all")
     assert never.stderr == f"{local}: no file with the sha256 {unknown_hash} was ever live as of serial {first}\n"
@@ -187,7 +188,8 @@ def test_what_may_have_been_meant_is_named_on_standard_error(commands: Commands,
         assert result.stderr.splitlines()[1:] == [expected], question
         assert commands.json(*question) == []
     for found in ("demo-project", "demo-project==1"):
-        assert commands.done("lookup", "project", found).stderr == ""
+        assert commands.done("lookup", "project", found).stderr == f"as of serial {serial}\n"
+    assert commands.done("lookup", "project", "demo-", "--prefix").stderr == f"as of serial {serial}\n"
     assert len(commands.done("lookup", "dependents", "demo-project").stderr.splitlines()) == 1
     assert len(commands.done("lookup", "project", "dem-", "--prefix").stderr.splitlines()) == 1
 
@@ -226,7 +228,7 @@ def test_newest_versions_and_transitive_dependents(commands: Commands, index: Se
 
     all_steps = commands.done("lookup", "dependents", "base", "--transitive", "--header")
     assert all_steps.stdout.splitlines() == [
-        "depth\trequired\tnormalized\talways\tmarker\textra",
+        "depth\trequired\tproject\talways\tmarker\textra",
         "1\tbase\tmid\t1.0\t\t2.0",
         "2\tmid\tapp\t1.0\t\t",
     ]
