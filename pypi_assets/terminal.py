@@ -25,6 +25,7 @@ from pypi_assets.progress import Progress
 
 PLAIN_PROGRESS_EVERY_S = 5.0
 _GAP, _INDENT, _LEAST_WIDTH = 2, 4, 16
+_MOST_WIDTH = 100  # of sentences: longer lines are hard to read
 _OPERATORS = "<>=~;( "
 _HEADERS = {"normalized": "project"}  # of fields whose names only programs should have to know
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # also as full-width characters
@@ -189,8 +190,11 @@ def print_rows(
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
-    """Prints one `name   value` line per fact, the values in one column."""
+    """Prints one `name   value` line per fact, the values in one column. A terminal breaks long ones."""
     rows = list(facts)
+    if sys.stdout.isatty():
+        print_wrapped_facts((name, [plain(value)]) for name, value in rows)
+        return
     width = _width_of_names(rows)
     for name, value in rows:
         click.echo(f"{name:<{width}}{plain(value)}")
@@ -203,7 +207,7 @@ def print_wrapped_facts(facts: Iterable[tuple[str, Sequence[str]]]) -> None:
         print_facts(rows)
         return
     width = _width_of_names(rows)
-    room = max(shutil.get_terminal_size().columns - width, _LEAST_WIDTH)
+    room = max(min(shutil.get_terminal_size().columns, _MOST_WIDTH) - width, _LEAST_WIDTH)
     for name, items in rows:
         lines = [line for item in items for line in wrapped(plain(item), room)]
         for number, line in enumerate(lines):
@@ -232,6 +236,11 @@ def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def counted(count: int, noun: str) -> str:
+    """The count with its noun, which takes an s unless the count is 1: `1 file`, `2 files`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def plain(value: object) -> str:

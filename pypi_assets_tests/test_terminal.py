@@ -11,8 +11,10 @@ from pypi_assets.progress import Progress
 from pypi_assets.terminal import (
     Output,
     PlainProgress,
+    counted,
     local_time,
     plain,
+    print_facts,
     print_json_rows,
     print_rows,
     print_table,
@@ -177,3 +179,20 @@ def test_times_are_local_and_iso() -> None:
     assert text is not None
     assert text.startswith("2023-11-1")
     assert len(text) == len("2023-11-14T22:13:20+00:00")
+
+
+def test_counts_have_their_nouns() -> None:
+    assert [counted(count, "file") for count in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+
+
+def test_a_terminal_breaks_long_facts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    fact = ("to do", "run this, then that; " * 20)
+    monkeypatch.setenv("COLUMNS", "200")
+    print_facts([fact])
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_facts([fact])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 1
+    assert all(len(line) <= 100 for line in lines)
+    assert all(line.startswith(" " * 16) for line in lines[1:])

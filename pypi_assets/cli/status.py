@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import (
+    counted,
     local_time,
     plain,
     print_facts,
@@ -38,8 +39,19 @@ def status_command(as_json: bool) -> None:
     else:
         to_do = [("to do", line) for line in status.to_do()]
         running = [("running", _describe_running(one, status)) for one in status.catalog.running]
-        well = "all is well" if status.catalog.complete_serial is not None else "working on it"
-        print_facts([*_facts(status, settings), *running, *(to_do or [("state", well)])])
+        print_facts([*_facts(status, settings), *running, *(to_do or [("state", _describe_state(status))])])
+
+
+def _describe_state(status: "Status") -> str:
+    """Why there is nothing to do: what has failed is tried again, and a lag is young or being worked on."""
+    if status.catalog.complete_serial is None:
+        return "working on it"
+    failed, failing = status.outcomes["failed"], status.catalog.visited.failing
+    counts = [counted(count, noun) for count, noun in ((failed, "file"), (failing, "visit")) if count]
+    remarks = [f"{' and '.join(counts)} failed: `pypi-assets failures list`"] if counts else []
+    if status.lag.serials:
+        remarks.append("the lag is young")
+    return f"nothing to do yet ({'; '.join(remarks)})" if remarks else "all is well"
 
 
 def _print_as_json(status: "Status") -> None:
@@ -74,7 +86,10 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
         yield "distributions", _describe_distributions(status)
         yield "visits", _describe_visits(status)
     if unexplained := status.catalog.unexplained_changes:
-        yield "unexplained", f"{unexplained} changes of files that no event explains; the pages were believed"
+        yield (
+            "unexplained",
+            f"{counted(unexplained, 'change')} of files that no event explains; the pages were believed",
+        )
     if crawl := status.catalog.open_crawl:
         yield "full crawl", _describe_crawl(crawl)
     yield "dumps", _describe_dumps(status)
@@ -99,7 +114,7 @@ def _describe_catalog(status: "Status") -> str:
         return "no full crawl is complete yet, so there are no answers yet"
     text = f"complete up to serial {status.catalog.complete_serial}, exact from {status.catalog.exact_from}"
     if status.lag.serials is not None:
-        text += f", lags the index by {status.lag.serials} serials{_describe_age(status.lag.seconds)}"
+        text += f", lags the index by {counted(status.lag.serials, 'serial')}{_describe_age(status.lag.seconds)}"
     if status.catalog.open_ranges:
         text += f"; open ranges: {status.catalog.open_ranges}, running: {status.catalog.running_ranges}"
     return text
@@ -111,7 +126,7 @@ def _describe_answers(status: "Status") -> str:
         return "none: no LevelDB version is known"
     if lag.serials is None:
         return f"up to serial {lag.serial}; it is not known how far they lag the index"
-    return f"up to serial {lag.serial}, lag the index by {lag.serials} serials{_describe_age(lag.seconds)}"
+    return f"up to serial {lag.serial}, lag the index by {counted(lag.serials, 'serial')}{_describe_age(lag.seconds)}"
 
 
 def _describe_dumps(status: "Status") -> str:
@@ -132,7 +147,8 @@ def _describe_running(work: "RunningWork", status: "Status") -> str:
     by = "1 process" if work.processes == 1 else f"{work.processes} processes"
     if not work.projects:
         return f"{work.name}{since}{_describe_age(age)} by {by}: projects are being listed"
-    done = f"{work.projects_done} of {work.projects} projects visited, {work.reads_left} distributions left to read"
+    done = f"{work.projects_done} of {counted(work.projects, 'project')} visited"
+    done += f", {counted(work.reads_left, 'distribution')} left to read"
     return f"{work.name}{since}{_describe_age(age)} by {by}: {done}"
 
 
@@ -148,15 +164,21 @@ def _describe_distributions(status: "Status") -> str:
 
 def _describe_visits(status: "Status") -> str:
     visited, exhausted = status.catalog.visited, status.catalog.failed_visits
-    text = f"{visited.never_visited} projects never visited, the last visit of {visited.failing} failed"
-    text += f", {exhausted} exhausted" if exhausted else ""
+    never = visited.never_visited
+    parts = [f"{counted(never, 'project')} not visited yet" if never else "every project was visited"]
+    if visited.failing:
+        parts.append(f"the last visit of {counted(visited.failing, 'project')} failed")
+    if exhausted:
+        parts.append(f"{exhausted} exhausted")
     if visited.longest_unvisited_at is not None:
-        text += f", longest unvisited since {local_time(visited.longest_unvisited_at)}"
-    return text
+        parts.append(f"the oldest visit was at {local_time(visited.longest_unvisited_at)}")
+    return "; ".join(parts)
 
 
 def _describe_crawl(crawl: "OpenCrawl") -> str:
-    shards = f"{crawl.shards_done} of {crawl.shards} shards"
-    projects = f"{crawl.projects_done} of {crawl.projects} projects, {crawl.projects_per_second:.1f} a second"
+    shards = f"{crawl.shards_done} of {counted(crawl.shards, 'shard')}"
+    projects = (
+        f"{crawl.projects_done} of {counted(crawl.projects, 'project')}, {crawl.projects_per_second:.1f} a second"
+    )
     expected_end = "not known yet" if crawl.expected_end is None else local_time(crawl.expected_end)
     return f"open at serial {crawl.serial}: {shards}, {projects}, expected end {expected_end}"

@@ -29,7 +29,7 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
     assert (status["failed"], status["gave_up"], status["failed_visits"]) == (2, 1, 1)
     assert status["to_do"][0] == "2 reads and visits are exhausted: see `pypi-assets failures list`"
     assert "1 gave up" in commands.done("status").stdout
-    assert ", 1 exhausted, longest unvisited" in commands.done("status").stdout
+    assert "the last visit of 1 project failed; 1 exhausted" in commands.done("status").stdout
     listed = commands.json("failures", "list")
     assert listed["failures"] is None
     assert [(group["kind"], group["count"], group["outcomes"]) for group in listed["groups"]] == [

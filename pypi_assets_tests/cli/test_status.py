@@ -13,10 +13,14 @@ from pypi_assets_tests.served_index import ServedIndex
 def test_a_young_lag_is_shown_all_the_same(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
+    assert "lags the index by 0 serials" in commands.done("status").stdout
+    assert "every project was visited; the oldest visit was at " in commands.done("status").stdout
+    assert "state           all is well\n" in commands.done("status").stdout
     index.wheel("demo", "2.0")
     shown = commands.done("status").stdout
     assert "lags the index by 2 serials" in shown
-    assert "all is well" in shown
+    assert "state           nothing to do yet (the lag is young)\n" in shown
+    assert "all is well" not in shown
     assert ", lag the index by 2 serials" in shown
 
 
