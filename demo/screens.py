@@ -1,4 +1,6 @@
-"""Takes the screenshots in docs/screens/: Dagster's UI over the demo's data. Run `make demo` first.
+"""Takes the screenshots in docs/screens/: answers in a terminal, and Dagster's UI, over the demo's data.
+
+Run `make demo` first, then:
 
     .venv/bin/pip install selenium
     .venv/bin/python demo/screens.py [FOLDER]
@@ -8,9 +10,12 @@ backfill; a run that fails because the ledger has no such range; a check that fa
 """
 
 import base64
+import io
 import json
 import os
+import pty
 import shutil
+import subprocess
 import sys
 import time
 import urllib.request
@@ -20,6 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from folders import DEMO, INDEX, ROOT, environment, free_port, remembered_port
+from rich.console import Console
+from rich.text import Text
 from ui import answers, new_wheel, started
 
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
@@ -43,6 +50,19 @@ while (texts.nextNode()) {
 }
 """
 """Returns the top of the first visible text that contains the words."""
+DRAWN_PART = """
+const {x, y, width, height} = document.querySelector("svg > rect").getBoundingClientRect();
+return {x, y, width, height, scale: 1.5};
+"""
+TERMINAL_COLUMNS = 110
+QUESTIONS = (
+    "lookup module yaml",
+    "lookup dependents idna",
+    "lookup module yamll",
+    "lookup module text_unidecode --at-serial {first}",
+    "history click",
+)
+"""The commands whose answers are shown as in a terminal. `first` is the serial of the full crawl."""
 UPLOADS = (2, 5, 1, 3, 8, 2, 1, 4, 6, 3, 1, 2)
 RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
 LOCATION = {"repositoryName": "__repository__", "repositoryLocationName": "pypi-assets"}
@@ -66,6 +86,7 @@ def main() -> None:
     url = f"http://127.0.0.1:{ui_port}"
     with started(commands, settings), chromium() as browser:
         until(lambda: answers(url))
+        take_terminal(browser, folder / "answers.png", settings)
 
         def picture(name: str, path: str, *shows: str, click: str | None = None, above: str | None = None) -> None:
             show(browser, f"{url}{path}", shows, click)
@@ -198,6 +219,44 @@ def take(browser: Any, path: Path, above: str | None) -> None:
     picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})
     path.write_bytes(base64.b64decode(picture["data"]))
     print(f"{path}, {path.stat().st_size} bytes")
+
+
+def take_terminal(browser: Any, path: Path, settings: dict[str, str]) -> None:
+    """Runs the commands of QUESTIONS in a terminal, and takes a picture of what it shows."""
+    status = subprocess.check_output([f"{sys.prefix}/bin/pypi-assets", "status", "--json"], env=settings)
+    console = Console(record=True, width=TERMINAL_COLUMNS, file=io.StringIO())
+    for question in QUESTIONS:
+        words = question.format(first=json.loads(status)["exact_from"]).split()
+        console.print(f"[bold green]$[/] [bold]pypi-assets {' '.join(words)}[/]", highlight=False)
+        console.print(Text.from_ansi(terminal_output(words, settings)))
+    drawn = DEMO / "answers.svg"
+    console.save_svg(str(drawn), title="pypi-assets")
+    browser.get(drawn.as_uri())
+    time.sleep(1)
+    clip = browser.execute_script(DRAWN_PART)
+    picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+    path.write_bytes(base64.b64decode(picture["data"]))
+    print(f"{path}, {path.stat().st_size} bytes")
+
+
+def terminal_output(arguments: list[str], settings: dict[str, str]) -> str:
+    """What the command prints, on both streams, to a terminal of TERMINAL_COLUMNS."""
+    ours, theirs = pty.openpty()
+    command = [f"{sys.prefix}/bin/pypi-assets", *arguments]
+    size = {"COLUMNS": str(TERMINAL_COLUMNS), "TERM": "xterm-256color"}
+    with subprocess.Popen(command, env=settings | size, stdout=theirs, stderr=theirs):
+        os.close(theirs)
+        parts = []
+        while True:
+            try:
+                part = os.read(ours, 65_536)
+            except OSError:  # the command has closed its end
+                break
+            if not part:
+                break
+            parts.append(part)
+    os.close(ours)
+    return b"".join(parts).decode().replace("\r\n", "\n").rstrip() + "\n"
 
 
 @contextmanager
