@@ -51,7 +51,7 @@ def test_definitions_are_loadable() -> None:
         dg.AssetKey("incremental_dump"),
         dg.AssetKey("compacted_dump"),
     }
-    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 7 + 2 * len(DATASETS)
+    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 8 + 2 * len(DATASETS)
     checks = {key.name for key in defs.get_repository_def().asset_checks_defs_by_key}
     assert {f"{dataset}_{check}" for dataset in DATASETS for check in ("is_fresh", "matches_input_list")} <= checks
     built = defs.resolve_job_def("update_leveldbs").asset_layer.executable_asset_keys

@@ -110,7 +110,7 @@ class Machine:
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [SCRIPT, self.venv, *arguments],
-            env={"PATH": str(self.bin), "HOME": str(self.home), **environment},
+            env={"PATH": str(self.bin), "HOME": str(self.home), "LEVELDB_INCLUDE": str(self.folder), **environment},
             capture_output=True,
             text=True,
             check=False,

@@ -4,7 +4,6 @@ import atexit
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ class Closing:
         self._stack = stack
         self._lock = threading.RLock()
         self._streams = 0
-        self._is_let_go = False
+        self._is_let_go = self._is_closed = False
         atexit.register(self._close)
 
     def let_go(self) -> None:
@@ -60,6 +59,9 @@ class Closing:
             self._close()
 
     def _close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
         atexit.unregister(self._close)
         if os.getpid() == self.process:
             self._stack.close()
@@ -70,7 +72,7 @@ class Closing:
 _LEFT_TO_PARENT: list[ExitStack] = []
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OpenVersion:
     """A version in a private copy, which is removed with the last reference to this: the last answer made from it.
 
@@ -84,8 +86,8 @@ class OpenVersion:
     checked: bool
     closing: Closing
 
-    def __post_init__(self) -> None:
-        weakref.finalize(self, self.closing.let_go).atexit = False
+    def __del__(self) -> None:  # not a weak reference: its callback would come before those of plyvel's iterators
+        self.closing.let_go()
 
 
 class Versions(Protocol):

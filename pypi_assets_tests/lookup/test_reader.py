@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, ModulesReader, latest, open_latest
@@ -62,6 +63,27 @@ def test_a_stream_and_its_version_can_be_collected_at_once(
     gc.collect()
     assert publisher.private_copies() == 0
     assert not unraisable
+
+
+def test_an_answer_that_failed_and_its_version_can_be_collected_at_once(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unraisable: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    reader = open_latest("modules", publisher.storage)
+
+    def fail(db: Database) -> None:
+        with db.iterator(prefix=b"") as records:
+            raise LeveldbDamagedError(f"as far as this test goes: {next(records)!r}")
+
+    with pytest.raises(LeveldbDamagedError) as failed:
+        reader._read(fail)
+    cycle: list[object] = [reader, failed.value]
+    cycle.append(cycle)
+    del reader, failed, cycle
+    gc.collect()
+    assert not unraisable
+    assert publisher.private_copies() == 0
 
 
 def test_a_stream_that_is_open_at_exit_leaves_no_copy(publisher: Publisher) -> None:
