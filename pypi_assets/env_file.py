@@ -19,7 +19,7 @@ _UNWRITABLE = "${"  # it would stand for another variable
 
 _TEXT = """\
 # Settings of pypi-assets. A command reads this file in the folder that it is started in. A variable of the environment
-# wins over a line here. All settings are in README.md.
+# wins over a line here. `pypi-assets man` has all settings.
 
 # The index to follow: the base of its Simple API, ending in /simple/. Empty: PyPI.
 PYPI_ASSETS_INDEX_URL={index_url}

@@ -5,7 +5,7 @@ What a notice reports does not belong here: see `defs/run_notices.py`.
 
 from collections.abc import Sequence
 
-_EXTRA = "sending notices needs Apprise: install pypi-assets[notify], or unset PYPI_ASSETS_NOTIFY_URLS"
+_EXTRA = "sending notices needs Apprise: `pip install apprise`, or unset PYPI_ASSETS_NOTIFY_URLS"
 
 
 def send_notice(urls: Sequence[str], title: str, text: str) -> list[str]:

@@ -121,7 +121,7 @@ def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariab
 def describe_unknown(variable: str) -> str:
     """A warning about a variable that names no setting. It is not an error, since a newer version may know it."""
     nearest = get_close_matches(_setting(variable), sorted(SETTING_NAMES), n=1)
-    hint = f"did you mean {ENV_PREFIX}{nearest[0].upper()}?" if nearest else "see README.md for the settings"
+    hint = f"did you mean {ENV_PREFIX}{nearest[0].upper()}?" if nearest else "`pypi-assets man` lists the settings"
     return f"{variable} is no setting and has no effect; {hint}"
 
 

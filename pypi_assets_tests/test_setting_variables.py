@@ -125,7 +125,7 @@ def test_a_misspelled_variable_is_reported_with_the_nearest(monkeypatch: pytest.
     assert read_variables().warnings() == [
         "PYPI_ASSETS_PROJECT is no setting and has no effect; did you mean PYPI_ASSETS_PROJECTS?",
         "PYPI_ASSETS_STORAGE_ULR is no setting and has no effect; did you mean PYPI_ASSETS_STORAGE_URL?",
-        "PYPI_ASSETS_XYZZY is no setting and has no effect; see README.md for the settings",
+        "PYPI_ASSETS_XYZZY is no setting and has no effect; `pypi-assets man` lists the settings",
     ]
     load_settings()
 

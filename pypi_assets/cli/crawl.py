@@ -26,7 +26,7 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
     from pypi_assets.catalog.ledger.range_ledger import complete_serial
     from pypi_assets.crawl.full_crawl import crawl_full
 
-    with opened_crawler() as crawler:
+    with opened_crawler(creates=True) as crawler:
         result = crawl_full(crawler, with_history=with_history)
         with crawler.catalog.read() as connection:
             complete = complete_serial(connection)

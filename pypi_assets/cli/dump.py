@@ -8,7 +8,7 @@ import click
 
 from pypi_assets import terminal
 from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS
-from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.opening import existing_catalog, opened_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
 from pypi_assets.terminal import print_json, print_message
@@ -73,7 +73,7 @@ def _dump_full(shards: int, concurrency: int | None, as_json: bool, *, from_scra
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
-    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+    with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
         since = catalog.clock() if from_scratch else None
         manifest = full_dump(
@@ -99,7 +99,7 @@ def dump_incremental_command(as_json: bool) -> None:
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
-    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+    with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
         manifests: list[Manifest] = []
         for manifest in write_missing_ranges(catalog, storage):
@@ -135,7 +135,7 @@ def dump_compact_command(growth: int | None, most: int | None, as_json: bool) ->
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
-    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+    with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
         held = newest_serials(storage, DATASETS)
         manifests = list(
@@ -167,7 +167,7 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
-    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+    with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
         result = export_parquet(
             catalog,
@@ -201,7 +201,7 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
     from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 
     settings = load_settings()
-    with opened_catalog(settings) as catalog:
+    with existing_catalog(settings) as catalog:
         chain = DeletionChain(catalog, storage_from(settings), kept_from(settings))
         removed = list(chain.clean_publications(dry_run=dry_run))
     if as_json:

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import print_json
 
@@ -31,7 +31,7 @@ def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
     from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 
     settings = load_settings()
-    with opened_catalog(settings) as catalog:
+    with existing_catalog(settings) as catalog:
         chain = DeletionChain(catalog, storage_from(settings), kept_from(settings))
         cleaned = chain.clean_packs(dry_run=dry_run)
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets import terminal
-from pypi_assets.cli.opening import opened_catalog, private_folder
+from pypi_assets.cli.opening import existing_catalog, private_folder
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.progress import Progress
@@ -47,7 +47,7 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
 
     settings = load_settings()
     results: list[BuildResult] = []
-    with opened_catalog(settings) as catalog, terminal.progress_shown() as report:
+    with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings)
         version = None  # one number for what is built together
         for name in [dataset] if dataset else DATASETS:

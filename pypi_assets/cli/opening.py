@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_catalog(settings: "Settings") -> "Iterator[Catalog]":
-    """For commands that write: the tables are created where there are none."""
+    """For the commands that may make a catalog: its folder and tables are created where there are none."""
     from pypi_assets.assembly import catalog_from
 
     catalog = catalog_from(settings)
@@ -27,7 +27,7 @@ def opened_catalog(settings: "Settings") -> "Iterator[Catalog]":
 
 @contextmanager
 def existing_catalog(settings: "Settings") -> "Iterator[Catalog]":
-    """For commands that only read: they create nothing, and raise NoCatalogError where there is no catalog."""
+    """For all other commands, so that a wrong home stays as it is: raises NoCatalogError where there is no catalog."""
     from pypi_assets.assembly import existing_catalog_from
 
     catalog = existing_catalog_from(settings)
@@ -38,14 +38,15 @@ def existing_catalog(settings: "Settings") -> "Iterator[Catalog]":
 
 
 @contextmanager
-def opened_crawler() -> "Iterator[Crawler]":
+def opened_crawler(*, creates: bool = False) -> "Iterator[Crawler]":
+    """A crawler over a catalog that is there, or with `creates` over one that is made where there is none."""
     from pypi_assets.assembly import crawler_from, index_from, readers_from, storage_from
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
     settings.require_contact()
     with (
-        opened_catalog(settings) as catalog,
+        (opened_catalog if creates else existing_catalog)(settings) as catalog,
         index_from(settings, catalog) as index,
         readers_from(settings) as readers,
         terminal.progress_shown() as report,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets import terminal
-from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.terminal import plain, print_json, print_message
@@ -51,7 +51,7 @@ def reprocess_command(
 
     settings = load_settings()
     with (
-        opened_catalog(settings) as catalog,
+        existing_catalog(settings) as catalog,
         readers_from(settings) as readers,
         terminal.progress_shown() as report,
     ):

@@ -126,5 +126,5 @@ def _writer() -> _WriteRows:
     try:
         from pypi_assets.parquet.parquet_writer import write_rows  # what it needs is an extra
     except ImportError as error:
-        raise ParquetError(f"Parquet needs pyarrow, as with pip install 'pypi-assets[parquet]': {error}") from error
+        raise ParquetError(f"Parquet needs pyarrow, as with `pip install pyarrow`: {error}") from error
     return write_rows

@@ -388,6 +388,41 @@ def test_commands_that_only_read_create_nothing(commands: Commands, arguments: t
     assert str(commands.home) in result.output
 
 
+NEEDING_A_CATALOG = [
+    ("reprocess",),
+    ("extracts", "clean"),
+    ("dump", "full"),
+    ("dump", "redo"),
+    ("dump", "incremental"),
+    ("dump", "parquet"),
+    ("dump", "clean"),
+    ("dump", "compact"),
+    ("leveldb", "update"),
+    ("crawl", "incremental"),
+    ("audit",),
+    ("failures", "retry"),
+]
+MAKING_A_CATALOG = [("crawl", "full"), ("migrate",), ("dump", "restore")]
+
+
+@pytest.mark.parametrize("arguments", NEEDING_A_CATALOG, ids=" ".join)
+def test_commands_that_write_create_nothing_in_a_wrong_home(
+    commands: Commands, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    before = set(tmp_path.rglob("*"))
+    message = commands.refused(*arguments)
+    assert f"there is no catalog in {commands.home} " in message
+    assert f"{FIRST}; or check PYPI_ASSETS_HOME" in message
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
+    """So a new command is in one of the lists above."""
+    listed = [*READING, *NEEDING_A_CATALOG, *MAKING_A_CATALOG, ("init",), ("completion",), ("man",)]
+    every = [path for path, _ in every_command() if path[0] != "devindex"]
+    assert [path for path in every if not any(one[: len(path)] == path for one in listed)] == []
+
+
 def test_a_database_without_tables_is_no_catalog(
     commands: Commands, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
 ) -> None:
@@ -405,7 +440,7 @@ def test_a_database_without_tables_is_no_catalog(
         ("HOME", "{file}/below", ("migrate",), "cannot make the folder of"),
         ("DATABASE_URL", "postgresql://me:secret@127.0.0.1:9/catalog", ("files",), "check PYPI_ASSETS_DATABASE_URL"),
         ("DATABASE_URL", "sqlite:///{file}", ("files",), "file is not a database; check PYPI_ASSETS_DATABASE_URL"),
-        ("STORAGE_URL", "file://{file}/below", ("dump", "full"), "cannot open the storage folder"),
+        ("STORAGE_URL", "file://{file}/below", ("crawl", "full"), "cannot open the storage folder"),
         ("STORAGE_URL", "file://{file}/below", ("leveldb", "list"), "there is no storage folder"),
     ],
 )

@@ -35,7 +35,7 @@ def test_a_crawler_reports_its_progress_and_messages_on_the_terminal(
     commands: Commands, index: ServedIndex, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index.wheel("demo", "1.0")
-    with opened_crawler() as crawler:
+    with opened_crawler(creates=True) as crawler:
         crawler.notify("odd")
         crawl_full(crawler)
     output = capsys.readouterr()

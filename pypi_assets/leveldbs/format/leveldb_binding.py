@@ -13,7 +13,7 @@ from pypi_assets.leveldbs.format.errors import MissingBindingError
 
 _MISSING = (
     "plyvel is not installed, with which LevelDBs are read and written: make and pip bring it for CPython 3.11 and 3.12"
-    " on x86-64 Linux (`uv python install 3.12`), and elsewhere build it with `pip install 'pypi-assets[leveldb]'` once"
+    " on x86-64 Linux (`uv python install 3.12`), and elsewhere build it with `pip install plyvel` once"
     " its headers are there (`apt install g++ libleveldb-dev python3-dev`,"
     " `dnf install gcc-c++ leveldb-devel python3-devel` or `brew install leveldb`)"
 )

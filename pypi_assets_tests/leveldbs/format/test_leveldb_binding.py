@@ -20,6 +20,7 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 LINES = (
     "uv python install 3.12",
+    "pip install plyvel",
     "apt install g++ libleveldb-dev python3-dev",
     "dnf install gcc-c++ leveldb-devel python3-devel",
     "brew install leveldb",
