@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets.cli.opening import existing_catalog, opened_crawler
-from pypi_assets.cli.options import JSON, command
+from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.cli.read_counts import describe_reads, reads_to_json, report_failed
 from pypi_assets.terminal import (
-    TABLE,
+    Output,
     local_time,
     print_json,
     print_message,
@@ -36,8 +36,8 @@ def failures_group() -> None:
 @command("list", '--kind "corrupt archive"', group=failures_group)
 @click.option("--kind", help="List each failure of this kind, as the list shows it.")
 @click.option("--project", help="List each failure of this project.")
-@JSON
-def failures_list_command(kind: str | None, project: str | None, as_json: bool) -> None:
+@row_output
+def failures_list_command(kind: str | None, project: str | None, output: Output) -> None:
     """List failed reads and visits by their kind.
 
     With --kind or --project it lists each of them, with its error, attempts and when it is tried next.
@@ -53,14 +53,14 @@ def failures_list_command(kind: str | None, project: str | None, as_json: bool) 
         found = list_failures(connection, settings.max_attempts, kind, normalized)
         each = None if kind is project is None else list(found)
         groups = group_failures(found if each is None else each)
-    if as_json:
+    if output.as_json:
         listed = None if each is None else [_failure_to_json(failure) for failure in each]
         print_json({"groups": [_group_to_json(group) for group in groups], "failures": listed})
     elif each is None:
-        print_table(("kind", "count", *_OUTCOMES, "examples"), (_group_row(group) for group in groups))
+        print_table(("kind", "count", *_OUTCOMES, "examples"), (_group_row(group) for group in groups), output)
     else:
         columns = ("project", "filename", "outcome", "kind", "attempts", "attempts_remaining", "next_due", "text")
-        print_rows(columns, (_failure_to_json(failure) for failure in each), TABLE)
+        print_rows(columns, (_failure_to_json(failure) for failure in each), output)
     if not groups:
         print_message(_NO_FAILURES if each is None else _NONE_MATCH)
 

@@ -9,7 +9,7 @@ import click
 
 from pypi_assets import terminal
 from pypi_assets.cli.opening import existing_catalog, private_folder
-from pypi_assets.cli.options import JSON, command
+from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.progress import Progress
 from pypi_assets.terminal import Output, print_json, print_message, print_rows
@@ -92,8 +92,8 @@ def _report_rows(report: Callable[[Progress], None], dataset: str, rows: int) ->
 
 @command("list", group=leveldb_group)
 @_DATASET
-@JSON
-def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
+@row_output
+def leveldb_list_command(dataset: str | None, output: Output) -> None:
     """List the published versions, newest last.
 
     Sizes are in bytes. A version that cannot be read is listed with its problem.
@@ -106,7 +106,7 @@ def leveldb_list_command(dataset: str | None, as_json: bool) -> None:
     storage = storage_from(load_settings(), read_only=True)
     published = {name: published_versions(storage, name) for name in ([dataset] if dataset else DATASETS)}
     rows = [_listed_version(storage, name, version) for name, versions in published.items() for version in versions]
-    print_rows(("dataset", "version", "serial", "records", "bytes", "base_version", "problem"), rows, Output(as_json))
+    print_rows(("dataset", "version", "serial", "records", "bytes", "base_version", "problem"), rows, output)
     for name, versions in published.items():
         if not versions:
             print_message(str(no_version(DATASETS[name], storage)))

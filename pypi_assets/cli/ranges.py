@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets.cli.opening import existing_catalog
-from pypi_assets.cli.options import JSON, command
+from pypi_assets.cli.options import command, row_output
 from pypi_assets.terminal import Output, local_time, print_message, print_rows
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ _SHOWN_COMPLETE_RANGES = 10
 
 @command("ranges", "--all")
 @click.option("--all", "all_ranges", is_flag=True, help="Include all complete ranges, not only the newest ten.")
-@JSON
-def ranges_command(all_ranges: bool, as_json: bool) -> None:
+@row_output
+def ranges_command(all_ranges: bool, output: Output) -> None:
     """List serial ranges with their states.
 
     A serial range is a run of the index's changes that is crawled as one. It is complete, running, failed, interrupted,
@@ -47,7 +47,7 @@ def ranges_command(all_ranges: bool, as_json: bool) -> None:
     if inexact := [status.serials.key for status in found if status.exact_from is not None]:
         spans = ", ".join(inexact)
         print_message(f"changes in {spans} were found from the list of projects; their single events are not known")
-    if not print_rows(columns, rows, Output(as_json)):
+    if not print_rows(columns, rows, output):
         print_message("there are no ranges: run `pypi-assets crawl full` first")
 
 

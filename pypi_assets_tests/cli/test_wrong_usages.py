@@ -259,5 +259,31 @@ def test_a_home_without_the_right_to_write_is_named(commands: Commands, monkeypa
     assert "folder/home" in message(commands, "crawl full", FAILURE)
 
 
+def test_every_table_has_the_same_options(commands: Commands, index: ServedIndex) -> None:
+    index.wheel("demo", "1.0")
+    index.raw("broken-1.0-py3-none-any.whl", b"no zip")
+    commands.build_versions()
+    index.wheel("demo", "2.0")
+    commands.done("crawl", "incremental")
+    for line, first_columns in {
+        "failures list": ("kind", "count"),
+        "failures list --project broken": ("project", "filename"),
+        "ranges": ("range", "state"),
+        "leveldb list": ("dataset", "version"),
+        "visits demo": ("visit", "scope"),
+        "history demo": ("serial", "time"),
+        "files": ("filename", "project"),
+    }.items():
+        rows = commands.done(*line.split()).stdout.splitlines()
+        with_header = commands.done(*line.split(), "--header").stdout.splitlines()
+        assert with_header[0].startswith("\t".join(first_columns)), line
+        assert with_header[1:] == rows
+        csv_header = ",".join(f'"{column}"' for column in first_columns)
+        as_csv = commands.done(*line.split(), "--csv", "--header").stdout.splitlines()
+        assert as_csv[0].startswith(csv_header), line
+        assert len(as_csv) == len(with_header) > 1
+        assert "--json goes neither" in commands.refused(*line.split(), "--json", "--csv", exit_code=USAGE)
+
+
 def test_there_are_many(commands: Commands) -> None:
     assert len(OPTIONS) + len(SETTINGS) + len(PLACES) + len(AFTER_A_CRAWL) >= 45
