@@ -8,10 +8,14 @@ from pypi_assets.cli.read_counts import reads_to_json, report_failed
 from pypi_assets.terminal import plain, print_json
 
 
+class _Percent(click.FloatRange):
+    name = "number"  # in the message about a value that is none
+
+
 @command("audit", "--share 10")
 @click.option(
     "--share",
-    type=click.FloatRange(0, 100),
+    type=_Percent(0, 100),
     metavar="PERCENT",
     help="Also visit this share of all projects, longest unvisited first; default: PYPI_ASSETS_AUDIT_SHARE_PERCENT.",
 )

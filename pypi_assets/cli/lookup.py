@@ -90,7 +90,12 @@ class _Lookups(click.Group):
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
             names = self.list_commands(ctx)
-            raise click.NoSuchCommand(error.command_name, possibilities=names, ctx=ctx) from None
+            name = error.command_name
+            unknown = click.NoSuchCommand(name, possibilities=names, ctx=ctx)
+            if not unknown.possibilities:  # so it is rather what was to be looked up
+                message = f"No such command {name!r}. Did you mean 'lookup module {name}'?"
+                unknown = click.NoSuchCommand(name, message, ctx=ctx)
+            raise unknown from None
 
 
 @click.group("lookup", cls=_Lookups)

@@ -23,6 +23,7 @@ OPTIONS = [
     ("crawl full extra", "Got unexpected extra argument (extra)"),
     ("crawl full --whit-history", "No such option '--whit-history'. Did you mean '--with-history'?"),
     ("lookup modul yaml", "No such command 'modul'. Did you mean 'module'?"),
+    ("lookup yaml", "No such command 'yaml'. Did you mean 'lookup module yaml'?"),
     ("lookup module", "Missing argument 'NAME'."),
     ("lookup module yaml --limit 0", "Invalid value for '--limit': 0 is not in the range x>=1."),
     ("lookup module yaml --limit many", "Invalid value for '--limit': 'many' is not a valid integer"),
@@ -50,6 +51,7 @@ OPTIONS = [
     ("metrics --file none/pypi.prom", "/none; make it, or choose another"),
     ("metrics --file folder", "Invalid value for '--file': File 'folder' is a directory."),
     ("audit --share 101", "Invalid value for '--share': 101.0 is not in the range 0<=x<=100."),
+    ("audit --share x", "Invalid value for '--share': 'x' is not a valid number."),
     ("reprocess --processes 0", "Invalid value for '--processes': 0 is not in the range x>=1."),
     ("inspect", "Missing argument 'FILES...'."),
     ("inspect none.whl", "file 'none.whl' does not exist"),
@@ -111,7 +113,7 @@ PLACES = [
 """Command lines over an empty home that meet a place or a server that cannot be used."""
 
 AFTER_A_CRAWL = [
-    ("files --at-serial 99999999", "99999999"),
+    ("files --at-serial 99999999", "there is no answer for serial 99999999, only for serial "),
     ("lookup module demo_module --at-serial 99999999", "99999999"),
     ("visits demo --compare 1 99", "99"),
 ]

@@ -36,4 +36,5 @@ def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
             f"there is no answer for serial {serial} yet: the catalog is exact from serial {exact_from} on, and"
             f" complete up to {complete}; run `pypi-assets crawl incremental`"
         )
-    raise CatalogError(f"there is no answer for serial {serial}, only for serials {exact_from} to {complete}")
+    answerable = f"serial {complete}" if exact_from == complete else f"serials {exact_from} to {complete}"
+    raise CatalogError(f"there is no answer for serial {serial}, only for {answerable}")
