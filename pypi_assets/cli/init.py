@@ -20,11 +20,14 @@ _NEXT = """\
 Next, in this folder:
 
   pypi-assets crawl full
-  pypi-assets dump full --shards 1
+  pypi-assets {dump}
   pypi-assets leveldb update
   pypi-assets lookup module NAME
 
 `pypi-assets status` shows at any time what to do."""
+_COST = """\
+
+All of PyPI takes 14 to 20 days at 20 requests a second, the default, and 250 GB of disk: deploy/README.md has more."""
 
 
 @command("init", '--index PyPI --projects "requests flask attrs" --contact you@example.org')
@@ -59,18 +62,40 @@ def init_command(index: str | None, projects: str | None, contact: str | None, y
     for name in ("INDEX_URL", "PROJECTS", "CONTACT"):
         if os.environ.get(f"{ENV_PREFIX}{name}"):
             print_message(f"{ENV_PREFIX}{name} is set in the environment too, which wins over the file")
-    click.echo(_NEXT)
+    is_small = bool(chosen.projects) or not chosen.needs_contact
+    click.echo(_NEXT.format(dump="dump full --shards 1" if is_small else "dump full"))
+    if not chosen.index_url and not chosen.projects:
+        click.echo(_COST)
 
 
-_Answer = Callable[[str | None, str, str, Callable[[str], str]], str]
-"""What an option gives, or the answer to a question: (option, question, default, what checks and translates it)."""
+_Answer = Callable[[str, str | None, str, str, Callable[[str], str]], str]
+"""What an option gives, or the answer to a question: (option, what it gives, question, default, what checks and
+translates it)."""
 
 
-def _given_or_default(given: str | None, _question: str, default: str, translate: Callable[[str], str]) -> str:
-    return translate(default if given is None else given)
+def _given_or_default(
+    option: str, given: str | None, _question: str, default: str, translate: Callable[[str], str]
+) -> str:
+    return translate(default) if given is None else _of_option(option, given, translate)
 
 
-def _given_or_prompted(given: str | None, question: str, default: str, translate: Callable[[str], str]) -> str:
+def _of_option(option: str, given: str, translate: Callable[[str], str]) -> str:
+    """`given`, translated. An error names the option in place of the variable, which the user has not seen yet."""
+    from pypi_assets.errors import SettingsError
+    from pypi_assets.setting_variables import ENV_PREFIX
+
+    try:
+        return translate(given)
+    except SettingsError as error:
+        name = option.removeprefix("--")
+        variable = f"{ENV_PREFIX}{'INDEX_URL' if option == '--index' else name.upper()}"
+        accepts = f", or {_PYPI}" if option == "--index" else ""
+        raise SettingsError(str(error).replace(f"{variable}:", f"{option}:") + accepts) from error
+
+
+def _given_or_prompted(
+    option: str, given: str | None, question: str, default: str, translate: Callable[[str], str]
+) -> str:
     from pypi_assets.errors import SettingsError
 
     def translated(text: str) -> str:
@@ -80,7 +105,7 @@ def _given_or_prompted(given: str | None, question: str, default: str, translate
             raise click.UsageError(plain(error)) from error  # the question is put again
 
     if given is not None:
-        return translate(given)
+        return _of_option(option, given, translate)
     shown: str = click.prompt(question, default=default, show_default=bool(default), value_proc=translated)
     return shown
 
@@ -90,7 +115,7 @@ def _choose_index(chosen: "FirstSettings", given: str | None, answer: _Answer) -
         return _checked("index_url", "" if text.strip().lower() == _PYPI.lower() else text.strip())
 
     question = "Which index? Its URL, ending in /simple/"
-    return replace(chosen, index_url=answer(given, question, _PYPI, translate))
+    return replace(chosen, index_url=answer("--index", given, question, _PYPI, translate))
 
 
 def _choose_projects(chosen: "FirstSettings", given: str | None, answer: _Answer) -> "FirstSettings":
@@ -103,7 +128,7 @@ def _choose_projects(chosen: "FirstSettings", given: str | None, answer: _Answer
     default = ALL_PROJECTS
     if not chosen.index_url:
         question, default = f"{question} (all of {_PYPI} takes days)", EXAMPLE_PROJECTS
-    return replace(chosen, projects=answer(given, question, default, translate))
+    return replace(chosen, projects=answer("--projects", given, question, default, translate))
 
 
 def _choose_contact(chosen: "FirstSettings", given: str | None, answer: _Answer) -> "FirstSettings":
@@ -114,7 +139,7 @@ def _choose_contact(chosen: "FirstSettings", given: str | None, answer: _Answer)
     if given is None and not chosen.needs_contact:
         return chosen
     question = "Your mail address, or a page of yours? The index sees it in each request"
-    return replace(chosen, contact=answer(given, question, "", translate))
+    return replace(chosen, contact=answer("--contact", given, question, "", translate))
 
 
 def _checked(name: str, text: str) -> str:

@@ -55,7 +55,12 @@ def metrics_command(path: Path | None, listen: tuple[str, int] | None, every: fl
     taken = StatusMetrics(load_settings())
     taken.take()
     if listen:
-        print_message(f"serving metrics at {taken.listen(*listen)}")
+        try:
+            print_message(f"serving metrics at {taken.listen(*listen)}")
+        except OSError as error:
+            address = ":".join(map(str, listen))
+            reason = f"{error.strerror or error}; choose another address with --listen"
+            raise click.ClickException(f"cannot listen at {address}: {reason}") from error
     while True:
         if path:
             taken.write(path)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EADDRINUSE
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +74,13 @@ def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_r
     with _refusals_as_failures():
         plan = None if faults is None else FaultPlan.load(faults)
         folder.mkdir(parents=True, exist_ok=True)
+    try:
         serve(folder, host, port, ready=click.echo, faults=plan, log_requests=log_requests)
+    except OSError as error:
+        reason = error.strerror or error
+        if error.errno == EADDRINUSE:
+            reason = "it is in use; stop what listens there, or choose another with --port (0 takes a free one)"
+        raise click.ClickException(f"cannot listen at port {port} of {host}: {reason}") from error
 
 
 @_command("add", "my-index dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")

@@ -55,9 +55,9 @@ def test_defaults_follow_a_few_projects_of_pypi(commands: Commands) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--index", "https://index.example.org/"), "PYPI_ASSETS_INDEX_URL: does not end in /simple/"),
-        (("--contact", "me"), "PYPI_ASSETS_CONTACT: neither a mail address nor a URL"),
-        (("--projects", "nowhere/names.txt"), "PYPI_ASSETS_PROJECTS: cannot read the file of project names"),
+        (("--index", "https://index.example.org/"), "--index: does not end in /simple/"),
+        (("--contact", "me"), "--contact: neither a mail address nor a URL"),
+        (("--projects", "nowhere/names.txt"), "--projects: cannot read the file of project names"),
     ],
 )
 def test_a_wrong_option_is_refused_and_nothing_is_written(
@@ -65,6 +65,28 @@ def test_a_wrong_option_is_refused_and_nothing_is_written(
 ) -> None:
     assert message in commands.refused("init", *ALL, *options, exit_code=2)
     assert not (tmp_path / ".env").exists()
+
+
+def test_a_misspelled_index_names_what_is_accepted(commands: Commands) -> None:
+    message = commands.refused("init", *ALL, "--index", "pipy", exit_code=2)
+    assert message.startswith("Error: --index: not an http(s) URL")
+    assert message.endswith(", or PyPI\n")
+    assert "PYPI_ASSETS_" not in message
+
+
+@pytest.mark.parametrize(
+    ("options", "dump", "costs"),
+    [
+        (("--index", "PyPI", "--projects", "all"), "dump full", True),
+        (("--index", "PyPI", "--projects", "flask"), "dump full --shards 1", False),
+        (("--projects", "all"), "dump full", False),
+        (("--index", "http://127.0.0.1:9/simple/", "--projects", "all"), "dump full --shards 1", False),
+    ],
+)
+def test_the_advice_follows_the_choice(commands: Commands, options: tuple[str, ...], dump: str, costs: bool) -> None:
+    shown = commands.done("init", *ALL, *options).stdout
+    assert f"  pypi-assets {dump}\n" in shown
+    assert ("14 to 20 days" in shown and "deploy/README.md" in shown) == costs
 
 
 def test_a_password_is_not_shown(commands: Commands) -> None:

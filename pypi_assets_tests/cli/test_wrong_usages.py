@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -285,6 +286,22 @@ def test_every_table_has_the_same_options(commands: Commands, index: ServedIndex
         assert as_csv[0].startswith(csv_header), line
         assert len(as_csv) == len(with_header) > 1
         assert "--json goes neither" in commands.refused(*line.split(), "--json", "--csv", exit_code=USAGE)
+
+
+@pytest.mark.parametrize("line", ["devindex serve folder --port {port}", "metrics --listen 127.0.0.1:{port}"])
+def test_a_busy_port_is_named_with_what_to_do(commands: Commands, line: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [*PROCESS, *line.format(port=port).split()], capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == FAILURE
+    assert done.stderr.startswith("Error: cannot listen at ")
+    assert len(done.stderr.splitlines()) == 1
+    assert str(port) in done.stderr
+    assert "; " in done.stderr
+    assert "choose another" in done.stderr
+    assert "[Errno" not in done.stderr
 
 
 def test_there_are_many(commands: Commands) -> None:
