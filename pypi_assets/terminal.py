@@ -119,9 +119,13 @@ def _print_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], *, head
 
 
 def _csv_cell(value: object) -> object:
-    """Numbers stay numbers. A text that a spreadsheet would take for a formula gets an apostrophe in front."""
-    if value is None:
+    """Numbers stay numbers, and lists are JSON: requirements have commas. A text that a spreadsheet would take for a
+    formula gets an apostrophe in front.
+    """
+    if value is None or value in ([], (), {}):
         return ""
+    if isinstance(value, list | tuple | dict):
+        return plain(json.dumps(value, ensure_ascii=False))
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):

@@ -73,7 +73,7 @@ def test_csv_is_what_a_reader_of_csv_reads_and_no_formula(capsys: pytest.Capture
     printed = capsys.readouterr().out
     assert printed.splitlines(keepends=True)[0] == '"name","=count","c","d","e","f"\r\n'
     _, *read = csv.reader(io.StringIO(printed, newline=""))
-    assert [row[1:] for row in read] == [["5", "-2.5", "", "true", "a, b"]] * len(rows)
+    assert [row[1:] for row in read] == [["5", "-2.5", "", "true", '["a", "b"]']] * len(rows)
     assert [row[0] for row in read] == [
         *("'=1+1", "'+1", "'-1", "'@a", "'=1", "'\uff1d1"),
         *('say "a", b', "a;=b", "line line", "\ufffd[31m", "caf\u00e9", ""),
@@ -129,7 +129,7 @@ def test_lists_stand_beneath_the_rows_that_have_them(
     assert [line.split() for line in lines[3:5]] == [["b", "yes"], ["x>1;", "python_version", "<", "'3'"]]
     assert print_rows(columns, [], Output(), beneath="needs") == 0
     assert print_rows(columns, rows[1:2], Output(as_csv=True), beneath="needs") == 1
-    assert '"b","x>1; python_version < \'3\', y","true"\r\n' in capsys.readouterr().out
+    assert '"b","[""x>1; python_version < \'3\'"", ""y""]","true"\r\n' in capsys.readouterr().out
     monkeypatch.setattr("sys.stdout.isatty", lambda: False)
     assert print_rows(columns, rows[1:2], Output(), beneath="needs") == 1
     assert capsys.readouterr().out == "b\tx>1; python_version < '3', y\tyes\n"

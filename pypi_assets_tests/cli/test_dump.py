@@ -14,10 +14,11 @@ from pypi_assets_tests.served_index import ServedIndex
 def test_parquet_is_exported_once_and_then_pointed_to(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "run `pypi-assets dump full` first" in commands.refused("dump", "parquet")
+    assert "there is no catalog in" in commands.refused("dump", "parquet")
     index.wheel("demo", "1.0")
     index.sdist("demo", "1.0")
     commands.done("crawl", "full")
+    assert "run `pypi-assets dump full` first" in commands.refused("dump", "parquet")
     commands.done("dump", "full", "--shards", "1")
     folder = f"{(commands.home / 'storage').as_uri()}/parquet/python_distribution_data"
     exported = commands.json("dump", "parquet")

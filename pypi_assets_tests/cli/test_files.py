@@ -9,5 +9,5 @@ def test_a_serial_without_an_answer_is_refused_with_those_that_have_one(commands
     commands.build_versions()
     serial = index.serial
     for refused in (serial - 1, serial + 1):
-        message = f"Error: there is no answer for serial {refused}, only for serials {serial} to {serial}\n"
+        message = f"Error: there is no answer for serial {refused}, only for serial {serial}\n"
         assert commands.refused("files", "--at-serial", refused) == message

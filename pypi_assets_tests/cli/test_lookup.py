@@ -237,7 +237,7 @@ def test_newest_versions_and_transitive_dependents(commands: Commands, index: Se
     for options in (("--depth", 1), ("--limit", 1)):
         assert len(commands.json("lookup", "dependents", "base", "--transitive", *options)) == 1
     newest = commands.done("lookup", "dependents", "base", "--transitive", "--latest", "--csv").stdout_bytes
-    assert newest == b'1,"base","mid","","","2.0"\r\n2,"mid","app","1.0","",""\r\n'
+    assert newest == b'1,"base","mid","","","[""2.0""]"\r\n2,"mid","app","[""1.0""]","",""\r\n'
     nothing = commands.done("lookup", "dependents", "mud", "--transitive")
     assert nothing.stderr == f"no project requires mud as of serial {serial}\ndid you mean mid?\n"
     for wrong, message in {
