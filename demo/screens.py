@@ -214,7 +214,8 @@ def show(browser: Any, url: str, texts: Sequence[str], click: str | None) -> Non
 
 def take(browser: Any, path: Path, above: str | None) -> None:
     """Takes a screenshot of the page, or of the part above the first visible text that contains `above`."""
-    height = browser.execute_script(TOP_OF, above) if above else browser.execute_script("return window.innerHeight")
+    height = above and browser.execute_script(TOP_OF, above)
+    height = height or browser.execute_script("return window.innerHeight")
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
     picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})
     path.write_bytes(base64.b64decode(picture["data"]))
