@@ -99,12 +99,17 @@ class Walk:
 
 def full_crawl(walk: Walk) -> None:
     """Launches the job full_crawl, for all partitions."""
-    before = ended_runs(walk.url, "project_listing")
-    walk.click_at("//a[contains(@href, '/jobs/full_crawl')]", "full_crawl")
+    launch_all(walk, "full_crawl", "project_listing")
+
+
+def launch_all(walk: Walk, job: str, asset: str) -> None:
+    """Launches a job that the first page shows, for all partitions, and waits for runs of one of its assets."""
+    before = ended_runs(walk.url, asset)
+    walk.click_at(f"//a[contains(@href, '/jobs/{job}')]", job)
     walk.click("Materialize all…", "button")
     walk.click("All", "button")
     walk.click("Launch backfill", "button")
-    walk.run(lambda: ended_runs(walk.url, "project_listing") > before and all_ended(walk.url))
+    walk.run(lambda: ended_runs(walk.url, asset) > before and all_ended(walk.url))
 
 
 def follow(walk: Walk) -> None:
@@ -122,12 +127,7 @@ def follow(walk: Walk) -> None:
 
 def backfill(walk: Walk) -> None:
     """Backfills all serial ranges, by the job whose runs the first page shows."""
-    before = ended_runs(walk.url, "incremental_dump")
-    walk.click_at("//a[contains(@href, '/jobs/incremental_crawl')]", "incremental_crawl")
-    walk.click("Materialize all…", "button")
-    walk.click("All", "button")
-    walk.click("Launch backfill", "button")
-    walk.run(lambda: ended_runs(walk.url, "incremental_dump") > before and all_ended(walk.url))
+    launch_all(walk, "incremental_crawl", "incremental_dump")
 
 
 def failed_file(walk: Walk) -> None:

@@ -181,7 +181,7 @@ HOSTS = ("index.example.org", "a.example.com", "b.example.com", "internal")
 
 @dataclass
 class HostedIndex(ModelIndex):
-    """An index whose projects name hosts of their own. `client` stands for a process: it knows what it was told."""
+    """An index whose projects name hosts of their own. `client` stands for a process: it knows what it has seen."""
 
     hosts: dict[str, str] = field(default_factory=dict)
     rule: HostRule = field(default_factory=lambda: host_rule(URL, URL, []))

@@ -170,7 +170,7 @@ def test_damage_that_shows_late_leads_to_a_version_that_is_good(publisher: Publi
     newest = build_version("depgraph", storage=publisher.storage, catalog=publisher.small.catalog, from_scratch=True)
     damage_a_block(publisher.storage, newest.version)
     with open_latest("depgraph", publisher.storage, check_hashes=False) as reader:
-        assert reader.version == newest.version  # nobody knows yet
+        assert reader.version == newest.version  # no reader knows yet
         answer = reader.project("demo")
         assert (len(answer.results), answer.version) == (201, newest.version - 1)
         assert len(reader.skipped) == 1

@@ -73,7 +73,7 @@ def test_a_new_release_changes_few_records_of_modules(tmp_path: Path) -> None:
     rows = [dump_row("demo", version, f"demo-{version}.zip", modules=modules) for version in ("1", "2", "3")]
 
     def changed(modules: list[str], version: str) -> set[str]:
-        """The records, beside those of files and lists, that a release with these modules changes."""
+        """The records, in addition to those of files and lists, that a release with these modules changes."""
         before = build(tmp_path / "db", "modules", [], create=False)
         row = dump_row("demo", version, f"demo-{version}.zip", modules=modules)
         after = build(tmp_path / "db", "modules", [[row]], create=False)
