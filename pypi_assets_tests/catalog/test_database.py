@@ -26,7 +26,7 @@ _NOTES = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision, branch_labels, depends_on = "9001", "0004", None, None
+revision, down_revision, branch_labels, depends_on = "9001", "0005", None, None
 
 
 def upgrade():
