@@ -244,5 +244,19 @@ def test_only_the_chain_of_deletions_calls_its_links(link: str):
     assert users == {"upkeep/deletion.py"}
 
 
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_what_writes_to_the_catalog_can_run_again(path: Path):
+    """A server may roll any transaction back, so all but `transact` itself give it a function."""
+    opened = [
+        item.context_expr
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.With)
+        for item in node.items
+    ]
+    calls = [part for one in opened for part in ast.walk(one) if isinstance(part, ast.Call)]
+    written = {ast.unparse(call.func) for call in calls if ast.unparse(call.func).endswith(".write")}
+    assert not written or path == PACKAGE / "catalog" / "database.py"
+
+
 def test_every_part_is_known_here():
     assert {part(path) for path in modules()} == EVERYWHERE | set(MAY_IMPORT) | set(SKINS)

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import (
     Column,
@@ -32,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from pypi_assets.errors import ExpectedError
 
@@ -41,8 +41,11 @@ _MIGRATION_LOCK = 0x70797069  # any constant: the name of an advisory lock
 _SQLITE_BUSY_TIMEOUT_S = 120
 _SQLITE_CACHE_KIB = 64 * 1024
 _SQLITE_ONCE_KIB = 2 * 1024
-_DEADLOCK = "40P01"
-_DEADLOCK_ATTEMPTS = 5
+_ROLLED_BACK = frozenset({"40001", "40P01"})
+"""SQLSTATEs: a serialization failure, and a deadlock. The server has rolled the transaction back."""
+_ATTEMPTS = 10
+_FIRST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 2.0
 _PARAMETERS_AT_A_TIME = 1_000
 
 _T = TypeVar("_T")
@@ -76,27 +79,29 @@ class Catalog:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A short transaction that writes. On SQLite it takes the one write lock at its start."""
+        """A transaction that writes and is tried once: for tests and migrations. Other code calls `transact`."""
         with self.engine.connect() as connection:
             connection = connection.execution_options(sqlite_begin="IMMEDIATE")
             with connection.begin():
                 yield connection
 
     def transact(self, work: Callable[[Connection], _T]) -> _T:
-        """Returns what `work` returns in a transaction that writes. PostgreSQL may abort it to resolve a deadlock; then
-        `work` runs again."""
+        """Returns what `work` returns in one short transaction that writes. On SQLite it holds the one write lock.
+
+        `work` can run several times, so it changes nothing but the catalog: it runs again, after a random pause, where
+        the server has rolled it back to resolve a deadlock or for another transaction, and where the connection was
+        lost before the commit. The last of ten errors is raised, and one during the commit that leaves open whether it
+        took place.
+        """
+        attempt = _Attempt(self, work)
         retrying = Retrying(
-            retry=retry_if_exception(_is_deadlock),
-            stop=stop_after_attempt(_DEADLOCK_ATTEMPTS),
-            wait=wait_random(0, 0.1),
+            retry=retry_if_exception(attempt.can_run_again_after),
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=wait_random_exponential(_FIRST_PAUSE_S, max=_LONGEST_PAUSE_S),
             reraise=True,
         )
-        result: _T = retrying(self._write, work)
+        result: _T = retrying(attempt.run)
         return result
-
-    def _write(self, work: Callable[[Connection], _T]) -> _T:
-        with self.write() as connection:
-            return work(connection)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -124,8 +129,31 @@ class Catalog:
         self.engine.dispose()
 
 
-def _is_deadlock(error: BaseException) -> bool:
-    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) == _DEADLOCK
+class _Attempt(Generic[_T]):
+    """One run of `work` in a transaction, and how far it came."""
+
+    def __init__(self, catalog: Catalog, work: Callable[[Connection], _T]) -> None:
+        self._catalog = catalog
+        self._work = work
+        self._is_connected = self._is_committing = False
+
+    def run(self) -> _T:
+        self._is_connected = self._is_committing = False
+        with self._catalog.write() as connection:
+            self._is_connected = True
+            result = self._work(connection)
+            self._is_committing = True
+        return result
+
+    def can_run_again_after(self, error: BaseException) -> bool:
+        """Whether `error` has certainly left nothing behind, and can be another one next time."""
+        if not isinstance(error, DBAPIError):
+            return False
+        if getattr(error.orig, "sqlstate", None) in _ROLLED_BACK:
+            return True
+        if not self._is_connected:  # a server that starts again refuses connections meanwhile
+            return isinstance(error, OperationalError) and not self._catalog.is_sqlite
+        return error.connection_invalidated and not self._is_committing
 
 
 def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:

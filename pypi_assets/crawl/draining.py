@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
@@ -94,11 +95,14 @@ def claiming(crawler: Crawler, scope: str | None) -> Iterator[str]:
             now = catalog.clock()
             claim_scope(connection, scope, worker, now, now + lease_s)
 
+    def extend(connection: Connection) -> None:
+        renew_claims(connection, worker, catalog.clock() + lease_s)
+        claim(connection)
+
     def renew() -> None:
         while not ended.wait(lease_s / 3):
-            with suppress(SQLAlchemyError), catalog.write() as connection:  # retried next time, else the claims expire
-                renew_claims(connection, worker, catalog.clock() + lease_s)
-                claim(connection)
+            with suppress(SQLAlchemyError):  # retried next time, else the claims expire
+                catalog.transact(extend)
 
     catalog.transact(claim)
     thread = threading.Thread(target=renew, name="claims", daemon=True)
@@ -108,8 +112,8 @@ def claiming(crawler: Crawler, scope: str | None) -> Iterator[str]:
     finally:
         ended.set()
         thread.join()
-        with suppress(SQLAlchemyError), catalog.write() as connection:  # else they expire
-            release_claims(connection, worker)
+        with suppress(SQLAlchemyError):  # else they expire
+            catalog.transact(partial(release_claims, worker=worker))
 
 
 def drain(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = False) -> None:
@@ -163,5 +167,4 @@ def _expire_claims_of_the_dead(catalog: Catalog) -> None:
         workers = claiming_workers(connection)
     for worker in workers:
         if is_dead(worker):
-            with catalog.write() as connection:
-                expire_claims(connection, worker)
+            catalog.transact(partial(expire_claims, worker=worker))

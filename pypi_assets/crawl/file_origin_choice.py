@@ -3,6 +3,8 @@
 Which host may be trusted at all is decided in `index/file_origins.py`.
 """
 
+from sqlalchemy import Connection
+
 from pypi_assets.catalog.observed.file_origins import first_file_urls, known_file_origin, store_file_origin
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.index.file_origins import FileOrigin
@@ -33,9 +35,11 @@ def choose_file_origin(crawler: Crawler) -> None:
 
 def _store(crawler: Crawler, agreed: FileOrigin) -> str | None:
     """The origin that counts: `agreed`, or what another process has stored meanwhile."""
-    with crawler.catalog.write() as connection:
-        is_new = store_file_origin(connection, agreed.origin)
-        origin = known_file_origin(connection)
+
+    def store(connection: Connection) -> tuple[bool, str | None]:
+        return store_file_origin(connection, agreed.origin), known_file_origin(connection)
+
+    is_new, origin = crawler.catalog.transact(store)
     if is_new and agreed.origin:
         crawler.notify(
             f"files are fetched from {shown_host(agreed.origin)}, which the first pages of the index name, and from no"

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from sqlalchemy import Connection
+
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -83,13 +85,16 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
             crawler.patiently(partial(store_history, crawler))
             since = 0
         if since < crawl.serial:
-            with catalog.write() as connection:
-                changed = changed_projects(connection, SerialRange(since, crawl.serial))
-                for start in range(0, len(changed), _QUEUED_AT_A_TIME):
-                    queue_visits(connection, crawl.scope, changed[start : start + _QUEUED_AT_A_TIME])
+            catalog.transact(partial(_queue_changed, scope=crawl.scope, serials=SerialRange(since, crawl.serial)))
         listing = list_projects(catalog, crawl, listed, listing_serial, with_history=with_history, is_all=is_all)
         crawler.report(Progress("listing", listing.projects, listing.projects))
     return crawl, listing
+
+
+def _queue_changed(connection: Connection, scope: str, serials: SerialRange) -> None:
+    changed = changed_projects(connection, serials)
+    for start in range(0, len(changed), _QUEUED_AT_A_TIME):
+        queue_visits(connection, scope, changed[start : start + _QUEUED_AT_A_TIME])
 
 
 def _list_serial(crawler: Crawler, listed_serial: int | None) -> int:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.catalog.database import CatalogError
@@ -100,15 +101,18 @@ def allocate_next_ranges(
     through = query_changelog(crawler, partial(_store_new_events, crawler, changelog_pages), again=True)
     if through is None:
         return allocate_listed_ranges(crawler, list_pause_s)
-    with catalog.write() as connection:
+
+    def allocate(connection: Connection, end: int) -> list[SerialRange]:
         lock_state(connection, exclusive=True)
         now = catalog.clock()
-        if through <= (allocated := last_allocated_serial(connection)):
+        if end <= (allocated := last_allocated_serial(connection)):
             return []
-        new = SerialRange(allocated, through)
+        new = SerialRange(allocated, end)
         if now - last_allocated_at(connection) < min_age_s and not has_at_least(connection, new, min_events):
             return []
         return allocate_ranges(connection, range_ends(connection, new, crawler.range_events), now)
+
+    return catalog.transact(partial(allocate, end=through))
 
 
 def _store_new_events(crawler: Crawler, changelog_pages: int | None) -> int:
@@ -145,17 +149,22 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
     with _work_on(crawler, serials) as entry:
         if entry.lister != SIMPLE:
             crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited by itself
-        with crawler.catalog.write() as connection:
-            new = queue_visits(connection, scope, changed_projects(connection, serials))
-            queue_revisits(connection, revisits_for(new, crawler.revisit_share, random.random()), excluded_scope=scope)
-            if again and entry.state == RangeState.COMPLETE and scope_progress(connection, scope).todo == 0:
-                requeue_visits(connection, scope)
+        is_again = again and entry.state == RangeState.COMPLETE
+        crawler.catalog.transact(partial(_queue_range, crawler, serials, is_again, random.random()))
         progress = visit_scope(crawler, scope)
     with crawler.catalog.read() as connection:
         are_left = is_visit_pending(connection, REVISITS)
     if are_left:
         visit_scope(crawler, REVISITS, only_due=True)
     return progress
+
+
+def _queue_range(crawler: Crawler, serials: SerialRange, is_again: bool, chance: float, connection: Connection) -> None:
+    scope = range_scope(serials)
+    new = queue_visits(connection, scope, changed_projects(connection, serials))
+    queue_revisits(connection, revisits_for(new, crawler.revisit_share, chance), excluded_scope=scope)
+    if is_again and scope_progress(connection, scope).todo == 0:
+        requeue_visits(connection, scope)
 
 
 def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
@@ -165,22 +174,31 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
     """
     scope, catalog = range_scope(serials), crawler.catalog
     with _work_on(crawler, serials) as entry:
-        with catalog.write() as connection:
-            is_known = entry.lister == SIMPLE or events_through(connection) >= serials.end
-            if not is_known or queue_visits(connection, scope, changed_projects(connection, serials)):
-                raise CatalogError(
-                    f"the projects that changed in {serials} have not been visited: visit them first"
-                    " (changed_distributions, or `pypi-assets crawl incremental`)"
-                )
+        catalog.transact(partial(_require_visited, entry))
         counts = read_scope(crawler, scope)
-        with catalog.write() as connection:
-            if not scope_progress(connection, scope).todo and not is_read_pending(connection, scope):
-                exact_from = exact_again_from(connection, serials) if entry.lister == SIMPLE else None
-                complete_range(connection, serials, catalog.clock(), exact_from)
-            are_left = is_read_pending(connection, REVISITS)
+        catalog.transact(partial(_complete_if_finished, entry, catalog.clock()))
+    with catalog.read() as connection:
+        are_left = is_read_pending(connection, REVISITS)
     if are_left:
         read_scope(crawler, REVISITS, only_due=True)
     return counts
+
+
+def _require_visited(entry: LedgerRange, connection: Connection) -> None:
+    is_known = entry.lister == SIMPLE or events_through(connection) >= entry.serials.end
+    changed = changed_projects(connection, entry.serials)
+    if not is_known or queue_visits(connection, range_scope(entry.serials), changed):
+        raise CatalogError(
+            f"the projects that changed in {entry.serials} have not been visited: visit them first"
+            " (changed_distributions, or `pypi-assets crawl incremental`)"
+        )
+
+
+def _complete_if_finished(entry: LedgerRange, now: float, connection: Connection) -> None:
+    scope = range_scope(entry.serials)
+    if not is_visit_pending(connection, scope) and not is_read_pending(connection, scope):
+        exact_from = exact_again_from(connection, entry.serials) if entry.lister == SIMPLE else None
+        complete_range(connection, entry.serials, now, exact_from)
 
 
 def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:
@@ -217,15 +235,17 @@ def explain_ranges(crawler: Crawler) -> None:
         if span.end > through:
             continue
         scope = scopes[span.start]
-        with catalog.write() as connection:
-            queue_visits(connection, scope, changed_projects(connection, span))
+        catalog.transact(partial(_queue_span, scope, span))
         visit_scope(crawler, scope)
         with catalog.read() as connection:
             changed = projects_to_visit(connection, scope)
         for start in range(0, len(changed), _COMPUTED_AT_ONCE):
             catalog.transact(partial(recompute_stored, project_ids=changed[start : start + _COMPUTED_AT_ONCE]))
-        with catalog.write() as connection:
-            end_inexact_span(connection, span.start)
+        catalog.transact(partial(end_inexact_span, start=span.start))
+
+
+def _queue_span(scope: str, span: SerialRange, connection: Connection) -> None:
+    queue_visits(connection, scope, changed_projects(connection, span))
 
 
 @contextmanager
@@ -233,15 +253,19 @@ def _work_on(crawler: Crawler, serials: SerialRange) -> Iterator[LedgerRange]:
     """The range's entry in the ledger, which keeps the error that ends the block. Raises RangeError for any other."""
     catalog = crawler.catalog
     with claiming(crawler, range_scope(serials)):
-        with catalog.write() as connection:
-            require_followable(connection, crawler.index.index_url, crawler.selection)
-            entry = require_range(connection, serials)
-            begin_range(connection, serials, catalog.clock())
+        entry = catalog.transact(partial(_begin, crawler, serials))
         try:
             yield entry
         except Exception as error:
-            with suppress(SQLAlchemyError), catalog.write() as connection:  # where the catalog itself is what failed
-                fail_range(connection, serials, f"{type(error).__name__}: {error}")
+            text = f"{type(error).__name__}: {error}"
+            with suppress(SQLAlchemyError):  # where the catalog itself is what failed
+                catalog.transact(partial(fail_range, serials=serials, error_text=text))
             raise
-        with catalog.write() as connection:
-            leave_range(connection, serials)
+        catalog.transact(partial(leave_range, serials=serials))
+
+
+def _begin(crawler: Crawler, serials: SerialRange, connection: Connection) -> LedgerRange:
+    require_followable(connection, crawler.index.index_url, crawler.selection)
+    entry = require_range(connection, serials)
+    begin_range(connection, serials, crawler.catalog.clock())
+    return entry

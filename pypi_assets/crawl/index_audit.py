@@ -6,6 +6,7 @@ event and without a new serial, such as that a project is archived.
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -67,11 +68,9 @@ def _compare(crawler: Crawler, audit: Audit) -> Audit:
         is_followed = query_changelog(crawler, partial(catch_up, crawler, serial), again=True) is not None
         comparing = _Comparing(crawler, audit, ComparedList(crawler, serial, listed), is_followed)
         for page in comparing.list.pages():
-            with crawler.catalog.write() as connection:
-                comparing.compare(connection, page)
-        with crawler.catalog.write() as connection:
-            comparing.end(connection)
-            return note_listed(connection, audit, serial, comparing.findings)
+            for cause, project in crawler.catalog.transact(partial(comparing.compare, page=page)):
+                comparing.findings.add(cause, project)
+        return crawler.catalog.transact(comparing.end)
 
 
 class _Comparing:
@@ -87,15 +86,13 @@ class _Comparing:
             self._complete = complete_serial(connection)
             self._followed_to = max(events_through(connection), last_allocated_serial(connection))
 
-    def compare(self, connection: Connection, page: Sequence[ListedProject]) -> None:
+    def compare(self, connection: Connection, page: Sequence[ListedProject]) -> list[tuple[Drift, str]]:
+        """Queues the projects of `page` that differ. Returns the cause and the name of each."""
         compared = self.list.compare(connection, page)
+        causes = [(project, cause) for project in compared if (cause := self._cause(project)) is not None]
+        queue_listed(connection, [project for project, _ in causes], self.list.serial, self._audit.scope)
         note_seen(connection, dict.fromkeys((one.id for one in compared), self._now()))
-        differing = []
-        for project in compared:
-            if (cause := self._cause(project)) is not None:
-                self.findings.add(cause, project.name)
-                differing.append(project)
-        queue_listed(connection, differing, self.list.serial, self._audit.scope)
+        return [(cause, project.name) for project, cause in causes]
 
     def _cause(self, project: ComparedProject) -> Drift | None:
         """Why a listed project is drift; None where it is not, or where the next range will update it."""
@@ -108,11 +105,13 @@ class _Comparing:
             return None
         return Drift.SERIAL_AHEAD if listed > project.known_serial else Drift.SERIAL_LAGS
 
-    def end(self, connection: Connection) -> None:
-        """Queues the projects that are no longer listed, without those of an open range, and the share."""
+    def end(self, connection: Connection) -> Audit:
+        """Queues the projects that are no longer listed, without those of an open range, and the share. Returns the
+        audit with its findings so far."""
+        findings = deepcopy(self.findings)
         unlisted = [one for one in self.list.unlisted(connection) if one.known_serial <= self._complete]
         for project in unlisted:
-            self.findings.add(Drift.NOT_LISTED, project.name)
+            findings.add(Drift.NOT_LISTED, project.name)
         if self._is_followed:  # then its events are known, and its page is taken as it is
             unlisted = [replace(project, known_serial=-1) for project in unlisted]
         queue_listed(connection, unlisted, self.list.serial, self._audit.scope)
@@ -120,3 +119,4 @@ class _Comparing:
         chosen = longest_unvisited(connection, share, is_wanted=self.list.has)
         tasks = known_serials(connection, [project_id for project_id, _ in chosen])
         queue_visits(connection, self._audit.scope, tasks)
+        return note_listed(connection, self._audit, self.list.serial, findings)

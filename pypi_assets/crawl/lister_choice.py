@@ -7,6 +7,8 @@ processes. The listers themselves are in `stored_events.py` and `simple_lister.p
 from collections.abc import Callable
 from typing import TypeVar
 
+from sqlalchemy import Connection
+
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
 from pypi_assets.catalog.observed.lister_states import Content, read_lister_state, save_lister_state
 from pypi_assets.crawl.crawler import Crawler
@@ -62,9 +64,11 @@ def _note_failure(crawler: Crawler, error: PackageIndexError) -> bool:
 
 
 def _note(crawler: Crawler, change: Callable[[Content], Content]) -> tuple[Content, Content]:
-    with crawler.catalog.write() as connection:
+    def save(connection: Connection) -> tuple[Content, Content]:
         before = read_lister_state(connection, XMLRPC, crawler.index.index_url, lock=True)
         after = save_lister_state(
             connection, before, change(before.content), crawler.catalog.clock(), lambda stored, _: change(stored)
         )
-    return before.content, after.content
+        return before.content, after.content
+
+    return crawler.catalog.transact(save)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
+from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.range_ledger import RangeState, ledger
 from pypi_assets.catalog.reports.failures import VISIT
@@ -36,7 +37,8 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     """
     catalog = crawler.catalog
     normalized = None if project is None else canonicalize_name(project)
-    with catalog.write() as connection:
+
+    def requeue(connection: Connection) -> tuple[int, dict[str, ScopeProgress]]:
         require_followable(connection, crawler.index.index_url, crawler.selection)
         reads = 0 if kind == VISIT else retry_failed_reads(connection, kind, normalized)
         if kind in {None, VISIT}:
@@ -44,9 +46,10 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
         crawl = find_open_crawl(connection)
         left_alone = {range_scope(entry.serials) for entry in ledger(connection) if entry.state != RangeState.COMPLETE}
         left_alone |= set() if crawl is None else {crawl.scope}
-        scopes = {
-            scope: scope_progress(connection, scope) for scope in scopes_to_visit(connection) if scope not in left_alone
-        }
+        wanted = (scope for scope in scopes_to_visit(connection) if scope not in left_alone)
+        return reads, {scope: scope_progress(connection, scope) for scope in wanted}
+
+    reads, scopes = catalog.transact(requeue)
     after = [visit_scope(crawler, scope) for scope in scopes]
     return RetryResult(
         retried_reads=reads,

@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from pypi_assets.catalog.observed.projects import projects_in_shards
 from pypi_assets.catalog.reads.read_outcomes import ShardReads, reads_by_shard
 from pypi_assets.catalog.work.full_crawls import FullCrawl, complete_crawl, find_open_crawl, require_followable
@@ -69,12 +71,14 @@ def read_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[Finishe
 
 
 def _queue_again(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> None:
-    with crawler.catalog.write() as connection:
+    def queue(connection: Connection) -> None:
         if scope_progress(connection, crawl.scope, shards).todo:
             return
         known = projects_in_shards(connection, shards)
         queue_visits(connection, crawl.scope, [(project_id, shard, 0) for project_id, shard in known])
         requeue_visits(connection, crawl.scope, shards)
+
+    crawler.catalog.transact(queue)
 
 
 def _groups(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> Iterator[list[int]]:

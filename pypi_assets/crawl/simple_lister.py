@@ -4,6 +4,7 @@ The lister that follows the changelog is in `stored_events.py`; the audit in `in
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from sqlalchemy import Connection
 
@@ -36,28 +37,24 @@ class ComparedList:
     def __init__(self, crawler: Crawler, serial: int, listed: Iterable[ListedProject]) -> None:
         self.serial = serial
         self.projects = 0
+        self._before = 0
         self._crawler = crawler
         self._listed = listed
         self._seen = bytearray()
 
     def pages(self) -> Iterator[list[ListedProject]]:
         """The projects that the catalog follows, some thousand at a time."""
-        page: list[ListedProject] = []
-        for project in self._listed:
-            if project.normalized in self._crawler.selection:
-                page.append(project)
-            if len(page) >= _PROJECTS_A_PAGE:
-                yield page
-                page = []
-        if page:
+        followed = (project for project in self._listed if project.normalized in self._crawler.selection)
+        while page := list(islice(followed, _PROJECTS_A_PAGE)):
+            self._before = self.projects
             yield page
 
     def compare(self, connection: Connection, page: Sequence[ListedProject]) -> list[ComparedProject]:
-        """What the catalog knows of the projects of `page`."""
+        """What the catalog knows of the projects of `page`, the last one of `pages`. It can be called again."""
         compared = compare_listed(connection, page, self.serial)
         for project in compared:
             self._note(project.id)
-        self.projects += len(compared)
+        self.projects = self._before + len(compared)
         self._crawler.report(Progress("listing", self.projects, 0))
         return compared
 
@@ -99,8 +96,8 @@ class SimpleLister:
     def commit(self, connection: Connection, page: Sequence[ListedProject]) -> Content:
         compared = self._list.compare(connection, page)
         ahead = [project for project in compared if (project.listed_serial or 0) > project.known_serial]
-        note_seen(connection, dict.fromkeys((one.id for one in ahead), self._crawler.catalog.clock()))
         queue_listed(connection, ahead, self._list.serial)
+        note_seen(connection, dict.fromkeys((one.id for one in ahead), self._crawler.catalog.clock()))
         return {"serial": self._list.serial, "projects": self._list.projects}
 
     def finalize(self, connection: Connection) -> Content:

@@ -154,15 +154,18 @@ def _find_unsupplied(
 def _queue_unsupplied(catalog: Catalog, version: int, project_id: int | None) -> int:
     """A few hundred in each transaction, so that crawls are not kept waiting."""
     queued = last = 0
-    while True:
-        with catalog.write() as connection:
-            records = unsupplied_records(connection, version, project_id, after=last, limit=_BATCH)
-            queue_reads(connection, [(record.distribution_id, record.project_id) for record in records])
-            make_pending(connection, [record.distribution_id for record in records])
-        if not records:
-            return queued
-        queued += len(records)
-        last = records[-1].distribution_id
+    while ids := catalog.transact(partial(_queue_after, last, version=version, project_id=project_id)):
+        queued += len(ids)
+        last = ids[-1]
+    return queued
+
+
+def _queue_after(last: int, connection: Connection, *, version: int, project_id: int | None) -> list[int]:
+    records = unsupplied_records(connection, version, project_id, after=last, limit=_BATCH)
+    queue_reads(connection, [(record.distribution_id, record.project_id) for record in records])
+    ids = [record.distribution_id for record in records]
+    make_pending(connection, ids)
+    return ids
 
 
 def _batches(catalog: Catalog, older_than: int, project_id: int | None) -> Iterator[list[StoredRecord]]:

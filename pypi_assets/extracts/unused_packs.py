@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.reads.extract_packs import forget_pack, have_extracts, used_packs
@@ -47,9 +48,8 @@ def clean_packs(catalog: Catalog, storage: Storage, *, dry_run: bool = False) ->
         if pack.last_modified >= before or not _is_superseded(catalog, storage, name):
             continue
         if not dry_run:
-            with catalog.write() as connection:
-                if not forget_pack(connection, name):
-                    continue
+            if not catalog.transact(partial(forget_pack, name=name)):
+                continue
             storage.delete(pack.path)
         deleted.append(name)
         size += pack.size

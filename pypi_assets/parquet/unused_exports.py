@@ -1,6 +1,7 @@
 """Deletes exports that later ones have superseded, and what exports that were stopped have left."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 from pypi_assets.catalog.coordination.leases import end_expired_leases, oldest_lease
@@ -20,11 +21,11 @@ def clean_exports(
     What somebody may be writing who holds a lease stays. Who reads exports holds none.
     """
     now = catalog.clock()
-    with catalog.write() as connection:
-        if not dry_run:  # whoever had one, and wakes up, publishes nothing of what is deleted here
-            end_expired_leases(connection, now)
-        since = min(now - grace_s, oldest_lease(connection, now))
-        old = min(now - ABANDONED_AFTER_S, oldest_lease(connection, now))
+    if not dry_run:  # whoever had one, and wakes up, publishes nothing of what is deleted here
+        catalog.transact(partial(end_expired_leases, now=now))
+    with catalog.read() as connection:
+        oldest = oldest_lease(connection, now)
+    since, old = min(now - grace_s, oldest), min(now - ABANDONED_AFTER_S, oldest)
     folders = by_directory(storage, EXPORTS)
     manifests = {
         directory: stored

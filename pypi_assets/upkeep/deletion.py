@@ -10,6 +10,7 @@ commands that delete go through this module, and none of them calls a link in it
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, end_expired_leases, lease, oldest_lease, renewing
 from pypi_assets.catalog.database import Catalog
@@ -172,9 +173,9 @@ def clean_versions_and_dumps(
     with lease(catalog, LEASE_NAME, _LEASE_TTL_S) as held:
         renew = renewing(held)
         now = catalog.clock()
-        with catalog.write() as connection:
-            if not dry_run:  # so its holder, if it wakes up, publishes nothing of what is deleted here
-                end_expired_leases(connection, now)
+        if not dry_run:  # so its holder, if it wakes up, publishes nothing of what is deleted here
+            catalog.transact(partial(end_expired_leases, now=now))
+        with catalog.read() as connection:
             since = min(now - grace_s, oldest_lease(connection, now))
         old = min(since, now - ABANDONED_AFTER_S)
         for stored in storage.delete_unfinished(old, dry_run=dry_run):

@@ -185,6 +185,67 @@ def test_a_transaction_that_loses_a_deadlock_is_done_again(catalog: Catalog):
     assert holder in {"first", "second"}
 
 
+def test_a_transaction_that_others_prevent_is_done_again_a_bounded_number_of_times(postgres_database_url: str):
+    catalog = open_catalog(postgres_database_url)
+    tries: list[int] = []
+
+    def work(connection: Connection) -> str:
+        tries.append(1)
+        if len(tries) < failing:
+            connection.execute(text("DO 'BEGIN RAISE EXCEPTION USING ERRCODE = ''40001''; END'"))
+        return "done"
+
+    failing = 3
+    assert catalog.transact(work) == "done"
+    assert len(tries) == failing
+    tries.clear()
+    failing = 1_000
+    with pytest.raises(DBAPIError):
+        catalog.transact(work)
+    assert len(tries) == 10
+    catalog.close()
+
+
+def test_a_connection_that_is_lost_before_the_commit_costs_a_second_run(postgres_database_url: str):
+    catalog = open_catalog(postgres_database_url)
+    row = {"name": "a", "holder": "h", "taken_at": 0.0, "expires_at": 1.0}
+    tries: list[int] = []
+
+    def work(connection: Connection) -> None:
+        tries.append(1)
+        connection.execute(insert(leases).values(row))
+        if len(tries) == 1:
+            _end_session(catalog, connection)
+            connection.execute(text("SELECT 1"))
+
+    catalog.transact(work)
+    assert len(tries) == 2
+    with catalog.read() as reader:
+        assert reader.scalars(select(leases.c.name)).all() == ["a"]
+    catalog.close()
+
+
+def test_a_connection_that_is_lost_during_the_commit_is_an_error(postgres_database_url: str):
+    catalog = open_catalog(postgres_database_url)
+    tries: list[int] = []
+
+    def work(connection: Connection) -> None:
+        tries.append(1)
+        _end_session(catalog, connection)
+
+    with pytest.raises(DBAPIError):
+        catalog.transact(work)
+    assert len(tries) == 1
+    catalog.close()
+
+
+def _end_session(catalog: Catalog, connection: Connection) -> None:
+    """Ends the server's process of `connection`, as a restart of the server does."""
+    pid = connection.scalar(text("SELECT pg_backend_pid()"))
+    with catalog.engine.connect() as other:
+        assert other.scalar(text("SELECT pg_terminate_backend(:pid, 60000)"), {"pid": pid})
+
+
 def test_other_errors_are_not_tried_again(catalog: Catalog):
     tries = []
 

@@ -29,14 +29,13 @@ class Lease:
 
     def renew(self) -> None:
         """Extends the lease by `ttl_s` seconds. Raises LeaseTakenError where it was lost."""
-        now = self.catalog.clock()
-        with self.catalog.write() as connection:
-            renewed = connection.execute(
-                update(leases)
-                .where(leases.c.name == self.name, leases.c.holder == self.holder)
-                .values(expires_at=now + self.ttl_s)
-            )
-        if renewed.rowcount != 1:
+
+        def extend(connection: Connection) -> int:
+            mine = leases.c.name == self.name, leases.c.holder == self.holder
+            ends = update(leases).where(*mine).values(expires_at=self.catalog.clock() + self.ttl_s)
+            return connection.execute(ends).rowcount
+
+        if self.catalog.transact(extend) != 1:
             raise LeaseTakenError(f"the lease of {self.name} was not renewed in time, and another process took it")
 
 
@@ -50,8 +49,9 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
             held.renew()
     """
     held = Lease(catalog, name, uuid.uuid4().hex, ttl_s)
-    now = catalog.clock()
-    with catalog.write() as connection:
+
+    def take(connection: Connection) -> None:
+        now = catalog.clock()
         connection.execute(delete(leases).where(and_(leases.c.name == name, leases.c.expires_at <= now)))
         row = {"name": name, "holder": held.holder, "taken_at": now, "expires_at": now + ttl_s}
         if not insert_missing(connection, leases, [row]):
@@ -59,11 +59,13 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
             raise LeaseTakenError(
                 f"{name} is being worked on by another process; its lease ends in {left - now:.0f} s unless renewed"
             )
+
+    catalog.transact(take)
     try:
         yield held
     finally:
-        with catalog.write() as connection:
-            connection.execute(delete(leases).where(leases.c.name == name, leases.c.holder == held.holder))
+        mine = delete(leases).where(leases.c.name == name, leases.c.holder == held.holder)
+        catalog.transact(lambda connection: connection.execute(mine))
 
 
 def oldest_lease(connection: Connection, now: float) -> float:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from sqlalchemy import ColumnElement, Double, case, cast, extract, func, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Double, case, cast, extract, func, literal, select, update
 
 from pypi_assets.catalog.database import Catalog, insert_missing
 from pypi_assets.catalog.tables import rates
@@ -50,8 +50,10 @@ class SharedRate:
         self._next = 0.0
         self._taken_at = -math.inf
         self._lapses_at = -math.inf
-        with catalog.write() as connection:
-            insert_missing(connection, rates, [{"name": name, "due_at": connection.scalar(select(self._now()))}])
+        catalog.transact(self._enter)
+
+    def _enter(self, connection: Connection) -> None:
+        insert_missing(connection, rates, [{"name": self._name, "due_at": connection.scalar(select(self._now()))}])
 
     def wait(self) -> None:
         """Returns when the caller may send one request."""
@@ -100,8 +102,7 @@ class SharedRate:
         """Moves the rate on to `due_at`. Returns the value of `result` after that."""
         now = self._now()
         moved = update(rates).where(rates.c.name == self._name).values(due_at=due_at(now)).returning(result(now))
-        with self._catalog.write() as connection:
-            return float(connection.execute(moved).scalar_one())
+        return self._catalog.transact(lambda connection: float(connection.execute(moved).scalar_one()))
 
     def _now(self) -> ColumnElement[float]:
         if self._catalog.is_sqlite:

@@ -60,7 +60,8 @@ def store_earlier_events(
     Once those above serial 0 are stored, the history of each project is known from its beginning. Raises CatalogError
     where `until` would leave a gap.
     """
-    with catalog.write() as connection:
+
+    def store(connection: Connection) -> None:
         since = lock_state(connection, exclusive=True)["events_since"]
         if until < since:
             raise CatalogError(f"events are stored from serial {since} on, so a page up to {until} leaves a gap")
@@ -69,6 +70,8 @@ def store_earlier_events(
             connection.execute(update(catalog_state).values(events_since=after))
         if after == 0:
             connection.execute(update(projects).where(projects.c.known_since > 0).values(known_since=0))
+
+    catalog.transact(store)
 
 
 def _insert_events(connection: Connection, page: Sequence[ChangelogEvent], selection: Selection) -> None:

@@ -75,12 +75,15 @@ def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> D
     """
     if shards not in FULL_DUMP_SHARDS:
         raise DumpError(f"a full dump has 1, 16 or 256 shards, not {shards}")
-    with catalog.write() as connection:
+
+    def join_or_open(connection: Connection) -> Dump:
         serial = require_exact(connection)
         joined = _open_full_dump(connection, shards)
         if joined is not None and joined.opened_at >= since:
             return joined
         return _open(connection, catalog.clock(), DumpKind.FULL, SerialRange(0, serial), shards)
+
+    return catalog.transact(join_or_open)
 
 
 def find_open_full_dump(catalog: Catalog, shards: int) -> Dump | None:
@@ -134,11 +137,14 @@ def exact_serial(connection: Connection) -> int:
 
 def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
     """Opens a new dump of a complete range of the ledger, and seals the range. Raises DumpError, RangeError."""
-    with catalog.write() as connection:
+
+    def open_new(connection: Connection) -> Dump:
         lock_state(connection, exclusive=True)
         if require_range(connection, serials).state != RangeState.COMPLETE:
             raise DumpError(f"range {serials} is not complete: crawl it first (pypi-assets crawl incremental)")
         return _open(connection, catalog.clock(), DumpKind.INCREMENTAL, serials, 1)
+
+    return catalog.transact(open_new)
 
 
 def open_compaction(
@@ -150,9 +156,12 @@ def open_compaction(
 ) -> Dump:
     """Opens a new dump of what the incremental dumps `inputs` hold together: the lowest `sequence` of theirs counts,
     and `columns` are those that all of them have."""
-    with catalog.write() as connection:
+
+    def open_new(connection: Connection) -> Dump:
         lock_state(connection, exclusive=True)
         return _open(connection, catalog.clock(), DumpKind.COMPACTED, serials, 1, sequence, inputs, columns)
+
+    return catalog.transact(open_new)
 
 
 def _open(
@@ -201,24 +210,27 @@ def _next_sequence(connection: Connection) -> int:
 
 def allocate_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
     """A file name within the dump that was never allocated before, nor ever will be again."""
-    with catalog.write() as connection:
+
+    def allocate(connection: Connection) -> str:
         lock_state(connection, exclusive=True)
         allocated = connection.scalar(
             select(func.count()).where(dump_files.c.dump_id == dump.id, dump_files.c.shard == shard)
         )
         name = FILE_NAME.format(shard=shard, suffix=f".{allocated + 1}" if allocated else "")
         connection.execute(insert(dump_files).values(dump_id=dump.id, shard=shard, name=name))
-    return name
+        return name
+
+    return catalog.transact(allocate)
 
 
 def record_file(catalog: Catalog, dump: Dump, file: DumpFile) -> None:
     """Records that `file` lies whole in the storage."""
-    with catalog.write() as connection:
-        connection.execute(
-            update(dump_files)
-            .where(dump_files.c.dump_id == dump.id, dump_files.c.name == file.name)
-            .values(rows=file.rows, size=file.size, sha256=file.sha256)
-        )
+    written = (
+        update(dump_files)
+        .where(dump_files.c.dump_id == dump.id, dump_files.c.name == file.name)
+        .values(rows=file.rows, size=file.size, sha256=file.sha256)
+    )
+    catalog.transact(lambda connection: connection.execute(written))
 
 
 def recorded_files(catalog: Catalog, dump: Dump) -> list[DumpFile]:
@@ -252,7 +264,8 @@ def begin_commit(
     `is_valid` is called with all dumps that are not dropped. Where it returns False, the dump is dropped, unless it is
     committed already. Raises DumpError where a shard is missing, DumpDroppedError.
     """
-    with catalog.write() as connection:
+
+    def freeze(connection: Connection) -> tuple[str | None, list[DumpFile]]:
         lock_state(connection, exclusive=True)
         state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
         if is_valid and state in {DumpState.OPEN, DumpState.COMMITTING} and not is_valid(read_known_dumps(connection)):
@@ -274,7 +287,9 @@ def begin_commit(
         rows = connection.execute(
             select(dump_files).where(dump_files.c.dump_id == dump.id, dump_files.c.frozen).order_by(dump_files.c.shard)
         )
-        files = [DumpFile(row.shard, row.name, row.rows, row.size, row.sha256) for row in rows]
+        return state, [DumpFile(row.shard, row.name, row.rows, row.size, row.sha256) for row in rows]
+
+    state, files = catalog.transact(freeze)
     if state == DumpState.DROPPED:
         raise _dropped(dump)
     return files
@@ -282,15 +297,17 @@ def begin_commit(
 
 def mark_committed(catalog: Catalog, dump: Dump) -> None:
     """Notes that the dump's manifest has been written. Raises DumpDroppedError."""
-    with catalog.write() as connection:
+
+    def mark(connection: Connection) -> str | None:
         lock_state(connection, exclusive=True)  # or else it could be dropped by who has just seen it uncommitted
         connection.execute(
             update(dumps)
             .where(dumps.c.id == dump.id, dumps.c.state == DumpState.COMMITTING)
             .values(state=DumpState.COMMITTED, committed_at=catalog.clock())
         )
-        state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
-    if state == DumpState.DROPPED:
+        return connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
+
+    if catalog.transact(mark) == DumpState.DROPPED:
         raise _dropped(dump)
 
 
@@ -302,21 +319,31 @@ def drop_unused_dumps(
     `unused` is given the dumps, and since when somebody may be reading what was in use then: `since`, or when the
     oldest lease that is held was taken. Their files stay whole until they are deleted.
     """
-    with catalog.read() if dry_run else catalog.write() as connection:
-        if not dry_run:
-            lock_state(connection, exclusive=True)
-        found = unused(read_known_dumps(connection), min(since, oldest_lease(connection, catalog.clock())))
-        if not dry_run:
-            _drop(connection, [dump.id for dump in found])
-    return list(found)
+
+    def find(connection: Connection) -> list[Dump]:
+        return list(unused(read_known_dumps(connection), min(since, oldest_lease(connection, catalog.clock()))))
+
+    def drop(connection: Connection) -> list[Dump]:
+        lock_state(connection, exclusive=True)
+        found = find(connection)
+        _drop(connection, [dump.id for dump in found])
+        return found
+
+    if dry_run:
+        with catalog.read() as connection:
+            return find(connection)
+    return catalog.transact(drop)
 
 
 def drop_open_compactions(catalog: Catalog) -> None:
     """Drops the compactions that are open. The caller must hold the lease, and so be the only one to write any."""
-    with catalog.write() as connection:
+
+    def drop(connection: Connection) -> None:
         lock_state(connection, exclusive=True)
         still_open = (dumps.c.kind == DumpKind.COMPACTED) & (dumps.c.state == DumpState.OPEN)
         _drop(connection, connection.scalars(select(dumps.c.id).where(still_open)).all())
+
+    catalog.transact(drop)
 
 
 def _drop(connection: Connection, ids: Sequence[int]) -> None:
@@ -396,7 +423,8 @@ def restore_dump(
     columns: Sequence[str] = FIRST_COLUMNS,
 ) -> None:
     """Enters a dump that has a manifest in the storage; nothing happens where it is known as committed."""
-    with catalog.write() as connection:
+
+    def restore(connection: Connection) -> None:
         lock_state(connection, exclusive=True)
         known = connection.execute(select(dumps).where(dumps.c.directory == directory)).first()
         if known is not None and known.state == DumpState.COMMITTED:
@@ -424,6 +452,8 @@ def restore_dump(
             .where(catalog_state.c.next_dump_sequence <= sequence)
             .values(next_dump_sequence=sequence + 1)
         )
+
+    catalog.transact(restore)
 
 
 def _restore_files(connection: Connection, dump_id: int, files: Sequence[DumpFile]) -> None:

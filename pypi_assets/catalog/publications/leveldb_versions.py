@@ -6,7 +6,7 @@ The input lists in the storage decide which versions are valid, and not the cata
 import re
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import lock_state
@@ -48,10 +48,13 @@ class Attempt:
 
 def allocate_version(catalog: Catalog, serial: int) -> int:
     """Allocates the next version number, for all datasets."""
-    with catalog.write() as connection:
+
+    def allocate(connection: Connection) -> int:
         lock_state(connection, exclusive=True)
         row = insert(leveldb_versions).values(requested_at=catalog.clock(), serial=serial)
         return int(connection.scalar(row.returning(leveldb_versions.c.version)) or 0)
+
+    return catalog.transact(allocate)
 
 
 def allocated_versions(catalog: Catalog, after: int = 0) -> list[AllocatedVersion]:
@@ -93,7 +96,8 @@ def attempts(catalog: Catalog, dataset: str) -> dict[str, Attempt]:
 
 def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:
     """Allocates a directory for one attempt: `00042`, on later attempts `00042.2` and so on."""
-    with catalog.write() as connection:
+
+    def begin(connection: Connection) -> Build:
         lock_state(connection, exclusive=True)
         if connection.scalar(select(leveldb_versions.c.version).where(leveldb_versions.c.version == version)) is None:
             raise UnknownVersionError(
@@ -107,14 +111,16 @@ def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:
             dataset=dataset, version=version, directory=directory, started_at=catalog.clock()
         )
         build_id = connection.execute(row.returning(leveldb_builds.c.id)).scalar_one()
-    return Build(build_id, dataset, version, directory)
+        return Build(build_id, dataset, version, directory)
+
+    return catalog.transact(begin)
 
 
 def mark_published(catalog: Catalog, build: Build, serial: int, base_version: int | None) -> None:
     """Notes that the build's input list has been written."""
-    with catalog.write() as connection:
-        connection.execute(
-            update(leveldb_builds)
-            .where(leveldb_builds.c.id == build.id)
-            .values(published_at=catalog.clock(), serial=serial, base_version=base_version)
-        )
+    published = (
+        update(leveldb_builds)
+        .where(leveldb_builds.c.id == build.id)
+        .values(published_at=catalog.clock(), serial=serial, base_version=base_version)
+    )
+    catalog.transact(lambda connection: connection.execute(published))

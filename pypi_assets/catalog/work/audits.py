@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, select, update
 
-from pypi_assets.catalog.database import Catalog, at_a_time
+from pypi_assets.catalog.database import Catalog, at_a_time, insert_missing
 from pypi_assets.catalog.tables import audits, projects, visit_statuses, visits
 from pypi_assets.catalog.work.visit_queue import audit_scope, projects_to_visit
 
@@ -62,12 +62,13 @@ class Audit:
 
 def open_audit(catalog: Catalog, share_percent: float) -> Audit:
     """Joins the open audit, which keeps its own share, or opens one."""
-    with catalog.write() as connection:
-        row = connection.execute(select(audits).where(audits.c.open == 1)).first()
-        if row is None:
-            opened = insert(audits).values(share_percent=share_percent, opened_at=catalog.clock(), open=1)
-            row = connection.execute(opened.returning(*audits.c)).one()
-        return _audit(row)
+
+    def join_or_open(connection: Connection) -> Audit:
+        first = {"share_percent": share_percent, "opened_at": catalog.clock(), "open": 1}
+        insert_missing(connection, audits, [first])  # at most one is open
+        return _audit(connection.execute(select(audits).where(audits.c.open == 1)).one())
+
+    return catalog.transact(join_or_open)
 
 
 def find_open_audit(connection: Connection) -> Audit | None:
@@ -85,7 +86,8 @@ def note_listed(connection: Connection, audit: Audit, serial: int, findings: Fin
 
 def complete_audit(catalog: Catalog, audit: Audit) -> Audit:
     """Adds what the visits found, and closes the audit."""
-    with catalog.write() as connection:
+
+    def complete(connection: Connection) -> Audit:
         row = connection.execute(select(audits).where(audits.c.id == audit.id).with_for_update()).one()
         if row.completed_at is None:
             findings = _audit(row).findings
@@ -94,6 +96,8 @@ def complete_audit(catalog: Catalog, audit: Audit) -> Audit:
             values = {"findings": _to_json(findings), "completed_at": catalog.clock(), "open": None}
             connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
         return _audit(connection.execute(select(audits).where(audits.c.id == audit.id)).one())
+
+    return catalog.transact(complete)
 
 
 def last_completed_audit(connection: Connection) -> Audit | None:

@@ -73,7 +73,8 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
     open crawl has another selection.
     """
     now = catalog.clock()
-    with catalog.write() as connection:
+
+    def join_or_open(connection: Connection) -> FullCrawl:
         first_state = {
             "id": 1,
             "index_url": index_url,
@@ -106,6 +107,8 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
         )
         crawl_id = connection.execute(row.returning(full_crawls.c.id)).scalar_one()
         return FullCrawl(crawl_id, serial, selection, now, None, None, None)
+
+    return catalog.transact(join_or_open)
 
 
 def find_open_crawl(connection: Connection) -> FullCrawl | None:
@@ -163,7 +166,8 @@ def list_projects(
             _enter_listed(catalog, crawl, chunk, list_serial)
             chunk = {}
     _enter_listed(catalog, crawl, chunk, list_serial)
-    with catalog.write() as connection:
+
+    def end(connection: Connection) -> CrawlListing:
         unlisted = connection.execute(
             select(projects.c.id, projects.c.shard).where(
                 has_live_files(),
@@ -178,25 +182,34 @@ def list_projects(
         )
         return CrawlListing(scope_progress(connection, crawl.scope).total, tuple(sorted(missing)))
 
+    return catalog.transact(end)
+
 
 def _enter_listed(
     catalog: Catalog, crawl: FullCrawl, listed: Mapping[str, ListedProject], listed_at: int | None
 ) -> None:
     if not listed:
         return
-    with catalog.write() as connection:
+    serials = {normalized: project.last_serial or 0 for normalized, project in listed.items()}
+
+    def enter(connection: Connection) -> dict[str, int]:
         through = events_through(connection)
-        known_since = 0 if events_since(connection) == 0 else crawl.serial
-        serials = {normalized: project.last_serial or 0 for normalized, project in listed.items()}
+        since = 0 if events_since(connection) == 0 else crawl.serial
+        known = project_ids(connection, sorted(listed))
         enter_projects(
             connection,
             (
-                (project.name, min(known_since, through) if serials[normalized] > through else known_since)
+                (project.name, min(since, through) if serials[normalized] > through else since)
                 for normalized, project in listed.items()
+                if normalized not in known
             ),
         )
-        ids = project_ids(connection, list(listed))
-        note_seen(connection, dict.fromkeys(ids.values(), catalog.clock()))
+        return known | project_ids(connection, sorted(listed.keys() - known.keys()))
+
+    ids = catalog.transact(enter)
+    seen_at = dict.fromkeys(ids.values(), catalog.clock())
+
+    def queue(connection: Connection) -> None:
         for is_newer in (False, True):  # than the crawl: a page of the crawl's serial is new enough
             tasks = [
                 (project_id, project_shard(normalized), min(serials[normalized], crawl.serial))
@@ -204,11 +217,15 @@ def _enter_listed(
                 if (serials[normalized] > crawl.serial) == is_newer
             ]
             queue_visits(connection, crawl.scope, tasks, listed_at=None if is_newer else listed_at)
+        note_seen(connection, seen_at)
+
+    catalog.transact(queue)
 
 
 def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
     """Completes the crawl if no visit and no read of it is left. Returns whether it is complete."""
-    with catalog.write() as connection:
+
+    def complete(connection: Connection) -> bool:
         lock_state(connection, exclusive=True)
         current = _crawl_where(connection, full_crawls.c.id == crawl.id)
         if current is None or current.listed_at is None:
@@ -234,6 +251,8 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
         if before is None and crawl.serial > 0:
             complete_range(connection, SerialRange(0, crawl.serial), now)
         return True
+
+    return catalog.transact(complete)
 
 
 def _crawl_where(connection: Connection, condition: object) -> FullCrawl | None:
