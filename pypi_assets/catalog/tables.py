@@ -401,6 +401,12 @@ visit_queue = Table(
     *_claims(),
     Index("ix_visit_queue_due", "scope", "state", "nice", "due_at", "project_id"),
     Index("ix_visit_queue_shard_due", "scope", "shard", "state", "nice", "due_at", "project_id"),
+    Index(
+        "ix_visit_queue_exhausted",
+        "project_id",
+        sqlite_where=text("state = 'gave up'"),
+        postgresql_where=text("state = 'gave up'"),
+    ),
 )
 for _queue in (read_queue, visit_queue):
     _is_claimed = _queue.c.claimed_by.is_not(None)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import BinaryIO, TypeVar, cast
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, record_outcome
+from pypi_assets.catalog.reads.read_outcomes import GONE, FinishedRead, Outcome, record_outcome
 from pypi_assets.catalog.work.read_queue import PendingRead
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.filenames import parse_filename
@@ -224,12 +224,10 @@ def _is_zip(filename: str) -> bool:
 
 def _failed(crawler: Crawler, read: PendingRead, error: PackageIndexError) -> FinishedRead:
     outcome, kind, due_at = Outcome.ERROR, "refused", 0.0
-    if isinstance(error, GoneError) and not read.is_live:
-        outcome, kind = Outcome.VANISHED, "gone"
-    elif isinstance(error, TransientError | GoneError):
+    if isinstance(error, TransientError | GoneError):
         next_try = crawler.next_try(error, read.attempts, read.first_failed_at)
         outcome = Outcome.EXHAUSTED if next_try is None else Outcome.PENDING
-        kind, due_at = "gone" if isinstance(error, GoneError) else "transient", next_try or 0.0
+        kind, due_at = GONE if isinstance(error, GoneError) else "transient", next_try or 0.0
     elif isinstance(error, TooLargeError):
         kind = ErrorKind.LIMIT_EXCEEDED
     elif isinstance(error, ContentError):

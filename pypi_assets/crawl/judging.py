@@ -14,7 +14,14 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from pypi_assets.catalog.derived.visits import SUCCESSFUL, Verdict, VisitStatus, record_verdicts
 from pypi_assets.catalog.observed.events import explained_absences
-from pypi_assets.catalog.work.visit_queue import TaskState, VisitTask, finish_visits, postpone_visits, still_claimed
+from pypi_assets.catalog.work.visit_queue import (
+    TaskState,
+    VisitTask,
+    clear_exhausted,
+    finish_visits,
+    postpone_visits,
+    still_claimed,
+)
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.stored_events import catch_up, index_serial
@@ -201,7 +208,18 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> in
             if one.verdict.due_at is not None
         ],
     )
+    clear_exhausted(connection, {one.task.project.id: _reached(one) for one in ordered if _is_success(one.verdict)})
     return len(judged) - len(ordered)
+
+
+def _is_success(verdict: Verdict) -> bool:
+    return verdict.is_conclusive and verdict.status in SUCCESSFUL
+
+
+def _reached(judged: _Judged) -> int | None:
+    """The serial up to which a successful visit shows the project; None where it has no page."""
+    page = judged.verdict.page
+    return None if page is None else max(page.last_serial, judged.task.min_serial)
 
 
 def _state(verdict: Verdict) -> TaskState:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, func, insert, select, text
+from sqlalchemy import Connection, create_engine, func, insert, select, text
 
 from pypi_assets.catalog import database
 from pypi_assets.catalog.database import Catalog, migrate_catalog, open_catalog
@@ -24,8 +24,10 @@ from pypi_assets.catalog.tables import (
     metadata,
     name_lists,
     projects,
+    read_queue,
     releases,
     required_names,
+    visit_queue,
 )
 
 REQUIREMENTS = ["Base_Two>=1; extra == 'x'", "base", "n" * 600]
@@ -160,4 +162,38 @@ def test_more_lists_than_are_entered_at_a_time(tmp_path: Path) -> None:
     with catalog.read() as connection:
         assert connection.scalar(select(func.count()).select_from(required_names)) == 1_250
         assert connection.scalar(select(func.count()).where(name_lists.c.has_required)) == 1_250
+    catalog.close()
+
+
+_STUCK = """
+INSERT INTO distributions (id, project_id, release_id, filename, kind, url)
+VALUES (2, 1, 1, 'demo-1.0.zip', 'sdist', 'u'), (3, 1, 1, 'demo-1.0.tar.gz', 'sdist', 'u');
+INSERT INTO live_intervals (distribution_id, start, "end") VALUES (2, 5, NULL), (3, 5, 6);
+INSERT INTO distribution_data (distribution_id, outcome) VALUES (2, 'vanished'), (3, 'vanished');
+UPDATE projects SET page_serial = 9;
+INSERT INTO visit_statistics (project_id, last_outcome) VALUES (1, 'full');
+INSERT INTO visit_queue (scope, project_id, shard, min_serial, state, error_text)
+VALUES ('range:0-9', 1, 0, 9, 'gave up', '503'), ('range:9-10', 1, 0, 10, 'gave up', '503')
+"""
+
+
+def test_what_was_stuck_in_a_catalog_of_before_goes_on(first_version_url: str) -> None:
+    """A live file that had vanished is read again, and a visit that a later success made up for is done."""
+    engine = create_engine(first_version_url)
+    with engine.begin() as connection:
+        execute_all(connection, _STUCK)
+    engine.dispose()
+    migrate_catalog(first_version_url)
+    catalog = open_catalog(first_version_url)
+    with catalog.read() as connection:
+        assert dict(
+            connection.execute(select(distribution_data.c.distribution_id, distribution_data.c.outcome)).all()
+        ) == {
+            1: "data",
+            2: "pending",
+            3: "vanished",
+        }
+        assert connection.execute(select(read_queue.c.distribution_id, read_queue.c.project_id)).all() == [(2, 1)]
+        states = select(visit_queue.c.scope, visit_queue.c.state)
+        assert dict(connection.execute(states).all()) == {"range:0-9": "done", "range:9-10": "gave up"}
     catalog.close()

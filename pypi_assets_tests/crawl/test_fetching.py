@@ -122,7 +122,7 @@ def test_each_connection_has_its_share_of_the_small_files(
 ):
     def pending(number: int, size: int | None) -> PendingRead:
         return PendingRead(
-            number, "demo", f"demo-{number}.zip", "", None, size, 0, None, 0, True, False, None, DistributionKind.SDIST
+            number, "demo", f"demo-{number}.zip", "", None, size, 0, None, 0, False, None, DistributionKind.SDIST
         )
 
     large = [pending(number, size) for number, size in enumerate((None, 32_769, 10**9))]

@@ -1,15 +1,20 @@
 """Rule 4 for distributions: each has an outcome, and a bad one keeps no other one waiting."""
 
 import pytest
+from sqlalchemy import select, update
 from starlette.responses import Response
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.failures import list_failures
+from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals
+from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import (
     crawl_incremental,
 )
+from pypi_assets.crawl.reading import read_scope
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
@@ -65,3 +70,49 @@ def test_reads_go_on_through_many_shards(index: ServedIndex, catalog: Catalog, m
     index.wheel("project3", "2.0")
     assert [range_.reads.data for range_ in crawl_incremental(index.crawler(catalog))] == [1]
     assert catalog_status(catalog).outcomes["pending"] == 0
+
+
+def test_a_live_file_is_never_vanished(index: ServedIndex, catalog: Catalog):
+    """Hidden before it was read, a 404 while it was hidden, and shown again later."""
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    wheel = index.wheel("one", "2.0")
+    index.faults = lambda request: Response(status_code=404) if request.url.path.endswith(wheel) else None
+    index.history.quarantine("one")
+    crawl_incremental(crawler)
+    index.faults = None
+    index.history.unquarantine("one")
+    crawl_incremental(crawler)
+    retry(crawler)
+    assert live(catalog) == index.shown() == {("one-1.0-py3-none-any.whl", False), (wheel, False)}
+    assert catalog_status(catalog).outcomes["data"] == 2
+
+
+def test_a_404_counts_by_what_is_live_when_it_is_stored(index: ServedIndex, catalog: Catalog):
+    """A quarantine that begins, or is cleared, while a file is being fetched decides what its 404 means."""
+    wheel = index.wheel("one", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    seen = []
+
+    def gone(request):
+        if not request.url.path.endswith(wheel):
+            return None
+        with catalog.write() as connection:  # what the visit of another worker leads to meanwhile
+            connection.execute(update(live_intervals).values(end=None if seen else index.serial + 1))
+        seen.append(request)
+        return Response(status_code=404)
+
+    index.faults = gone
+    for outcome in ("vanished", "gave up"):
+        with catalog.write() as connection:
+            connection.execute(update(distribution_data).values(outcome="pending"))
+            id_, project_id = connection.execute(select(distributions.c.id, distributions.c.project_id)).one()
+            queue_reads(connection, [(id_, project_id)])
+        read_scope(index.crawler(catalog, retry_deadline_s=0), None)
+        with catalog.read() as connection:
+            assert connection.scalar(select(distribution_data.c.outcome)) == outcome
+    with catalog.read() as connection:
+        [failure] = list_failures(connection, 50)
+    assert (failure.filename, failure.kind) == (wheel, "gone")

@@ -1,10 +1,15 @@
 """What has failed for good is shown, and read or visited when it is retried."""
 
+from starlette.responses import PlainTextResponse
+
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.catalog_status import catalog_status
-from pypi_assets.catalog.reports.failures import list_failures
+from pypi_assets.catalog.reports.exhausted_work import read_exhausted
+from pypi_assets.catalog.reports.failures import count_failures, list_failures
 from pypi_assets.catalog.work.requeued_failures import retry_failed_reads
+from pypi_assets.catalog.work.visit_queue import range_scope, scope_progress
 from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.reading import read_scope
 from pypi_assets_tests.crawl.failing_requests import fail
 from pypi_assets_tests.served_index import ServedIndex
@@ -30,3 +35,55 @@ def test_a_file_that_keeps_failing_is_exhausted_shown_and_read_on_retry(index: S
         assert retry_failed_reads(connection, kind="transient") == 1
     assert read_scope(crawler, None).data == 1
     assert catalog_status(catalog).outcomes["data"] == 2
+
+
+def refuse(path: str):
+    return lambda request: PlainTextResponse("", 403) if path in request.url.path else None
+
+
+def test_a_later_success_clears_visits_that_were_exhausted_in_any_scope(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    index.wheel("two", "1.0")
+    crawler = index.crawler(catalog)
+    crawl_full(crawler)
+    index.faults = refuse("/simple/")
+    exhausted = []
+    for version in ("2.0", "3.0"):
+        index.wheel("one", version)
+        index.wheel("two", version)
+        exhausted += crawl_incremental(crawler)
+    assert [result.visits.exhausted for result in exhausted] == [2, 2]
+    index.faults = refuse("/simple/two/")
+    index.wheel("one", "4.0")
+    crawl_incremental(crawler)
+    with catalog.read() as connection:
+        failures = list(list_failures(connection, 50, "visit"))
+        assert [(failure.project, failure.outcome) for failure in failures] == [("two", "gave up")] * 2
+        progress = [scope_progress(connection, range_scope(result.serials)) for result in exhausted]
+        assert [(one.done, one.exhausted) for one in progress] == [(1, 1), (1, 1)]
+        assert read_exhausted(connection).kinds["visit"] == catalog_status(catalog).failed_visits == 2
+    index.faults = None
+    index.history.remove_project("two")
+    crawl_incremental(crawler)
+    with catalog.read() as connection:
+        assert list(list_failures(connection, 50, "visit")) == []
+        assert count_failures(connection)["visit"] == 0
+
+
+def test_a_success_with_an_older_page_clears_nothing_that_wanted_a_newer_one(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawler = index.crawler(catalog, revisit_share=100.0)
+    crawl_full(crawler)
+    index.serve_page("one", index.page("one"))  # from a cache, for longer than the deadline
+    index.wheel("one", "2.0")
+    crawl_incremental(crawler)
+    index.wheel("two", "1.0")
+    crawl_incremental(crawler)  # visits `one` again, whose page is as old as before
+    with catalog.read() as connection:
+        [failure] = list_failures(connection, 50, "visit")
+    assert (failure.project, failure.outcome) == ("one", "gave up")
+    index.faults = None
+    index.wheel("two", "2.0")
+    crawl_incremental(crawler)
+    with catalog.read() as connection:
+        assert list(list_failures(connection, 50, "visit")) == []

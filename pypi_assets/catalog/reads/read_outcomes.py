@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
-from pypi_assets.catalog.database import insert_missing, storable
+from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.ledger.range_ledger import lock_state, sealed_end
 from pypi_assets.catalog.reads.extract_packs import StoredPack, enter_pack
 from pypi_assets.catalog.reads.stored_records import store_record_parts
@@ -25,15 +25,21 @@ from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
     distributions,
+    live_intervals,
     projects,
 )
 from pypi_assets.distributions.record import DistributionRecord, ErrorKind
 
 READ_LATE = "read late"
+GONE = "gone"
+"""The kind of a read that the index answers with a 404. What it means depends on whether the file is live."""
 
 
 class Outcome(StrEnum):
-    """What became of a distribution. All but PENDING are final, and only EXHAUSTED is tried again by itself."""
+    """What became of a distribution. All but PENDING are final.
+
+    VANISHED is only what is not live: it was gone before it was read. A file that becomes live again is read again.
+    """
 
     PENDING = "pending"
     DATA = "data"
@@ -92,6 +98,29 @@ def record_outcome(record: DistributionRecord) -> Outcome:
     if record.error is None:
         return Outcome.DATA
     return Outcome.UNSUPPORTED if record.error.kind == ErrorKind.UNSUPPORTED_KIND else Outcome.ERROR
+
+
+def without_vanished(connection: Connection, finished: Sequence[FinishedRead]) -> list[FinishedRead]:
+    """`finished`, in which a 404 of a file that is not live now has become VANISHED.
+
+    A 404 of a live file stays the failure that it is, so that it is tried again and shown. What was live when the file
+    was claimed does not count: a quarantine can have begun, or have been cleared, since.
+    """
+    gone = [read.distribution_id for read in finished if read.error_kind == GONE]
+    live = {
+        id_
+        for ids in at_a_time(gone)
+        for id_ in connection.scalars(
+            select(live_intervals.c.distribution_id).where(
+                live_intervals.c.distribution_id.in_(ids), live_intervals.c.end.is_(None)
+            )
+        )
+    }
+    vanished = set(gone) - live
+    return [
+        replace(read, outcome=Outcome.VANISHED, due_at=0.0) if read.distribution_id in vanished else read
+        for read in finished
+    ]
 
 
 def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, ShardReads]:

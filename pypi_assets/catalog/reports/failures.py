@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Row, Select, and_, func, or_, select
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time
@@ -17,7 +17,7 @@ from pypi_assets.catalog.tables import (
     projects,
     visit_queue,
 )
-from pypi_assets.catalog.work.requeued_failures import failed_reads
+from pypi_assets.catalog.work.requeued_failures import failed_reads, unread_live_files
 from pypi_assets.catalog.work.visit_queue import TaskState
 
 VISIT = "visit"
@@ -65,14 +65,18 @@ def list_failures(
 ) -> Iterator[Failure]:
     """All failures, or those of one kind or project: reads by project and filename, then visits by project.
 
+    In between come live files that were neither read nor queued.
+
     After `max_attempts` a read or visit is exhausted.
     """
     if kind != VISIT:
-        for row in _stream(connection, failed_reads(kind, normalized)):
-            yield _failed_read(row, max_attempts)
+        for query in (failed_reads(kind, normalized), unread_live_files(kind, normalized)):
+            for row in _stream(connection, query):
+                yield _failed_read(row, max_attempts)
     if kind in {None, VISIT}:
         for row in _stream(connection, _failed_visits(normalized)):
-            yield _failure(row, VISIT, "", row.outcome == TaskState.TODO, max_attempts)
+            outcome = WAITING if row.outcome == TaskState.TODO else row.outcome
+            yield _failure(row, VISIT, "", outcome, max_attempts)
 
 
 def failed_reads_of_range(connection: Connection, serials: SerialRange, max_attempts: int) -> list[Failure]:
@@ -121,17 +125,20 @@ def count_failed_visits(connection: Connection) -> int:
 
 
 def _failed_visits(normalized: str | None) -> Select[Any]:
+    """The exhausted visits, and those that have failed and are tried again. One that is done can have a remark, which
+    is no failure."""
+    is_waiting = and_(visit_queue.c.state == TaskState.TODO, visit_queue.c.first_failed_at.is_not(None))
     query = (
         select(
             projects.c.name,
             visit_queue.c.state.label("outcome"),
-            visit_queue.c.error_text,
+            func.coalesce(visit_queue.c.error_text, WORKER_DIED).label("error_text"),
             visit_queue.c.attempts,
             visit_queue.c.attempts.label("used_attempts"),
             visit_queue.c.due_at,
         )
         .join(projects, projects.c.id == visit_queue.c.project_id)
-        .where(visit_queue.c.error_text.is_not(None))
+        .where(or_(visit_queue.c.state == TaskState.EXHAUSTED, is_waiting))
         .order_by(projects.c.normalized, visit_queue.c.scope)
     )
     return query if normalized is None else query.where(projects.c.normalized == normalized)
@@ -142,14 +149,17 @@ def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:
 
 
 def _failed_read(row: Row[Any], max_attempts: int) -> Failure:
-    return _failure(row, row.error_kind, row.filename, row.outcome == Outcome.PENDING, max_attempts)
+    is_waiting = row.outcome == Outcome.PENDING and row.used_attempts is not None
+    outcome = row.outcome if row.outcome in FAILED else Outcome.EXHAUSTED
+    return _failure(row, row.error_kind, row.filename, WAITING if is_waiting else outcome, max_attempts)
 
 
-def _failure(row: Row[Any], kind: str, filename: str, is_waiting: bool, max_attempts: int) -> Failure:
+def _failure(row: Row[Any], kind: str, filename: str, outcome: str, max_attempts: int) -> Failure:
+    is_waiting = outcome == WAITING
     return Failure(
         project=row.name,
         filename=filename,
-        outcome=WAITING if is_waiting else row.outcome,
+        outcome=str(outcome),
         kind=kind,
         text=row.error_text or "",
         attempts=row.attempts,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
 
 from pypi_assets.catalog.coordination.claims import (
     RELEASED,
@@ -20,10 +20,9 @@ from pypi_assets.catalog.coordination.claims import (
 )
 from pypi_assets.catalog.database import storable, upsert
 from pypi_assets.catalog.reads.extract_packs import StoredPack
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads, without_vanished
 from pypi_assets.catalog.tables import (
     distributions,
-    live_intervals,
     projects,
     read_attempts,
     read_queue,
@@ -48,7 +47,6 @@ class PendingRead:
     attempts: int
     first_failed_at: float | None
     shard: int
-    is_live: bool
     core_metadata: bool
     core_metadata_sha256: str | None
     kind: DistributionKind
@@ -82,7 +80,6 @@ def claim_reads(
     Lower nice values come first, and within them those that have been due for longest. The query looks at all pending
     reads there, so workers claim from a large scope in groups of shards.
     """
-    is_live = exists().where(live_intervals.c.distribution_id == distributions.c.id, live_intervals.c.end.is_(None))
     query = (
         _queued(scope, shards)
         .join(distributions, distributions.c.id == read_queue.c.distribution_id)
@@ -97,7 +94,6 @@ def claim_reads(
             read_queue.c.attempts,
             read_queue.c.first_failed_at,
             read_queue.c.claimed_by,
-            is_live.label("is_live"),
         )
     )
     rows = connection.execute(query).all()
@@ -125,7 +121,6 @@ def _pending_read(row: Row[Any], now: float) -> PendingRead:
         attempts=attempts,
         first_failed_at=first_failed_at,
         shard=row.shard,
-        is_live=row.is_live,
         core_metadata=row.core_metadata,
         core_metadata_sha256=row.core_metadata_sha256,
         kind=DistributionKind(row.kind),
@@ -137,8 +132,8 @@ def finish_reads(
 ) -> list[FinishedRead]:
     """Stores the results of attempts of `worker`, and removes from the queue what is not tried again.
 
-    Returns those that were stored. Results whose claim another worker has taken over are dropped. `pack` is where their
-    extracts lie in the storage.
+    Returns those that were stored. Results whose claim another worker has taken over are dropped. A 404 of a file that
+    is not live is stored as VANISHED. `pack` is where their extracts lie in the storage.
     """
     mine = (
         select(read_queue.c.distribution_id, read_queue.c.attempts)
@@ -150,7 +145,7 @@ def finish_reads(
         .with_for_update()
     )
     attempts = {distribution_id: count for distribution_id, count in connection.execute(mine)}
-    stored = [read for read in finished if read.distribution_id in attempts]
+    stored = without_vanished(connection, [read for read in finished if read.distribution_id in attempts])
     if not stored:
         return []
     store_reads(connection, stored, now, pack)

@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, update
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time
-from pypi_assets.catalog.reads.read_outcomes import FAILED, Outcome
+from pypi_assets.catalog.reads.read_outcomes import FAILED, GONE, Outcome
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
+    live_intervals,
     projects,
     read_attempts,
     read_queue,
@@ -22,10 +23,15 @@ from pypi_assets.catalog.work.visit_queue import RESET, TaskState
 def retry_failed_reads(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:
     """Makes failed reads due at once: all, or those of one kind or project. Returns how many.
 
-    Reads that a worker is retrying right now are left to it.
+    What is live and was not read is among them, whatever its outcome. Reads that a worker is retrying right now
+    are left to it.
     """
-    query = failed_reads(kind, normalized).where(distributions.c.url.is_not(None), read_queue.c.claimed_by.is_(None))
-    failed = [(row.id, row.project_id) for row in connection.execute(query)]
+    are_free = distributions.c.url.is_not(None), read_queue.c.claimed_by.is_(None)
+    failed = [
+        (row.id, row.project_id)
+        for query in (failed_reads(kind, normalized).where(*are_free), unread_live_files(kind, normalized))
+        for row in connection.execute(query)
+    ]
     queue_reads(connection, failed)
     for ids in at_a_time(id_ for id_, _ in failed):
         are_failed = distribution_data.c.distribution_id.in_(ids)
@@ -48,6 +54,27 @@ def failed_reads(kind: str | None, normalized: str | None) -> Select[Any]:
     """The reads that ended in an error or are exhausted, and queued ones that have failed before."""
     data = distribution_data.c
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
+    return _reads(error_kind, kind, normalized).where(
+        data.outcome.in_((*FAILED, Outcome.PENDING)),
+        data.outcome.in_(FAILED) | read_queue.c.first_failed_at.is_not(None),
+    )
+
+
+def unread_live_files(kind: str | None, normalized: str | None) -> Select[Any]:
+    """The live files with an address that are neither read nor queued, as `gone`. There should be none."""
+    data = distribution_data.c
+    is_live = exists().where(live_intervals.c.distribution_id == data.distribution_id, live_intervals.c.end.is_(None))
+    return _reads(func.coalesce(data.error_kind, GONE), kind, normalized).where(
+        data.outcome.in_((Outcome.PENDING, Outcome.VANISHED)),
+        read_queue.c.distribution_id.is_(None),
+        distributions.c.url.is_not(None),
+        is_live,
+    )
+
+
+def _reads(error_kind: ColumnElement[str], kind: str | None, normalized: str | None) -> Select[Any]:
+    """Reads of this kind of error and of this project, by project and filename."""
+    data = distribution_data.c
     attempts = select(func.count()).where(read_attempts.c.distribution_id == data.distribution_id).scalar_subquery()
     query = (
         select(
@@ -66,10 +93,6 @@ def failed_reads(kind: str | None, normalized: str | None) -> Select[Any]:
         .join(distributions, distributions.c.id == data.distribution_id)
         .join(projects, projects.c.id == distributions.c.project_id)
         .outerjoin(read_queue, read_queue.c.distribution_id == data.distribution_id)
-        .where(
-            data.outcome.in_((*FAILED, Outcome.PENDING)),
-            data.outcome.in_(FAILED) | read_queue.c.first_failed_at.is_not(None),
-        )
         .order_by(projects.c.normalized, distributions.c.filename)
     )
     if kind is not None:

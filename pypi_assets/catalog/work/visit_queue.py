@@ -10,7 +10,19 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from pypi_assets.catalog.coordination.claims import RELEASED, claim_values, failures_at_claim, is_claimable, ready_at
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
@@ -34,6 +46,8 @@ class TaskState(StrEnum):
     EXHAUSTED = "gave up"
 
 
+IS_EXHAUSTED: ColumnElement[bool] = literal_column("visit_queue.state = 'gave up'")
+"""Without a parameter, so that the partial index is used."""
 RESET: dict[str, Any] = {
     "state": TaskState.TODO,
     "attempts": 0,
@@ -140,7 +154,8 @@ def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int
 def queue_revisits(connection: Connection, count: int, excluded_scope: str) -> int:
     """Queues visits of the `count` projects that were not visited for longest. Returns how many are new.
 
-    Projects that `excluded_scope` visits anyway are left out. Completed revisits are removed from the queue.
+    Projects that `excluded_scope` visits anyway are left out. Completed revisits are removed from the queue. Exhausted
+    ones are tried again when it is their turn.
     """
     if not count:
         return 0
@@ -148,7 +163,11 @@ def queue_revisits(connection: Connection, count: int, excluded_scope: str) -> i
     is_over = and_(visit_queue.c.scope == REVISITS, visit_queue.c.state == TaskState.DONE, ~is_pending)
     connection.execute(delete(visit_queue).where(is_over))
     chosen = longest_unvisited(connection, count, excluded_scopes=(REVISITS, excluded_scope))
-    return queue_visits(connection, REVISITS, [(project_id, shard, 0) for project_id, shard in chosen])
+    again = 0
+    for ids in at_a_time(project_id for project_id, _ in chosen):
+        of_these = (visit_queue.c.scope == REVISITS, visit_queue.c.project_id.in_(ids), IS_EXHAUSTED)
+        again += connection.execute(update(visit_queue).where(*of_these).values(error_text=None, **RESET)).rowcount
+    return again + queue_visits(connection, REVISITS, [(project_id, shard, 0) for project_id, shard in chosen])
 
 
 def longest_unvisited(
@@ -160,11 +179,15 @@ def longest_unvisited(
 ) -> list[tuple[int, int]]:
     """The `count` projects that were not visited for longest, those never visited first: (project id, its shard).
 
-    Projects that any of `excluded_scopes` visits or has visited are left out. So are those for whose id `is_wanted`
-    returns False.
+    Projects that any of `excluded_scopes` visits or has visited are left out, but not exhausted revisits. So are those
+    for whose id `is_wanted` returns False.
     """
     known = visit_statistics.c
-    is_queued = exists().where(visit_queue.c.scope.in_(excluded_scopes), visit_queue.c.project_id == known.project_id)
+    is_queued = exists().where(
+        visit_queue.c.scope.in_(excluded_scopes),
+        visit_queue.c.project_id == known.project_id,
+        or_(visit_queue.c.scope != REVISITS, visit_queue.c.state != TaskState.EXHAUSTED),
+    )
     found: list[tuple[int, int]] = []
     for are_these in (known.last_visited_at.is_(None), known.last_visited_at.is_not(None)):
         left = count - len(found)
@@ -297,6 +320,26 @@ def postpone_visits(
         error_text=bindparam("text"),
         was_gone=bindparam("is_gone"),
     )
+
+
+def clear_exhausted(connection: Connection, reached: Mapping[int, int | None]) -> None:
+    """Exhausted visits of these projects are done, in whatever scope, since a later visit has succeeded.
+
+    It reached the serial of `reached`, by project id; None: whatever an exhausted visit wanted. Visits that wanted a
+    newer page stay exhausted.
+    """
+    columns = (visit_queue.c.scope, visit_queue.c.project_id, visit_queue.c.min_serial)
+    for ids in at_a_time(sorted(reached)):
+        exhausted = select(*columns).where(visit_queue.c.project_id.in_(ids), IS_EXHAUSTED)
+        over = [
+            {"of_scope": row.scope, "of_project": row.project_id}
+            for row in connection.execute(exhausted.order_by(visit_queue.c.project_id, visit_queue.c.scope))
+            if (serial := reached[row.project_id]) is None or row.min_serial <= serial
+        ]
+        if over:
+            is_row = (visit_queue.c.scope == bindparam("of_scope"), visit_queue.c.project_id == bindparam("of_project"))
+            done = update(visit_queue).where(*is_row, IS_EXHAUSTED).values(state=TaskState.DONE, error_text=None)
+            connection.execute(done, over)
 
 
 def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> ScopeProgress:

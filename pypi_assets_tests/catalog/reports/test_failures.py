@@ -79,6 +79,14 @@ def test_failures_of_a_kind_or_project_are_among_all(catalog: Catalog):
             assert list(list_failures(connection, 4, normalized=project)) == expected
 
 
+def test_a_visit_that_is_done_with_a_remark_is_no_failure(catalog: Catalog):
+    visits = Visits(catalog, 1)
+    with catalog.write() as connection:
+        [task] = claim_visits(connection, visits.scope, None, worker="one", now=1.0, until=9.0, limit=1)
+        finish_visits(connection, [(task, TaskState.DONE, "removed since it was listed")])
+        assert list(list_failures(connection, 4)) == []
+
+
 def test_groups_are_in_order_of_frequency_and_counts_leave_out_what_waits(catalog: Catalog):
     failed(catalog)
     with catalog.read() as connection:

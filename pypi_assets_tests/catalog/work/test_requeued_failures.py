@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, insert, select, update
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.read_outcomes import FAILED, FinishedRead, Outcome
-from pypi_assets.catalog.tables import distribution_data, projects
+from pypi_assets.catalog.reports.failures import list_failures
+from pypi_assets.catalog.tables import distribution_data, live_intervals, projects, read_queue
 from pypi_assets.catalog.work.read_queue import claim_reads, count_pending_reads, finish_reads, queue_reads
 from pypi_assets.catalog.work.requeued_failures import failed_reads, retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, scope_progress
@@ -37,6 +38,28 @@ def test_failed_reads_of_a_kind_or_project_are_due_at_once(catalog: Catalog):
         assert retry_failed_reads(connection, "transient", "unknown") == 0
         assert retry_failed_reads(connection, WORKER_DIED) == 1  # which has no other kind
         assert retry_failed_reads(connection) == 1
+        outcomes = connection.scalars(select(distribution_data.c.outcome).order_by(distribution_data.c.distribution_id))
+        assert list(outcomes) == ["pending", "pending", "vanished", "pending"]
+
+
+def test_what_is_live_and_unread_is_retried_whatever_its_outcome(catalog: Catalog):
+    queue = Reads(catalog, 4)
+    with catalog.write() as connection:
+        vanished, lost, hidden, waiting = queue.items
+        connection.execute(delete(read_queue).where(read_queue.c.distribution_id != waiting))
+        connection.execute(
+            update(distribution_data)
+            .where(distribution_data.c.distribution_id.in_([vanished, hidden]))
+            .values(outcome=Outcome.VANISHED)
+        )
+        live = [{"distribution_id": id_, "start": 1} for id_ in queue.items if id_ != hidden]
+        connection.execute(insert(live_intervals), live)
+        assert [(failure.filename, failure.outcome) for failure in list_failures(connection, 9, "gone")] == [
+            ("file0", "gave up"),
+            ("file1", "gave up"),
+        ]
+        assert retry_failed_reads(connection) == 2
+        assert set(connection.scalars(select(read_queue.c.distribution_id))) == {vanished, lost, waiting}
         outcomes = connection.scalars(select(distribution_data.c.outcome).order_by(distribution_data.c.distribution_id))
         assert list(outcomes) == ["pending", "pending", "vanished", "pending"]
 

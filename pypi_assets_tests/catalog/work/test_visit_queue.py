@@ -11,7 +11,10 @@ from pypi_assets.catalog.observed.visit_statistics import (
 from pypi_assets.catalog.tables import visit_queue, visit_statistics
 from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
+    TaskState,
     claim_visits,
+    clear_exhausted,
+    finish_visits,
     longest_unvisited,
     queue_revisits,
     queue_visits,
@@ -72,3 +75,36 @@ def test_revisits_take_the_longest_unvisited_that_no_scope_visits_anyway(catalog
         assert queue_revisits(connection, 1, excluded_scope="range:2-3") == 1
         queued = connection.scalars(select(visit_queue.c.project_id).where(visit_queue.c.scope == REVISITS)).all()
         assert queued == [entered[0].id]
+
+
+def test_an_exhausted_revisit_is_tried_again_when_it_is_its_turn(catalog: Catalog):
+    with catalog.write() as connection:
+        entered = enter(connection, 2)
+        note_seen(connection, dict.fromkeys((one.id for one in entered), 1.0))
+        visit(connection, [entered[0]], "page", 1.0)
+        visit(connection, [entered[1]], "page", 2.0)
+        assert queue_revisits(connection, 1, "range:0-1") == 1
+        [task] = claim_visits(connection, REVISITS, None, worker="one", now=3.0, until=9.0, limit=9)
+        finish_visits(connection, [(task, TaskState.EXHAUSTED, "503")])
+        assert queue_revisits(connection, 1, "range:1-2") == 1
+        [again] = claim_visits(connection, REVISITS, None, worker="one", now=3.0, until=9.0, limit=9)
+        assert (again.project.id, again.attempts) == (entered[0].id, 0)
+
+
+def test_a_success_clears_exhausted_visits_that_wanted_no_newer_page(catalog: Catalog):
+    with catalog.write() as connection:
+        one, other = enter(connection, 2)
+        for scope, serial in (("range:0-5", 5), ("range:5-9", 9), ("audit:1", 0)):
+            queue_visits(connection, scope, [(one.id, 0, serial), (other.id, 0, serial)])
+            tasks = claim_visits(connection, scope, None, worker="one", now=3.0, until=9.0, limit=9)
+            finish_visits(connection, [(task, TaskState.EXHAUSTED, "503") for task in tasks])
+
+        def exhausted() -> list[tuple[int, int]]:
+            columns = (visit_queue.c.project_id, visit_queue.c.min_serial)
+            query = select(*columns).where(visit_queue.c.state == TaskState.EXHAUSTED).order_by(*columns)
+            return [tuple(row) for row in connection.execute(query)]
+
+        clear_exhausted(connection, {one.id: 5})
+        assert exhausted() == [(one.id, 9), (other.id, 0), (other.id, 5), (other.id, 9)]
+        clear_exhausted(connection, {one.id: 4, other.id: None})
+        assert exhausted() == [(one.id, 9)]
