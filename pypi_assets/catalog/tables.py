@@ -381,6 +381,7 @@ full_crawls = Table(
     CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),
 )
 
+_IS_EXHAUSTED = "state = 'gave up'"
 visit_queue = Table(
     "visit_queue",
     metadata,
@@ -404,8 +405,8 @@ visit_queue = Table(
     Index(
         "ix_visit_queue_exhausted",
         "project_id",
-        sqlite_where=text("state = 'gave up'"),
-        postgresql_where=text("state = 'gave up'"),
+        sqlite_where=text(_IS_EXHAUSTED),
+        postgresql_where=text(_IS_EXHAUSTED),
     ),
 )
 for _queue in (read_queue, visit_queue):

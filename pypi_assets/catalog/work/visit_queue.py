@@ -46,7 +46,7 @@ class TaskState(StrEnum):
     EXHAUSTED = "gave up"
 
 
-IS_EXHAUSTED: ColumnElement[bool] = literal_column("visit_queue.state = 'gave up'")
+IS_EXHAUSTED: ColumnElement[bool] = literal_column(f"visit_queue.state = '{TaskState.EXHAUSTED}'")
 """Without a parameter, so that the partial index is used."""
 RESET: dict[str, Any] = {
     "state": TaskState.TODO,
