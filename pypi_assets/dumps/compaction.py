@@ -10,7 +10,6 @@ from operator import itemgetter
 
 from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,
@@ -19,7 +18,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     known_dumps,
     open_compaction,
 )
-from pypi_assets.dumps.cover import cover_of, inputs_of, open_ends
+from pypi_assets.dumps.cover import cover_of, open_ends
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import Manifest
 from pypi_assets.dumps.dump_reader import iter_dump
@@ -68,9 +67,7 @@ def join(catalog: Catalog, storage: Storage, dumps: Sequence[Dump], progress: Pr
 
     Raises DumpDroppedError where they have left the cover meanwhile, DumpDamagedError.
     """
-    serials = SerialRange(dumps[0].serials.start, dumps[-1].serials.end)
-    sequence = min(dump.sequence for dump in dumps)
-    compaction = open_compaction(catalog, serials, sequence, inputs_of(dumps), dumps[0].columns)
+    compaction = open_compaction(catalog, dumps)
     write_file(catalog, storage, compaction, 0, joined_rows(storage, dumps), progress)
     return commit(catalog, storage, compaction)
 
@@ -93,7 +90,7 @@ def next_join(
             parts.append([])
         parts[-1].append(dump)
     for part in parts:
-        start, end = run_to_join([len(dump.inputs) or 1 for dump in part], min(growth, most), most)
+        start, end = run_to_join([dump.leaves.count for dump in part], min(growth, most), most)
         if end:
             return part[start:end]
     return ()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_files import DumpKind
+from pypi_assets.catalog.publications.dump_leaves import all_leaves
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, committed_dumps
 
 
@@ -80,22 +81,17 @@ def _committed_at(dump: Dump) -> float:
     return dump.committed_at or 0.0
 
 
-def inputs_of(dumps: Iterable[Dump]) -> tuple[str, ...]:
-    """The directories of `dumps`, with the inputs of compactions in their place."""
-    return tuple(directory for dump in dumps for directory in dump.inputs or (dump.directory,))
-
-
 def open_ends(dumps: Iterable[Dump]) -> set[int]:
     """The serials of the full dumps that are not committed yet: the ranges that follow these begin there."""
     return {dump.serials.end for dump in dumps if dump.kind == DumpKind.FULL and dump.state != DumpState.COMMITTED}
 
 
 def still_covered(compaction: Dump, dumps: Sequence[Dump]) -> bool:
-    """Whether a compaction may be committed, of all `dumps` that are not dropped: all its inputs are in the cover and
+    """Whether a compaction may be committed, of all `dumps` that are not dropped: all its leaves are in the cover and
     not joined into one there, and it does not cross the end of an open full dump.
     """
     serials = compaction.serials
     ranges = cover_of(dump for dump in dumps if dump.state == DumpState.COMMITTED).dumps[1:]
     joined = [dump for dump in ranges if serials.holds(dump.serials)]
     crossed = any(serials.start < end < serials.end for end in open_ends(dumps))
-    return len(joined) > 1 and inputs_of(joined) == compaction.inputs and not crossed
+    return len(joined) > 1 and all_leaves(dump.leaves for dump in joined) == compaction.leaves and not crossed

@@ -9,6 +9,7 @@ import orjson
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_leaves import Leaves
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_paths import DUMPS, MANIFEST_NAME, manifest_path
 from pypi_assets.storage.store import NotFoundError, Storage
@@ -56,8 +57,8 @@ def decode_files(fields: Mapping[str, Any]) -> tuple[DumpFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Manifest(ManifestOfFiles):
-    """What one committed dump consists of: `inputs` are the directories that a compaction joined, `columns` the names
-    of its rows' columns, in order."""
+    """What one committed dump consists of: `inputs` are the directories that a compaction joined, and `joined` their
+    leaves, as in Dump. `columns` are the names of its rows' columns, in order."""
 
     kind: DumpKind
     serials: SerialRange
@@ -67,6 +68,7 @@ class Manifest(ManifestOfFiles):
     inputs: tuple[str, ...]
     files: tuple[DumpFile, ...]
     columns: tuple[str, ...] = tuple(COLUMNS)
+    joined: Leaves | None = None
 
     def encode(self) -> bytes:
         """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
@@ -78,6 +80,7 @@ class Manifest(ManifestOfFiles):
             "sequence": self.sequence,
             "shards": self.shards,
             "inputs": self.inputs,
+            **({} if self.joined is None else {"leaves": asdict(self.joined)}),
             "columns_version": COLUMNS_FORMAT,
             "columns": {name: asdict(COLUMNS[name]) for name in self.columns},
         }
@@ -130,4 +133,5 @@ def _decode(content: bytes) -> Manifest:
         inputs=tuple(fields["inputs"]),
         files=decode_files(fields),
         columns=tuple(fields.get("columns", FIRST_COLUMNS)),
+        joined=Leaves(**fields["leaves"]) if "leaves" in fields else None,
     )

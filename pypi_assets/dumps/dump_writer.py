@@ -153,7 +153,15 @@ def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
     try:
         files = begin_commit(catalog, dump, partial(still_covered, dump) if dump.kind == DumpKind.COMPACTED else None)
         manifest = Manifest(
-            dump.kind, dump.serials, dump.directory, dump.sequence, dump.shards, dump.inputs, tuple(files), dump.columns
+            kind=dump.kind,
+            serials=dump.serials,
+            directory=dump.directory,
+            sequence=dump.sequence,
+            shards=dump.shards,
+            inputs=dump.inputs,
+            files=tuple(files),
+            columns=dump.columns,
+            joined=dump.joined,
         )
         write_manifest(storage, manifest)
         mark_committed(catalog, dump)

@@ -37,6 +37,7 @@ def restore_index(catalog: Catalog, storage: Storage) -> RestoredIndex:
             inputs=manifest.inputs,
             files=manifest.files,
             columns=manifest.columns,
+            joined=manifest.joined,
         )
         restored.append(directory)
     return RestoredIndex(tuple(restored), tuple(damaged))

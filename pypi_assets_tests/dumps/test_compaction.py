@@ -14,6 +14,7 @@ from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_leaves import Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,
@@ -30,7 +31,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.catalog.tables import distributions, projects, releases
 from pypi_assets.dumps.compaction import GROWTH, compact, join, joined_rows, next_join, run_to_join
-from pypi_assets.dumps.cover import cover, inputs_of
+from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_audit import audit_dump
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row
 from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, read_manifest
@@ -82,7 +83,8 @@ def test_ranges_are_joined_once_it_pays(small: SmallCatalog, storage: Storage) -
     joined = add_ranges(small, storage, 130)
     [manifest] = compact(small.catalog, storage)
     assert (manifest.directory, manifest.kind, manifest.rows) == ("100-140", DumpKind.COMPACTED, 8)
-    assert manifest.inputs == ("100-110", "110-120", "120-130", "130-140") == inputs_of(joined)
+    assert manifest.inputs == ("100-110", "110-120", "120-130", "130-140")
+    assert manifest.joined == Leaves.of(manifest.inputs) == all_leaves(dump.leaves for dump in joined)
     assert manifest.sequence == min(dump.sequence for dump in joined)
     assert read_manifest(storage, "100-140") == manifest
     assert cover(small.catalog).directories == ("0-100", "100-140")
@@ -90,10 +92,11 @@ def test_ranges_are_joined_once_it_pays(small: SmallCatalog, storage: Storage) -
     assert list(compact(small.catalog, storage)) == []
     assert missing_ranges(small.catalog) == []
     assert audit_dump(small.catalog, storage, cover(small.catalog).dumps[1]).ok
-    # a compaction of compactions names the ranges themselves
+    # a compaction of compactions counts the ranges themselves
     add_ranges(small, storage, 140, 150)
     assert [one.directory for one in compact(small.catalog, storage, growth=1)] == ["100-160"]
-    assert cover(small.catalog).dumps[1].inputs == tuple(f"{start}-{start + 10}" for start in range(100, 160, 10))
+    assert cover(small.catalog).dumps[1].inputs == ("100-140", "140-150", "150-160")
+    assert cover(small.catalog).dumps[1].leaves == Leaves.of(f"{start}-{start + 10}" for start in range(100, 160, 10))
     assert audit_dump(small.catalog, storage, cover(small.catalog).dumps[1]).ok
 
 
@@ -155,7 +158,7 @@ def test_one_process_at_a_time_compacts(small: SmallCatalog, storage: Storage) -
         list(compact(small.catalog, storage, growth=1))
     # one that lost its lease and wakes up commits nothing twice
     joined = cover(small.catalog).dumps[1:]
-    stalled = open_compaction(small.catalog, SerialRange(100, 120), 2, inputs_of(joined))
+    stalled = open_compaction(small.catalog, joined)
     write_file(small.catalog, storage, stalled, 0, joined_rows(storage, joined))
     [manifest] = compact(small.catalog, storage, growth=1)
     assert manifest.directory == "100-120.2"
@@ -166,7 +169,7 @@ def test_one_process_at_a_time_compacts(small: SmallCatalog, storage: Storage) -
 
 def test_a_compaction_that_another_one_was_quicker_than_is_dropped(small: SmallCatalog, storage: Storage) -> None:
     joined = add_ranges(small, storage, 100, 110)
-    slow = open_compaction(small.catalog, SerialRange(100, 120), 2, inputs_of(joined))
+    slow = open_compaction(small.catalog, joined)
     write_file(small.catalog, storage, slow, 0, joined_rows(storage, joined))
     join(small.catalog, storage, joined)
     with pytest.raises(DumpDroppedError):
@@ -202,7 +205,7 @@ def test_a_compaction_that_was_stopped_right_before_a_full_dump_is_dropped(
 ) -> None:
     """It was frozen, and its manifest written or not."""
     joined = add_ranges(small, storage, 100, 110)
-    frozen = open_compaction(small.catalog, SerialRange(100, 120), 2, inputs_of(joined))
+    frozen = open_compaction(small.catalog, joined)
     write_file(small.catalog, storage, frozen, 0, joined_rows(storage, joined))
     files = begin_commit(small.catalog, frozen)
     if written:
@@ -225,7 +228,7 @@ def test_a_compaction_that_two_processes_commit_at_once_is_committed(
     small.complete(100)
     full_dump(small.catalog, storage, 1)
     joined = add_ranges(small, storage, 100, 110)
-    frozen = open_compaction(small.catalog, SerialRange(100, 120), 2, inputs_of(joined))
+    frozen = open_compaction(small.catalog, joined)
     write_file(small.catalog, storage, frozen, 0, joined_rows(storage, joined))
     storage.put(manifest_path(frozen.directory), _manifest(frozen, begin_commit(small.catalog, frozen)).encode())
     noting = Thread(target=mark_committed, args=(small.catalog, frozen))
@@ -245,7 +248,9 @@ def test_a_compaction_that_two_processes_commit_at_once_is_committed(
 
 
 def _manifest(dump: Dump, files: Sequence[DumpFile]) -> Manifest:
-    return Manifest(dump.kind, dump.serials, dump.directory, dump.sequence, 1, dump.inputs, tuple(files))
+    return Manifest(
+        dump.kind, dump.serials, dump.directory, dump.sequence, 1, dump.inputs, tuple(files), joined=dump.joined
+    )
 
 
 class Killed(BaseException):

@@ -7,10 +7,12 @@ import pytest
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_leaves import Leaves
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_paths import manifest_path
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.versions.stored_cover import stored_cover
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog
 
@@ -78,6 +80,19 @@ def test_a_manifest_without_columns_has_the_first_ones(storage: Storage) -> None
     del fields["columns"]
     storage.put(manifest_path("1200-1350.2"), json.dumps(fields).encode())
     assert read_manifest(storage, "1200-1350.2").columns == FIRST_COLUMNS
+
+
+def manifest_of_a_full_dump() -> Manifest:
+    return Manifest(DumpKind.FULL, SerialRange(0, 1200), "0-1200", 1, 1, inputs=(), files=(FILE,))
+
+
+def test_a_compaction_of_the_first_form_names_its_leaves(storage: Storage) -> None:
+    fields = json.loads(FIRST_FORM)
+    names = ["1200-1250", "1250-1300.2", "1300-1350"]
+    storage.put(manifest_path("1200-1350.2"), json.dumps(fields | {"kind": "compacted", "inputs": names}).encode())
+    storage.put(manifest_path("0-1200"), manifest_of_a_full_dump().encode())
+    [_, joined] = stored_cover(storage).dumps
+    assert joined.leaves == Leaves.of(names)
 
 
 def test_a_manifest_lists_the_columns_of_its_dump(storage: Storage) -> None:

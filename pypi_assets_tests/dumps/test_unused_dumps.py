@@ -13,7 +13,7 @@ from pypi_assets.catalog.publications.dump_registry import (
     open_full_dump,
 )
 from pypi_assets.dumps.compaction import compact, joined_rows
-from pypi_assets.dumps.cover import cover, inputs_of
+from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.dump_writer import commit, write_file, write_range, write_shard
 from pypi_assets.dumps.full_dump import full_dump
@@ -55,7 +55,7 @@ def test_postgresql_and_a_store_without_folders_do_as_well(tmp_path: Path, postg
     for _ in range(4):
         upkeep.dump_range()
     ranges = cover(catalog).dumps[1:]
-    dump = open_compaction(catalog, SerialRange(3, 9), ranges[0].sequence, inputs_of(ranges[:2]))
+    dump = open_compaction(catalog, ranges[:2])
     write_file(catalog, storage, dump, 0, joined_rows(storage, ranges[:2]))
     [manifest] = compact(catalog, storage)
     upkeep.wait(25)

@@ -23,7 +23,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from pypi_assets.catalog.coordination.leases import LeaseTakenError
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import read_state
-from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,
@@ -33,7 +32,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.dumps.compaction import compact, joined_rows
-from pypi_assets.dumps.cover import cover, inputs_of
+from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_writer import (
     commit,
     missing_ranges,
@@ -241,8 +240,7 @@ class Published(RuleBasedStateMachine):
         ranges = cover(self.catalog).dumps[1:]
         start = choose.randrange(len(ranges) - 1)
         joined = ranges[start : choose.randrange(start + 2, len(ranges) + 1)]
-        serials = SerialRange(joined[0].serials.start, joined[-1].serials.end)
-        dump = open_compaction(self.catalog, serials, min(one.sequence for one in joined), inputs_of(joined))
+        dump = open_compaction(self.catalog, joined)
         write_file(self.catalog, self.storage, dump, 0, joined_rows(self.storage, joined))
         self.stopped.append(dump)
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
-from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_registry import (
     DumpDroppedError,
     begin_commit,
@@ -26,7 +25,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version, begin_build
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.compaction import compact, joined_rows
-from pypi_assets.dumps.cover import cover, inputs_of
+from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.dump_paths import DUMPS, file_path, manifest_path
 from pypi_assets.dumps.dump_writer import commit, write_file, write_shard
@@ -290,8 +289,7 @@ def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[st
             elif step == "open range" and ranges:
                 write_shard(catalog, storage, open_range_dump(catalog, upkeep.last_range), 0)
             elif step == "stopped compaction" and len(ranges) > 1:
-                serials = SerialRange(ranges[-2].serials.start, ranges[-1].serials.end)
-                dump = open_compaction(catalog, serials, ranges[-2].sequence, inputs_of(ranges[-2:]))
+                dump = open_compaction(catalog, ranges[-2:])
                 write_file(catalog, storage, dump, 0, joined_rows(storage, ranges[-2:]))
                 with suppress(DumpDroppedError):  # it would cross an open full dump
                     begin_commit(catalog, dump, None if choose(["frozen", "checked"]) == "frozen" else lambda _: False)

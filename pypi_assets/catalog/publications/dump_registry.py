@@ -24,6 +24,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_files import FULL_DUMP_SHARDS, DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_leaves import Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
 from pypi_assets.catalog.tables import catalog_state, changes, distributions, dump_files, dumps
 
@@ -49,8 +50,9 @@ class DumpDroppedError(DumpError):
 class Dump:
     """One dump. Of two dumps, that with the greater `sequence` began to read later.
 
-    `inputs` are the directories of the incremental dumps that a compaction holds. `columns` are the names of its rows'
-    columns, in order. Times are unix seconds.
+    `inputs` are the directories of the dumps that a compaction joined, and `joined` are their leaves; of one that an
+    older version of the code wrote, `inputs` are the leaves. `columns` are the names of its rows' columns, in order.
+    Times are unix seconds.
     """
 
     id: int
@@ -64,6 +66,12 @@ class Dump:
     opened_at: float = 0.0
     committed_at: float | None = None
     columns: tuple[str, ...] = FIRST_COLUMNS
+    joined: Leaves | None = None
+
+    @property
+    def leaves(self) -> Leaves:
+        """The dumps written from the catalog that it holds: itself, or those that a compaction joined."""
+        return self.joined or Leaves.of(self.inputs or (self.directory,))
 
 
 def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> Dump:
@@ -147,19 +155,14 @@ def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
     return catalog.transact(open_new)
 
 
-def open_compaction(
-    catalog: Catalog,
-    serials: SerialRange,
-    sequence: int,
-    inputs: Sequence[str],
-    columns: Sequence[str] = tuple(COLUMNS),
-) -> Dump:
-    """Opens a new dump of what the incremental dumps `inputs` hold together: the lowest `sequence` of theirs counts,
-    and `columns` are those that all of them have."""
+def open_compaction(catalog: Catalog, joined: Sequence[Dump]) -> Dump:
+    """Opens a new dump of what the dumps `joined` hold together: ranges that follow each other and have equal columns.
+    It has the lowest sequence of theirs."""
+    serials = SerialRange(joined[0].serials.start, joined[-1].serials.end)
 
     def open_new(connection: Connection) -> Dump:
         lock_state(connection, exclusive=True)
-        return _open(connection, catalog.clock(), DumpKind.COMPACTED, serials, 1, sequence, inputs, columns)
+        return _open(connection, catalog.clock(), DumpKind.COMPACTED, serials, 1, joined)
 
     return catalog.transact(open_new)
 
@@ -170,15 +173,13 @@ def _open(
     kind: DumpKind,
     serials: SerialRange,
     shards: int,
-    sequence: int | None = None,
-    inputs: Sequence[str] = (),
-    columns: Sequence[str] = tuple(COLUMNS),
+    joined: Sequence[Dump] = (),
 ) -> Dump:
     allocated = connection.scalar(
         select(func.count()).where(dumps.c.start == serials.start, dumps.c.end == serials.end)
     )
-    if sequence is None:
-        sequence = _next_sequence(connection)
+    sequence = min(dump.sequence for dump in joined) if joined else _next_sequence(connection)
+    leaves = all_leaves(dump.leaves for dump in joined) if joined else None
     seal(connection, serials)
     row = connection.execute(
         insert(dumps)
@@ -190,9 +191,11 @@ def _open(
             sequence=sequence,
             shards=shards,
             state=DumpState.OPEN,
-            inputs=json.dumps(list(inputs)),
+            inputs=json.dumps([dump.directory for dump in joined]),
             opened_at=now,
-            columns=json.dumps(list(columns)),
+            columns=json.dumps(joined[0].columns if joined else list(COLUMNS)),
+            leaf_count=leaves and leaves.count,
+            leaf_digest=leaves and leaves.digest,
         )
         .returning(dumps)
     ).one()
@@ -421,6 +424,7 @@ def restore_dump(
     inputs: Sequence[str],
     files: Sequence[DumpFile],
     columns: Sequence[str] = FIRST_COLUMNS,
+    joined: Leaves | None = None,
 ) -> None:
     """Enters a dump that has a manifest in the storage; nothing happens where it is known as committed."""
 
@@ -439,6 +443,8 @@ def restore_dump(
             "inputs": json.dumps(list(inputs)),
             "committed_at": catalog.clock(),
             "columns": json.dumps(list(columns)),
+            "leaf_count": joined and joined.count,
+            "leaf_digest": joined and joined.digest,
         }
         if known is None:
             values |= {"directory": directory, "opened_at": catalog.clock()}
@@ -511,4 +517,5 @@ def _dump(row: object) -> Dump:
         opened_at=fields["opened_at"],
         committed_at=fields["committed_at"],
         columns=FIRST_COLUMNS if fields["columns"] is None else tuple(json.loads(fields["columns"])),
+        joined=None if fields["leaf_digest"] is None else Leaves(fields["leaf_count"], fields["leaf_digest"]),
     )

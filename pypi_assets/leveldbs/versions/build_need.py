@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pypi_assets.catalog.publications.dump_registry import Dump
-from pypi_assets.dumps.cover import Cover, inputs_of
+from pypi_assets.dumps.cover import Cover
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import published_versions, read_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbManifest, PublishedVersion, read_listed
 from pypi_assets.leveldbs.versions.missing_columns import missing_columns, not_built_yet
@@ -82,7 +83,7 @@ def build_need(
     if not cover.dumps:
         return answer(Need.NO_DUMPS, "there is no full dump to build from")
     is_known_format = newest is not None and newest.dataset_format == dataset.format
-    if newest is not None and is_known_format and newest.held == inputs_of(cover.dumps):
+    if newest is not None and is_known_format and newest.held == HeldDumps.of(cover.dumps):
         return answer(Need.HELD, f"nothing is new since version {newest.version}")
     if missing := missing_columns(dataset, {dump.directory: dump.columns for dump in cover.dumps}):
         return answer(Need.LACKS_COLUMNS, str(not_built_yet(dataset, missing, () if newest else problems)))
@@ -94,23 +95,11 @@ def build_need(
     if not is_known_format:
         text = f"version {newest.version} cannot be built on: {name} is in format {newest.dataset_format}"
         return answer(Need.OTHER_FORMAT, text, cover.dumps)
-    following = _following(newest.held, cover)
+    following = newest.held.following(cover.dumps)
     if following is None:
         text = f"the cover does not begin with what {name} holds"
         return answer(Need.OTHER_DUMPS, text, cover.dumps)
     return answer(Need.NEW_DUMPS, f"{len(following)} dumps follow what {name} holds", following)
-
-
-def _following(held: tuple[str, ...], cover: Cover) -> tuple[Dump, ...] | None:
-    """The dumps of the cover after the leaves `held`; None where the cover does not begin with these."""
-    for position, dump in enumerate(cover.dumps):
-        if not held:
-            return cover.dumps[position:]
-        leaves = inputs_of([dump])
-        if held[: len(leaves)] != leaves:
-            return None
-        held = held[len(leaves) :]
-    return None if held else ()
 
 
 @dataclass(frozen=True, slots=True)

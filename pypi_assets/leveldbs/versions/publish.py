@@ -16,7 +16,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.catalog.publications.leveldb_versions import Build, allocate_version, begin_build, mark_published
-from pypi_assets.dumps.cover import Cover, cover_of, inputs_of
+from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_manifest import Manifest, read_manifest
 from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.dump_reader import iter_rows
@@ -30,6 +30,7 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database, require_bindin
 from pypi_assets.leveldbs.format.meta import Meta, read_meta
 from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES, flush, is_merge_due, open_leveldb, settle
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
+from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import InputList, published_versions, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import (
     LeveldbFile,
@@ -79,7 +80,7 @@ class _Plan:
     """The cover, the version to build on (or why there is none), and the dumps of the cover to apply to it."""
 
     cover: Cover
-    held: tuple[str, ...]
+    held: HeldDumps
     base: PublishedVersion | None
     rebuilt_because: str | None
     dumps: tuple[Dump, ...]
@@ -228,7 +229,7 @@ def _require_buildable(need: BuildNeed) -> BuildNeed:
 
 def _plan(newest: Newest, need: BuildNeed, cover: Cover) -> _Plan:
     """What to build on, and what to apply to it. A build that is forced, with nothing new, applies nothing."""
-    held = inputs_of(cover.dumps)
+    held = HeldDumps.of(cover.dumps)
     if need.need in {Need.HELD, Need.NEW_DUMPS}:
         return _Plan(cover, held, newest.published, None, need.dumps)
     return _Plan(cover, held, None, need.reason, need.dumps)

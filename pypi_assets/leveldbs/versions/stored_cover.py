@@ -20,6 +20,7 @@ def stored_cover(storage: Storage) -> Cover:
             state=DumpState.COMMITTED,
             inputs=manifest.inputs,
             columns=manifest.columns,
+            joined=manifest.joined,
         )
         for number, manifest in enumerate(manifests)
     )

@@ -1,5 +1,6 @@
 """An input list names all that a version was made from, and what is no input list is refused."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,7 +38,8 @@ def test_the_input_list_names_the_dump_files(small: SmallCatalog, storage: Stora
         storage.uri("data_dumps/python_distribution_data/100-150/python_distribution_data0000.json.gz"),
     ]
     manifest = json.loads(storage.get("modules/leveldbs/00001/_MANIFEST.json"))
-    assert (manifest["cover"], manifest["held"]) == (["0-100", "100-150"], ["0-100", "100-150"])
+    assert manifest["cover"] == ["0-100", "100-150"]
+    assert manifest["held"] == ["0-100", f"100-150:1:{hashlib.sha256(b'100-150').hexdigest()}"]
     assert (manifest["serial"], manifest["base_version"]) == (150, None)
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.catalog.publications.dump_leaves import Leaves
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import InputList, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import (
     LeveldbFile,
@@ -35,7 +37,7 @@ MANIFEST = LeveldbManifest(
     content_hash="cd" * 32,
     files=FILES,
     cover=("0-100", "100-150"),
-    held=("0-100", "100-120", "120-150"),
+    held=HeldDumps("0-100", 150, Leaves.of(["100-120", "120-150"])),
     base_version=1,
     rebuilt_because=None,
 )

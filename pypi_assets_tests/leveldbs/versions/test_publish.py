@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.publications.dump_leaves import Leaves
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.catalog.publications.leveldb_versions import UnknownVersionError, allocate_version
 from pypi_assets.dumps.dump_format import DumpDamagedError
@@ -15,6 +16,7 @@ from pypi_assets.dumps.dump_paths import file_path
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import published_versions, read_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, input_list_path
@@ -117,7 +119,7 @@ def test_a_compaction_is_held_if_all_its_inputs_are(small: SmallCatalog, storage
     assert (following.base_version, following.rows) == (1, 2)
     manifest = read_published(storage, "modules", 2).manifest
     assert manifest.cover == ("0-100", "100-200", "200-250")
-    assert manifest.held == ("0-100", *ranges, "200-250")
+    assert manifest.held == HeldDumps("0-100", 250, Leaves.of([*ranges, "200-250"]))
     assert_verified(storage, following)
 
 

@@ -19,8 +19,8 @@ def test_it_equals_the_cover_of_the_catalog(small: SmallCatalog, storage: Storag
         assert found.directories == known.directories == directories
         assert found.serial == known.serial
         for one, other in zip(found.dumps, known.dumps, strict=True):
-            assert (one.kind, one.serials, one.inputs, one.sequence) == (
-                (other.kind, other.serials, other.inputs, other.sequence)
+            assert (one.kind, one.serials, one.inputs, one.sequence, one.leaves) == (
+                (other.kind, other.serials, other.inputs, other.sequence, other.leaves)
             )
             assert set(one.columns) == set(other.columns)
 

@@ -8,13 +8,17 @@ down_revision = "0004"
 branch_labels = None
 depends_on = None
 
+Short = sa.String(64).with_variant(sa.String(64, collation="C"), "postgresql")
+
 
 def upgrade() -> None:
     _exhausted_visits()
     _unread_live_files()
+    _dump_leaves()
 
 
 def downgrade() -> None:
+    _drop_dump_leaves()
     op.drop_index("ix_visit_queue_exhausted", "visit_queue")
 
 
@@ -60,3 +64,16 @@ def _unread_live_files() -> None:
         WHERE distribution_data.outcome = 'pending' AND distributions.url IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM read_queue WHERE read_queue.distribution_id = distributions.id)
     """)
+
+
+def _dump_leaves() -> None:
+    """Compactions of before have the names of their leaves in `inputs`; the code counts these."""
+    count = "how many incremental dumps a compaction holds; null: those in inputs"
+    digest = "the sum of the sha256 of their directories, in hexadecimal digits"
+    op.add_column("dumps", sa.Column("leaf_count", sa.Integer(), comment=count))
+    op.add_column("dumps", sa.Column("leaf_digest", Short, comment=digest))
+
+
+def _drop_dump_leaves() -> None:
+    for name in ("leaf_digest", "leaf_count"):
+        op.drop_column("dumps", name)

@@ -1,0 +1,63 @@
+"""Which dumps a LevelDB version holds, in a form that does not grow with their count."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_leaves import NO_LEAVES, Leaves, all_leaves
+from pypi_assets.catalog.publications.dump_registry import Dump
+
+_RANGES = re.compile(r"([0-9]+-[0-9]+):([0-9]+):([0-9a-f]{64})")
+_SUFFIX = re.compile(r"\.[0-9]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDumps:
+    """The full dump with the directory `full`, and the ranges that follow it, up to `end`, with all their `leaves`.
+
+    Without ranges, `end` is 0.
+    """
+
+    full: str
+    end: int = 0
+    leaves: Leaves = NO_LEAVES
+
+    @classmethod
+    def of(cls, cover: Sequence[Dump]) -> "HeldDumps":
+        """Those that a version holds to which all dumps of `cover` were applied."""
+        full, *ranges = cover
+        return cls(full.directory, ranges[-1].serials.end if ranges else 0, all_leaves(one.leaves for one in ranges))
+
+    def following(self, cover: Sequence[Dump]) -> tuple[Dump, ...] | None:
+        """The dumps of `cover` after those that are held; None where it does not begin with these.
+
+        What a compaction joined counts, and not how: a dump that replaces another of the same range makes a difference.
+        """
+        if not cover or cover[0].directory != self.full:
+            return None
+        begin = sum(one.serials.end <= self.end for one in cover[1:]) + 1
+        return tuple(cover[begin:]) if HeldDumps.of(cover[:begin]) == self else None
+
+    def encode(self) -> list[str]:
+        """The field `held` of a manifest: the full dump, and one text for all ranges."""
+        if not self.leaves.count:
+            return [self.full]
+        start = _end_of(self.full)
+        return [self.full, f"{SerialRange(start, self.end).key}:{self.leaves.count}:{self.leaves.digest}"]
+
+    @classmethod
+    def decode(cls, texts: Sequence[str]) -> "HeldDumps":
+        """Of the field `held`, also of older versions of the code, which listed the directories of all leaves.
+
+        Raises ValueError and RangeError where it is neither.
+        """
+        full, *ranges = texts
+        if len(ranges) == 1 and (match := _RANGES.fullmatch(ranges[0])):
+            return cls(full, SerialRange.parse(match[1]).end, Leaves(int(match[2]), match[3]))
+        return cls(full, _end_of(ranges[-1]) if ranges else 0, Leaves.of(ranges))
+
+
+def _end_of(directory: str) -> int:
+    """The end of the range that the name of a dump's directory begins with."""
+    return SerialRange.parse(_SUFFIX.sub("", directory)).end
