@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
-from pypi_assets.catalog.derived.file_history import SeenPage
+from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind
 from pypi_assets.devindex.uploads import StoredFile
@@ -49,6 +49,15 @@ class SimulatedIndex:
         for serial in range(before + 1, (self.state.last_serial or 0) + 1):
             self.shown[serial] = self._shown_now(serial)
 
+    def record_event(self, action: str) -> None:
+        """An event that changes no file, such as those of roles."""
+        project = self.state.project("Demo")
+        if project is not None:
+            serial = (self.state.last_serial or 0) + 1
+            project.last_serial = serial
+            self.state.changelog.append(ChangelogEvent("Demo", None, 0, action, serial))
+            self.shown[serial] = self.shown[serial - 1]
+
     def _shown_now(self, serial: int) -> Mapping[str, bool]:
         """What the page shows, at the last of the serials that one operation wrote; before it, what it showed then."""
         if serial != self.state.last_serial:
@@ -61,8 +70,9 @@ class SimulatedIndex:
     def events(self) -> list[ChangelogEvent]:
         return list(self.state.changelog)
 
-    def page(self, serial: int) -> SeenPage:
-        return SeenPage(serial, self.shown[serial])
+    def page(self, serial: int) -> Sighting:
+        """What a visit saw of the page of `serial`, with the events stored up to there."""
+        return Sighting(serial, serial, self.shown[serial], is_page=True)
 
 
 def version_of(filename: str) -> str:

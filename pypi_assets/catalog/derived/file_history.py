@@ -1,48 +1,35 @@
 """Which files of a project were live and yanked, and from which serial to which.
 
-A pure function of the events and pages that are stored of one project. It computes each project from scratch and never
-patches, so the order in which events and pages were stored cannot matter. Nothing here touches the database.
+A pure function of the events and pages that are stored of one project, so the order in which they were stored cannot
+matter. It begins at the first event, or at a checkpoint, which leads to the same. Nothing here touches the database.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from packaging.utils import canonicalize_version
-
-from pypi_assets.index.actions import Action, FileChange, file_change
+from pypi_assets.catalog.derived.checkpoint import Checkpoint, captured, state_of
+from pypi_assets.catalog.derived.project_state import (
+    NEW_RELEASE,
+    Change,
+    Interval,
+    ProjectState,
+    Trace,
+    canonical,
+)
+from pypi_assets.catalog.derived.seen_pages import SeenPage, Sighting, in_order, newest_by_serial, seen_pages
+from pypi_assets.index.actions import NO_FILE_CHANGE, Action, FileChange, file_change
 from pypi_assets.index.models import ChangelogEvent
 
 UNEXPLAINED = "unexplained"
 LISTED = "listed"
 BASELINE = "baseline"
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class Interval:
-    """Holds from the serial `start` up to, and not including, `end`. None: it still holds."""
-
-    start: int
-    end: int | None
-
-    def __contains__(self, serial: int) -> bool:
-        return self.start <= serial and (self.end is None or serial < self.end)
-
-
-@dataclass(frozen=True, slots=True)
-class SeenPage:
-    """What a page showed at `serial`: for each filename, whether it was yanked. A true 404 has no files."""
-
-    serial: int
-    yanked: Mapping[str, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Something that happened to a file at a serial, and its cause."""
-
-    serial: int
-    cause: str
+_MOST_AHEAD = 20
+"""How many events that change files a page can be ahead of its serial."""
+_MOST_LOOSE = 100
+"""How many events can follow the newest page before a checkpoint is made without one."""
+_Known = tuple[ChangelogEvent, FileChange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,219 +48,366 @@ class FileHistory:
         return any(serial in interval for interval in self.live)
 
 
-@dataclass(slots=True)
-class _Flag:
-    """One flag of one file over time."""
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What follows from events and pages.
 
-    intervals: list[Interval] = field(default_factory=list)
-    since: int | None = None
+    `histories` has each file that was touched beyond the checkpoint, or every file where there was none: with the
+    intervals that had not ended at the checkpoint, and the changes after it. `newest_page` is the greatest serial at
+    which a page counts. `unexplained` are the files that the newest sighting changes although no event does.
 
-    def set(self, value: bool, serial: int) -> bool:
-        """Sets the flag as of `serial`. Returns whether that changed it."""
-        if value == (self.since is not None):
-            return False
-        if value:
-            self.since = serial
-            return True
-        if self.since != serial:  # what began and ended at one serial was never seen
-            self.intervals.append(Interval(self.since or 0, serial))
-        self.since = None
-        return True
+    `checkpoint` is the state from which a later fold can begin; None where none can be made. It `is_news` where the
+    one before does not serve as well.
+    """
 
-    def all(self) -> tuple[Interval, ...]:
-        still = [] if self.since is None else [Interval(self.since, None)]
-        return tuple(_joined([*self.intervals, *still]))
+    histories: dict[str, FileHistory]
+    newest_page: int | None
+    unexplained: frozenset[str]
+    checkpoint: Checkpoint | None
+    is_news: bool
 
 
-@dataclass(slots=True)
-class _File:
-    version: str
-    present: bool = False
-    yanked: bool = False
-    live: _Flag = field(default_factory=_Flag)
-    yanked_live: _Flag = field(default_factory=_Flag)
-    changes: list[Change] = field(default_factory=list)
-
-
-def file_histories(
+def fold(
     events: Sequence[ChangelogEvent],
-    pages: Iterable[SeenPage],
+    sightings: Iterable[Sighting],
     *,
     known_since: int,
     events_through: int,
     version_of: Callable[[str], str],
-) -> dict[str, FileHistory]:
-    """The history of each file of a project, by filename.
+    checkpoint: Checkpoint | None = None,
+) -> Fold | None:
+    """What follows from the `events` of a project, in order of serial, and from the `sightings` of its page.
 
-    `events` are the project's stored events in order of serial: all above `known_since`, up to `events_through`.
-    `version_of` returns the release of a filename, for files without an add event. Files from before the first event
-    count from `known_since`.
+    All events above `known_since` and up to `events_through` are stored. `version_of` returns the release of a
+    filename, for files without an add event. Files from before the first event count from `known_since`.
 
     Where a page differs from what the events lead to, the page wins and the change has the cause UNEXPLAINED. Beyond
     `events_through` the cause is LISTED, since the events that led to the page are not known. Such a page proves
-    nothing about earlier serials.
+    nothing about earlier serials. A page that is newer than its serial counts where it differs least from the events.
+
+    With a `checkpoint`, the events are those above its serial, and the sightings those with a `seen_through` of its
+    serial or more. Returns None where they change what was before the checkpoint: then fold again without it.
     """
-    known = [(event, file_change(event)) for event in events if event.serial > known_since]
-    shown = _pages_by_serial(pages)
-    project = _Project(version_of)
-    project.begin(known, [page for page in shown if page.serial <= events_through], known_since)
-    remaining = iter([*known])
-    pending = next(remaining, None)
-    for page in shown:
-        while pending is not None and pending[0].serial <= page.serial:
-            project.apply(*pending)
-            pending = next(remaining, None)
-        project.correct(page, max(page.serial, known_since), UNEXPLAINED if page.serial <= events_through else LISTED)
-    while pending is not None:
-        project.apply(*pending)
-        pending = next(remaining, None)
-    return project.histories()
+    if checkpoint is not None and (checkpoint.known_since != known_since or checkpoint.serial > events_through):
+        return None
+    ordered = in_order(sightings)
+    folding = _Folding(ordered, events_through, known_since, version_of, checkpoint)
+    try:
+        folding.run(events)
+    except _PastChangedError:
+        return None
+    return folding.result()
 
 
-def _pages_by_serial(pages: Iterable[SeenPage]) -> list[SeenPage]:
-    """For each serial the page that was given last."""
-    latest = {page.serial: page for page in pages}
-    return [latest[serial] for serial in sorted(latest)]
+class _PastChangedError(Exception):
+    """An event or a page changes what was before the checkpoint."""
 
 
-class _Project:
-    """The state of a project while its events and pages are applied."""
+@dataclass(slots=True)
+class _Folding:
+    """One fold, from a checkpoint or from the first event."""
 
-    def __init__(self, version_of: Callable[[str], str]) -> None:
-        self._version_of = version_of
-        self._files: dict[str, _File] = {}
-        self._quarantined = False
-        self._quarantined_releases: set[str] = set()
-        self._yanked_releases: set[str] = set()
+    sightings: list[Sighting]
+    events_through: int
+    known_since: int
+    version_of: Callable[[str], str]
+    start: Checkpoint | None
+    state: ProjectState = field(init=False)
+    topics: set[tuple[str, str]] = field(default_factory=set)
+    unexplained: set[str] = field(default_factory=set)
+    first_page: int | None = None
+    newest_page: int | None = None
+    last_serial: int = 0
+    settled: dict[str, Trace] = field(default_factory=dict)
+    captured: Checkpoint | None = None
 
-    def begin(
-        self, known: Sequence[tuple[ChangelogEvent, FileChange]], pages: Sequence[SeenPage], known_since: int
-    ) -> None:
-        """Infers the state before the first event, from the first page and from what later events undo."""
-        first_page = pages[0] if pages else None
-        first_of: dict[tuple[str, str | None], FileChange] = {}
-        after_page: dict[str | None, tuple[Action, int]] = {}
-        for event, change in known:
-            topic = _TOPICS.get(change.action)
-            if topic is None:
-                continue
-            release = None if event.version is None else _release(event.version)
-            scope = None if change.action in _OF_PROJECT else release
-            first_of.setdefault((topic, scope), change)
-            if topic == _QUARANTINE and first_page is not None and event.serial > first_page.serial:
-                after_page.setdefault(scope, (change.action, event.serial))
-        quarantined = {scope for (_, scope), change in first_of.items() if change.action in _CLEARINGS}
-        self._quarantined = None in quarantined
-        self._quarantined_releases = {scope for scope in quarantined if scope is not None}
-        cleared_at = {scope: serial for scope, (action, serial) in after_page.items() if action in _CLEARINGS}
-        added = {change.filename: event.serial for event, change in reversed(known) if change.action == Action.ADD_FILE}
-        for page in pages:
-            for filename, yanked in page.yanked.items():
-                if filename in self._files or added.get(filename, page.serial + 1) <= page.serial:
-                    continue
-                version = self._version_of(filename)
-                release = _release(version)
-                if page is not first_page and not any(
-                    cleared_at.get(scope, page.serial + 1) <= page.serial for scope in (None, release)
-                ):
-                    continue  # no quarantine can have hidden it from the first page
-                first_yank = first_of.get((_YANK, release))
-                file = self._files[filename] = _File(version, present=True)
-                file.yanked = yanked if first_yank is None else first_yank.action == Action.UNYANK_RELEASE
-                if file.yanked:
-                    self._yanked_releases.add(release)
-        self._refresh(self._files, known_since, BASELINE)
-
-    def apply(self, event: ChangelogEvent, change: FileChange) -> None:
-        """Applies `event`. Removals of a release or project, and quarantines, touch many files with one event."""
-        action, serial = change.action, event.serial
-        release = None if event.version is None else _release(event.version)
-        touched: Iterable[str] = self._files
-        if action == Action.ADD_FILE and change.filename is not None:
-            version = event.version or self._version_of(change.filename)
-            file = self._files.setdefault(change.filename, _File(version))
-            file.version, file.present = version, True
-            file.yanked = _release(version) in self._yanked_releases
-            touched = [change.filename]
-        elif action == Action.REMOVE_FILE:
-            touched = [name for name in self._files if name == change.filename]
-            self._remove(touched)
-        elif action == Action.REMOVE_RELEASE and release is not None:
-            touched = self._of_release(release)
-            self._remove(touched)
-            self._quarantined_releases.discard(release)
-            self._yanked_releases.discard(release)
-        elif action == Action.REMOVE_PROJECT:
-            self._remove(self._files)
-            self._quarantined = False
-            self._quarantined_releases.clear()
-            self._yanked_releases.clear()
-        elif action in {Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT}:
-            self._quarantined = action == Action.QUARANTINE_PROJECT
-        elif action == Action.QUARANTINE_RELEASE and release is not None:
-            self._quarantined_releases.add(release)
-        elif action == Action.UNQUARANTINE_RELEASE and release is not None:
-            self._quarantined_releases.discard(release)
-        elif action in {Action.YANK_RELEASE, Action.UNYANK_RELEASE} and release is not None:
-            touched = self._of_release(release)
-            yanked = action == Action.YANK_RELEASE
-            for filename in touched:
-                self._files[filename].yanked = yanked
-            (self._yanked_releases.add if yanked else self._yanked_releases.discard)(release)
+    def run(self, events: Sequence[ChangelogEvent]) -> None:
+        """Applies all events and pages."""
+        start = self.start
+        after = self.known_since if start is None else start.serial
+        known = [(event, file_change(event)) for event in events if event.serial > after]
+        if start is None:
+            pages = newest_by_serial(seen_pages(self.sightings, [event for event, _ in known], self.known_since))
+            self._begin(known, [page for page in pages if page.serial <= self.events_through])
         else:
+            pages = self._continue(known, start)
+        self._apply_all(known, pages)
+
+    def _begin(self, known: Sequence[_Known], pages: Sequence[SeenPage]) -> None:
+        self.state = ProjectState(self.version_of)
+        if pages:
+            self.first_page = pages[0].serial
+        _enter_baseline(self.state, known, pages)
+        self.state.refresh(list(self.state.files), self.known_since, BASELINE)
+
+    def _continue(self, known: Sequence[_Known], start: Checkpoint) -> list[SeenPage]:
+        """Begins at the checkpoint; returns the pages that count after it."""
+        self.state = state_of(start, self.version_of)
+        self.topics = set(start.topics)
+        self.first_page, self.newest_page = start.first_page, start.newest_page
+        self.last_serial = start.last_serial
+        pages = newest_by_serial(
+            seen_pages(
+                self.sightings,
+                [event for event, _ in known],
+                self.known_since,
+                after=start.serial,
+                last_serial=start.last_serial,
+            )
+        )
+        while pages and pages[0].serial <= start.serial:
+            if pages.pop(0).yanked != self.state.visible:
+                raise _PastChangedError
+        if start.first_page is None and pages and pages[0].serial <= self.events_through:
+            raise _PastChangedError
+        return pages
+
+    def _apply_all(self, known: Sequence[_Known], pages: list[SeenPage]) -> None:
+        serials = [event.serial for event, _ in known]
+        judged = [page for page in pages if page.serial <= self.events_through]
+        limit = self._first_open_serial()
+        done = 0
+        while judged:
+            page = judged.pop(0)
+            upto = bisect_right(serials, page.serial)
+            for event, change in known[done:upto]:
+                self._apply(event, change)
+            done = upto
+            counts_at = self._agreeing_serial(page, known[done:])
+            if counts_at == page.serial:
+                self._correct(page)
+            elif all(other.serial != counts_at for other in judged):
+                judged.append(SeenPage(counts_at, page.yanked, counts_at, page.sighting))
+                judged.sort(key=lambda one: one.serial)
+                if counts_at >= limit:
+                    limit = page.serial  # what it means is not part of the state here
+            is_last = page.serial < limit and not any(other.serial < limit for other in judged)
+            if is_last and (len(known) - done <= _MOST_LOOSE or limit <= self.events_through):
+                self._capture(page.serial)
+        for event, change in known[done:]:
+            self._apply(event, change)
+        if self.captured is None and len(known) - done > _MOST_LOOSE and limit > self.events_through:
+            self._capture(self.events_through)
+        for page in pages:
+            if page.serial > self.events_through:
+                self._correct(page)
+
+    def _first_open_serial(self) -> int:
+        """The least serial at which what a page means is not decided yet: events that it may show are not stored."""
+        return min(
+            (
+                seen.seen_through if seen.page_serial is None else seen.page_serial
+                for seen in self.sightings
+                if seen.seen_through > self.events_through
+            ),
+            default=self.events_through + 1,
+        )
+
+    def _apply(self, event: ChangelogEvent, change: FileChange) -> None:
+        self._note_topic(event, change.action)
+        self.state.apply(event, change)
+        self.last_serial = max(self.last_serial, event.serial)
+
+    def _note_topic(self, event: ChangelogEvent, action: Action) -> None:
+        """Remembers what a yank or a quarantine is about. What was before follows from the first event about it."""
+        topic = _TOPICS.get(action)
+        if topic is None:
             return
-        self._refresh(touched, serial, action.value)
+        if action in _OF_PROJECT:
+            keys = {(topic, _PROJECT)}
+            is_about_the_past = action in _CLEARINGS
+        else:
+            releases = self.state.releases_named(event.version or "")
+            keys = {(topic, release.text) for release in releases}
+            is_about_the_past = (
+                action in _CLEARINGS
+                if topic == _QUARANTINE
+                else any(self.state.files[name].is_baseline for one in releases for name in one.files)
+            )
+        if self.start is not None and is_about_the_past and not keys <= self.topics:
+            raise _PastChangedError
+        self.topics |= keys
+        if action in _CLEARINGS:
+            self.topics.add((_CLEARED, _PROJECT))
 
-    def correct(self, page: SeenPage, serial: int, cause: str) -> None:
-        """Changes the state to what `page` shows."""
-        for filename, yanked in page.yanked.items():
-            file = self._files.get(filename)
-            if file is None:
-                file = self._files[filename] = _File(self._version_of(filename))
-            release = _release(file.version)
-            if not self._is_live(file):
-                file.present = True
-                self._quarantined = False
-                self._quarantined_releases.discard(release)
-            if file.yanked != yanked:
-                file.yanked = yanked
-                (self._yanked_releases.add if yanked else self._yanked_releases.discard)(release)
-        for filename, file in self._files.items():
-            if filename not in page.yanked and self._is_live(file):
-                file.present = False
-        self._refresh(self._files, serial, cause)
+    def _agreeing_serial(self, page: SeenPage, following: Sequence[_Known]) -> int:
+        """The serial at which the page differs least from the events: its own, or that of one of the events that it
+        can show already."""
+        ahead = [one for one in following if one[0].serial <= page.through and one[1].action not in NO_FILE_CHANGE]
+        if not ahead:
+            return page.serial
+        least = len(self.state.differences(page.yanked))
+        best = page.serial
+        if least:
+            tried = self.state.tried(ahead[:_MOST_AHEAD])
+            for (event, _), state in zip(ahead, tried, strict=False):
+                differing = len(state.differences(page.yanked))
+                if differing < least:
+                    least, best = differing, event.serial
+        return best
 
-    def histories(self) -> dict[str, FileHistory]:
-        return {
-            filename: FileHistory(filename, file.version, file.live.all(), file.yanked_live.all(), tuple(file.changes))
-            for filename, file in self._files.items()
-        }
+    def _correct(self, page: SeenPage) -> None:
+        if (
+            self.start is not None
+            and (_CLEARED, _PROJECT) in self.topics
+            and any(name not in self.state.files for name in self.state.differences(page.yanked))
+        ):
+            raise _PastChangedError  # a quarantine can have hidden it since before the first event
+        cause = UNEXPLAINED if page.serial <= self.events_through else LISTED
+        changed = self.state.correct(page.yanked, max(page.serial, self.known_since), cause)
+        if cause == UNEXPLAINED and page.sighting == len(self.sightings) - 1:
+            self.unexplained |= changed
+        self.newest_page = max(self.newest_page or 0, page.serial)
 
-    def _of_release(self, release: str) -> list[str]:
-        return [name for name, file in self._files.items() if _release(file.version) == release]
+    def _capture(self, serial: int) -> None:
+        if serial < self.known_since or (self.start is not None and serial <= self.start.serial):
+            return
+        page_serials = (seen.page_serial for seen in self.sightings if seen.is_page and seen.page_serial is not None)
+        self.captured = Checkpoint(
+            serial=serial,
+            known_since=self.known_since,
+            first_page=self.first_page,
+            newest_page=self.newest_page,
+            last_serial=max([self.last_serial, *(one for one in page_serials if one <= serial)]),
+            topics=frozenset(self.topics),
+            **captured(self.state),
+        )
+        self.settled, self.state.traces = self.state.traces, {}
 
-    def _remove(self, filenames: Iterable[str]) -> None:
-        for filename in filenames:
-            self._files[filename].present = False
-            self._files[filename].yanked = False
+    def result(self) -> Fold:
+        """What follows, once all events and pages are applied."""
+        unsettled = self.state.traces
+        touched = self.settled.keys() | unsettled.keys()
+        touched |= self.state.files.keys() if self.start is None else set(self.start.unsettled)
+        new, is_news = self.captured, self.start is None
+        if self.start is not None:
+            if new is None:
+                new = replace(self.start)
+            new.facts = self.start.facts
+            is_news = bool(touched) or (new.last_serial, new.topics) != (self.start.last_serial, self.start.topics)
+        if new is not None:
+            new.unsettled = tuple(sorted(unsettled))
+        return Fold(
+            histories={name: self._history(name, self.settled.get(name), unsettled.get(name)) for name in touched},
+            newest_page=self.newest_page,
+            unexplained=frozenset(self.unexplained),
+            checkpoint=new,
+            is_news=is_news,
+        )
 
-    def _is_live(self, file: _File) -> bool:
-        return file.present and not self._quarantined and _release(file.version) not in self._quarantined_releases
+    def _history(self, filename: str, *traces: Trace | None) -> FileHistory:
+        file = self.state.files.get(filename)
+        if file is None:  # an earlier fold saw it beyond the checkpoint
+            return FileHistory(filename, self.version_of(filename), (), (), ())
+        found = [trace for trace in traces if trace is not None]
+        return FileHistory(
+            filename,
+            file.release.text,
+            (*(one for trace in found for one in trace.live), *_still(file.live_since)),
+            (*(one for trace in found for one in trace.yanked), *_still(file.yanked_since)),
+            tuple(change for trace in found for change in trace.changes),
+        )
 
-    def _refresh(self, filenames: Iterable[str], serial: int, cause: str) -> None:
-        for filename in filenames:
-            file = self._files[filename]
-            live = self._is_live(file)
-            changed = file.live.set(live, serial)
-            changed |= file.yanked_live.set(live and file.yanked, serial)
-            if changed:
-                file.changes.append(Change(serial, cause))
+
+def _still(since: int | None) -> tuple[Interval, ...]:
+    return () if since is None else (Interval(since, None),)
 
 
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """An event about yanks or quarantines. `about` is the project, a release, or all releases of a version."""
+
+    topic: str
+    about: str
+    serial: int
+    action: Action
+
+
+def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequence[SeenPage]) -> None:
+    """Enters what existed before the first event: from the first page, from what later events undo, and from later
+    pages what a quarantine hid from the first one."""
+    first_page = pages[0] if pages else None
+    topics = _topics(known, [] if first_page is None else map(state.version_of, first_page.yanked))
+    first_of: dict[tuple[str, str], _Topic] = {}
+    cleared_at: dict[str, int] = {}
+    after_page: set[str] = set()
+    for one in topics:
+        first_of.setdefault((one.topic, one.about), one)
+        if one.topic == _QUARANTINE and first_page is not None and one.serial > first_page.serial:
+            if one.about not in after_page and one.action in _CLEARINGS:
+                cleared_at[one.about] = one.serial
+            after_page.add(one.about)
+    added: dict[str, int] = {}
+    for event, change in known:
+        if change.action == Action.ADD_FILE and change.filename is not None:
+            added.setdefault(change.filename, event.serial)
+    for page in pages if cleared_at else pages[:1]:
+        for filename in sorted(page.yanked.keys() - state.files.keys()):
+            if _came_by_event(filename, page, added, known):
+                continue
+            version = state.version_of(filename)
+            abouts = (_PROJECT, _EXACT + version, _ALIKE + canonical(version)) if topics else (_PROJECT,)
+            is_hidden = any(cleared_at.get(about, page.serial + 1) <= page.serial for about in abouts)
+            if page is not first_page and not is_hidden:
+                continue  # no quarantine can have hidden it from the first page
+            yanks = [first_of[_YANK, about] for about in abouts if (_YANK, about) in first_of]
+            first_yank = min(yanks, key=lambda one: one.serial, default=None)
+            file = state.enter(filename, version)
+            file.is_present = file.is_baseline = True
+            file.is_yanked = page.yanked[filename] if first_yank is None else first_yank.action == Action.UNYANK_RELEASE
+            file.release.is_yanked |= file.is_yanked
+    for one in first_of.values():
+        if one.action == Action.UNQUARANTINE_PROJECT:
+            state.is_quarantined = True
+        elif one.action == Action.UNQUARANTINE_RELEASE:
+            text = one.about[1:]
+            exact = [state.release(text)] if one.about.startswith(_EXACT) else None
+            for release in exact or state.spelled_like(text) or state.releases_named(text):
+                release.is_quarantined = True
+
+
+def _topics(known: Sequence[_Known], texts_of_page: Iterable[str]) -> list[_Topic]:
+    """The events about yanks and quarantines."""
+    found = []
+    texts: set[str] | None = None
+    announced: list[str] = []
+    for event, change in known:
+        if event.version is not None and (change.action == Action.ADD_FILE or event.action == NEW_RELEASE):
+            announced.append(event.version)
+        topic = _TOPICS.get(change.action)
+        if topic is None:
+            continue
+        if change.action in _OF_PROJECT:
+            about = _PROJECT
+        else:
+            texts = set(texts_of_page) if texts is None else texts
+            texts.update(announced)
+            announced.clear()
+            version = event.version or ""
+            about = _EXACT + version if version in texts else _ALIKE + canonical(version)
+        found.append(_Topic(topic, about, event.serial, change.action))
+    return found
+
+
+def _came_by_event(filename: str, page: SeenPage, added: dict[str, int], known: Sequence[_Known]) -> bool:
+    """Whether an event that the page can show added the file, and it was not there before."""
+    serial = added.get(filename)
+    if serial is None or serial > page.through:
+        return False
+    return serial <= page.serial or not any(
+        page.serial < event.serial < serial and change.action in _REMOVALS and change.filename in {filename, None}
+        for event, change in known
+    )
+
+
+_PROJECT = ""
+_EXACT, _ALIKE = "=", "~"
 _QUARANTINE = "quarantine"
 _YANK = "yank"
+_CLEARED = "cleared"
 _CLEARINGS = frozenset({Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE})
 _OF_PROJECT = frozenset({Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT})
+_REMOVALS = frozenset({Action.REMOVE_FILE, Action.REMOVE_RELEASE, Action.REMOVE_PROJECT})
 _TOPICS = {
     Action.QUARANTINE_PROJECT: _QUARANTINE,
     Action.UNQUARANTINE_PROJECT: _QUARANTINE,
@@ -282,20 +416,3 @@ _TOPICS = {
     Action.YANK_RELEASE: _YANK,
     Action.UNYANK_RELEASE: _YANK,
 }
-
-
-@lru_cache(maxsize=4_096)
-def _release(version: str) -> str:
-    return canonicalize_version(version, strip_trailing_zero=True)
-
-
-def _joined(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same serials in as few intervals as possible: an interval that ends where the next one begins is joined with
-    it."""
-    joined: list[Interval] = []
-    for interval in intervals:
-        if joined and joined[-1].end == interval.start:
-            joined[-1] = Interval(joined[-1].start, interval.end)
-        else:
-            joined.append(interval)
-    return joined

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pypi_assets.catalog.derived.file_history import FileHistory, Interval, file_histories
-from pypi_assets.catalog.derived.seen_pages import Sighting, seen_pages
+from pypi_assets.catalog.derived.file_history import FileHistory, fold
+from pypi_assets.catalog.derived.project_state import Interval
+from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile
 from pypi_assets.catalog.ledger.range_ledger import Seals
 from pypi_assets.catalog.observed.projects import Project
@@ -118,18 +119,17 @@ class ChangeRow(NamedTuple):
 def compute_update(project: Project, page: ProjectPage | None, stored: StoredProjects) -> ProjectUpdate:
     """What follows for `project` from all that is stored of it, and from the `page` that was just seen."""
     names = ParsedNames(project)
-    events = stored.events[project.id]
-    seen = list(seen_pages(stored.sightings[project.id], events, project.known_since))
-    histories = file_histories(
-        events,
-        seen,
+    folded = fold(
+        stored.events[project.id],
+        stored.sightings[project.id],
         known_since=project.known_since,
         events_through=stored.events_through,
         version_of=names.version,
     )
+    histories = {} if folded is None else folded.histories
     known = stored.files[project.id]
     shown = {} if page is None else {file.filename: file for file in page.files}
-    update = ProjectUpdate(project, names, max((seen_page.serial for seen_page in seen), default=None))
+    update = ProjectUpdate(project, names, None if folded is None else folded.newest_page)
     for name in dict.fromkeys([*known, *shown, *histories]):
         row = known.get(name)
         history = histories.get(name)

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, upsert
-from pypi_assets.catalog.derived.file_history import Interval
 from pypi_assets.catalog.derived.file_updates import (
     FileUpdate,
     ProjectUpdate,
@@ -18,8 +17,8 @@ from pypi_assets.catalog.derived.file_updates import (
     compute_update,
     logged_changes,
 )
-from pypi_assets.catalog.derived.seen_pages import load_sightings
-from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_projects, load_files
+from pypi_assets.catalog.derived.project_state import Interval
+from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_projects, load_files, load_sightings
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
 from pypi_assets.catalog.observed.events import events_by_project, events_through
 from pypi_assets.catalog.observed.projects import Project

@@ -10,8 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED, Interval
+from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import CORRECTED
+from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import intervals_of_projects
 from pypi_assets.catalog.observed.events import events_by_project
 from pypi_assets.catalog.observed.projects import Project

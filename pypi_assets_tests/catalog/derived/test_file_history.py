@@ -1,17 +1,15 @@
 """Rules 2 and 3: what is live at a serial follows from events and pages, and from them alone."""
 
+import os
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings, target
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.derived.file_history import (
-    UNEXPLAINED,
-    Change,
-    FileHistory,
-    Interval,
-    SeenPage,
-    file_histories,
-)
+from pypi_assets.catalog.derived.checkpoint import Checkpoint
+from pypi_assets.catalog.derived.file_history import UNEXPLAINED, FileHistory, Fold, fold
+from pypi_assets.catalog.derived.project_state import Change, Interval
+from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent
 from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names, version_of
@@ -23,10 +21,16 @@ def event(serial: int, action: str, version: str | None = "1.0") -> ChangelogEve
     return ChangelogEvent("Demo", version, 0, action, serial)
 
 
+def page(serial: int, shown: dict[str, bool], through: int | None = None) -> Sighting:
+    return Sighting(serial, through or serial, shown, is_page=True)
+
+
 def histories(
-    events: list[ChangelogEvent], *pages: SeenPage, known_since: int = 0, events_through: int = 1_000_000
+    events: list[ChangelogEvent], *pages: Sighting, known_since: int = 0, events_through: int = 1_000_000
 ) -> dict[str, FileHistory]:
-    return file_histories(events, pages, known_since=known_since, events_through=events_through, version_of=version_of)
+    folded = fold(events, pages, known_since=known_since, events_through=events_through, version_of=version_of)
+    assert folded is not None
+    return folded.histories
 
 
 def live(history: FileHistory) -> list[tuple[int, int | None]]:
@@ -94,21 +98,21 @@ def test_intervals_are_apart_and_not_empty():
 
 
 def test_files_without_an_event_count_from_the_serial_since_which_events_are_known():
-    found = histories([event(60, "yank release")], SeenPage(40, {WHEEL: False}), known_since=50)
+    found = histories([event(60, "yank release")], page(40, {WHEEL: False}), known_since=50)
     assert live(found[WHEEL]) == [(50, None)]
     assert found[WHEEL].yanked == (Interval(60, None),)
 
 
 def test_a_project_quarantined_before_the_first_event_comes_back_when_it_is_cleared():
     found = histories(
-        [event(60, "project quarantine cleared", None)], SeenPage(40, {}), SeenPage(60, {WHEEL: False}), known_since=50
+        [event(60, "project quarantine cleared", None)], page(40, {}), page(60, {WHEEL: False}), known_since=50
     )
     assert live(found[WHEEL]) == [(60, None)]
     assert [change.cause for change in found[WHEEL].changes] == ["unquarantine project"]
 
 
 def test_a_release_quarantined_before_the_first_event_comes_back_when_it_is_cleared():
-    pages = SeenPage(40, {"demo-2.0.zip": False}), SeenPage(61, {WHEEL: True, "demo-2.0.zip": False})
+    pages = page(40, {"demo-2.0.zip": False}), page(61, {WHEEL: True, "demo-2.0.zip": False})
     found = histories([event(60, "release quarantine cleared"), event(61, "yank release")], *pages, known_since=50)
     assert live(found[WHEEL]) == [(60, None)]
     assert found[WHEEL].yanked == (Interval(61, None),)
@@ -120,19 +124,17 @@ def test_what_was_quarantined_before_the_first_page_comes_back_when_it_is_cleare
     """Also where the quarantine is no older than the first event, and the next page comes long after the clearing."""
     begun, cleared = f"{what} quarantined", f"{what} quarantine cleared"
     events = [event(51, begun, version), event(60, cleared, version), event(70, "docupdate", None)]
-    found = histories(events, SeenPage(51, {}), SeenPage(70, {WHEEL: False}), known_since=50)
+    found = histories(events, page(51, {}), page(70, {WHEEL: False}), known_since=50)
     assert live(found[WHEEL]) == [(50, 51), (60, None)]
     events = [event(51, cleared, version), event(52, begun, version), *events[1:]]
-    found = histories(events, SeenPage(52, {}), SeenPage(70, {WHEEL: False}), known_since=50)
+    found = histories(events, page(52, {}), page(70, {WHEEL: False}), known_since=50)
     assert live(found[WHEEL]) == [(51, 52), (60, None)]
-    found = histories(events, SeenPage(51, {}), SeenPage(70, {WHEEL: False}), known_since=50)
+    found = histories(events, page(51, {}), page(70, {WHEEL: False}), known_since=50)
     assert live(found[WHEEL]) == [(70, None)]  # nothing hid it from the first page
 
 
 def test_what_no_event_explains_follows_the_page_and_is_marked():
-    found = histories(
-        [event(5, "add source file demo-1.0.tar.gz")], SeenPage(5, {SDIST: False}), SeenPage(9, {WHEEL: True})
-    )
+    found = histories([event(5, "add source file demo-1.0.tar.gz")], page(5, {SDIST: False}), page(9, {WHEEL: True}))
     assert live(found[SDIST]) == [(5, 9)]
     assert live(found[WHEEL]) == [(9, None)]
     assert found[WHEEL].yanked == (Interval(9, None),)
@@ -158,7 +160,7 @@ def test_the_release_is_that_of_the_add_event_and_compared_canonically():
 
 def test_a_file_added_and_removed_before_any_page_is_recorded():
     found = histories(
-        [event(1, "add source file demo-1.0.tar.gz"), event(2, "remove file demo-1.0.tar.gz")], SeenPage(2, {})
+        [event(1, "add source file demo-1.0.tar.gz"), event(2, "remove file demo-1.0.tar.gz")], page(2, {})
     )
     assert live(found[SDIST]) == [(1, 2)]
 
@@ -177,3 +179,170 @@ def test_a_removed_project_loses_all_files_and_can_come_back(action):
     assert live(found[SDIST]) == [(1, 3)]
     assert live(found[WHEEL]) == [(5, None)]
     assert found[WHEEL].yanked == ()
+
+
+def test_a_page_that_is_newer_than_its_serial_counts_from_the_event_that_explains_it():
+    added, more = event(1, "add source file demo-1.0.tar.gz"), event(5, f"add py3 file {WHEEL}")
+    for shown, last in (({SDIST: False, WHEEL: False}, more), ({SDIST: True}, event(5, "yank release"))):
+        found = histories([added, last], page(1, shown, through=7))
+        assert not [one for history in found.values() for one in history.changes if one.cause == UNEXPLAINED]
+        assert live(found[SDIST]) == [(1, None)]
+    assert live(histories([added, more], page(1, {SDIST: False, WHEEL: False}, through=7))[WHEEL]) == [(5, None)]
+    assert live(histories([added, event(5, "remove release")], page(1, {}, through=7))[SDIST]) == [(1, 5)]
+
+
+def test_a_first_page_that_is_newer_than_its_serial_is_no_proof_of_what_was_before():
+    more = event(55, f"add py3 file {WHEEL}")
+    found = histories([more], page(40, {SDIST: False, WHEEL: False}, through=60), known_since=50)
+    assert live(found[WHEEL]) == [(55, None)]
+    assert live(found[SDIST]) == [(50, None)]
+
+
+def test_what_was_there_before_an_event_adds_it_again_was_there():
+    events = [event(55, f"remove file {WHEEL}"), event(57, f"add py3 file {WHEEL}")]
+    assert live(histories(events, page(40, {WHEEL: False}, through=60), known_since=50)[WHEEL]) == [
+        (50, 55),
+        (57, None),
+    ]
+
+
+def test_a_page_explains_nothing_by_events_that_it_cannot_show_yet():
+    added, removed = event(1, f"add py3 file {WHEEL}"), event(300, "remove release")
+    assert live(histories([added, removed], page(1, {}, through=200))[WHEEL]) == []
+    found = histories(
+        [added, event(2, "add source file demo-1.0.tar.gz"), removed], page(2, {SDIST: False}, through=200)
+    )
+    assert live(found[WHEEL]) == [(1, 2)]
+
+
+def test_a_page_with_a_change_that_no_event_explains_counts_where_it_differs_least():
+    events = [event(n, f"add py3 file demo-1.0-py{n}-none-any.whl") for n in range(1, 6)]
+    shown = {f"demo-1.0-py{n}-none-any.whl": False for n in (1, 3, 4)}  # 2 is gone; 3 and 4 are newer than the serial
+    found = histories(events, page(2, shown, through=9))
+    assert live(found["demo-1.0-py2-none-any.whl"]) == [(2, 4)]
+    assert live(found["demo-1.0-py4-none-any.whl"]) == [(4, None)]
+    assert live(found["demo-1.0-py5-none-any.whl"]) == [(5, None)]
+
+
+steps = st.one_of(
+    operation_names,
+    st.sampled_from(
+        [
+            ("add", "1.0.0", "demo-1.0.0.tar.gz"),
+            *((kind, "1.0.0", None) for kind in ("yank", "unyank", "remove-release", "quarantine-release")),
+        ]
+    ),
+    st.sampled_from([("drift", 0, None), ("drift", 1, None), ("drift", 2, None), ("role", None, None)]),
+    st.tuples(st.just("visit"), st.just(0), st.just(0)),
+    st.tuples(st.just("visit"), st.integers(0, 3), st.integers(0, 3)),
+)
+"""What happens on an index, and visits of its page: how many serials old it is, and how much newer than its serial."""
+
+
+class Follower:
+    """Follows one project, from checkpoint to checkpoint, and keeps its rows as the catalog does."""
+
+    def __init__(self, known_since: int) -> None:
+        self.known_since = known_since
+        self.sightings: list[Sighting] = []
+        self.checkpoint: Checkpoint | None = None
+        self.rows: dict[str, FileHistory] = {}
+        self.continued = 0
+
+    def visit(self, events: list[ChangelogEvent], through: int, seen: Sighting) -> None:
+        known = [one for one in events if one.serial <= through]
+        start = self.checkpoint if self._may_continue(known, seen) else None
+        self.sightings.append(seen)
+        whole = self._folded(known, self.sightings, through, None)
+        assert whole is not None
+        found = whole
+        if start is not None:
+            start = Checkpoint.decode(start.encode())
+            later = [one for one in known if one.serial > start.serial]
+            beyond = [one for one in self.sightings if one.seen_through >= start.serial]
+            continued = self._folded(later, beyond, through, start)
+            found = whole if continued is None else continued
+        if found is whole:
+            self.rows = {name: self._nothing(name) for name in self.rows} | whole.histories
+        else:
+            assert start is not None
+            self.continued += 1
+            for name, one in found.histories.items():
+                self.rows[name] = self._appended(name, one, start.serial)
+        assert {name: (one.live, one.yanked) for name, one in self.rows.items() if one.live} == {
+            name: (one.live, one.yanked) for name, one in whole.histories.items() if one.live
+        }
+        assert {name: self.rows[name].version for name in whole.histories} == {
+            name: one.version for name, one in whole.histories.items()
+        }
+        assert found.newest_page == whole.newest_page
+        assert found.unexplained <= whole.unexplained
+        self.checkpoint = found.checkpoint
+
+    def _may_continue(self, known: list[ChangelogEvent], seen: Sighting) -> bool:
+        serial, start = seen.page_serial, self.checkpoint
+        if start is None or serial is None or serial > start.serial:
+            return True
+        if any(one.page_serial == serial for one in self.sightings):
+            return True
+        agrees = {
+            name: any(serial in one for one in row.yanked) for name, row in self.rows.items() if row.is_live(serial)
+        } == seen.shown
+        return agrees and start.allows(serial) and any(one.serial == serial for one in known)
+
+    def _folded(
+        self, known: list[ChangelogEvent], sightings: list[Sighting], through: int, start: Checkpoint | None
+    ) -> Fold | None:
+        return fold(
+            known,
+            sightings,
+            known_since=self.known_since,
+            events_through=through,
+            version_of=version_of,
+            checkpoint=start,
+        )
+
+    @staticmethod
+    def _nothing(name: str) -> FileHistory:
+        return FileHistory(name, version_of(name), (), (), ())
+
+    def _appended(self, name: str, new: FileHistory, after: int) -> FileHistory:
+        old = self.rows.get(name, self._nothing(name))
+        ended = [
+            tuple(one for one in kept if one.end is not None and one.end <= after) for kept in (old.live, old.yanked)
+        ]
+        return FileHistory(name, new.version, ended[0] + new.live, ended[1] + new.yanked, ())
+
+
+@settings(max_examples=int(os.environ.get("FOLD_HISTORIES", "100")), deadline=None)
+@given(done=st.lists(steps, min_size=10, max_size=50), is_known_since_0=st.booleans(), data=st.data())
+def test_a_fold_from_a_checkpoint_equals_one_from_scratch(done, is_known_since_0, data):
+    """Rule 10: whatever pages show, however old or new they are, and however far events are stored."""
+    index = SimulatedIndex()
+    follower: Follower | None = None
+    drifted: dict[str, bool] = {}
+    through = 0
+    for kind, one, other in done:
+        last = max(index.shown)
+        if kind == "drift":
+            name = [WHEEL, SDIST, "demo-2.0.zip"][one]
+            drifted = drifted | {name: one == 1} if name not in drifted else {}
+        elif kind == "role":
+            index.record_event("add Owner somebody")
+        elif kind == "visit":
+            if follower is None:
+                follower, through = Follower(0 if is_known_since_0 else last), last
+            serials = sorted(index.shown)
+            at = max(0, len(serials) - 1 - one)
+            shown = dict(index.shown[serials[min(len(serials) - 1, at + other)]])
+            for name, is_shown in drifted.items():
+                shown.pop(name, None)
+                if is_shown:
+                    shown[name] = False
+            if data.draw(st.booleans()):
+                through = last
+            follower.visit(index.events, through, page(serials[at], shown, through=max(through, serials[at])))
+        else:
+            index.do(kind, one, other)
+    event_count = 0 if follower is None else follower.continued
+    target(float(event_count), label="folds from a checkpoint")

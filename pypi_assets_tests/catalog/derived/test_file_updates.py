@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.derived.file_history import Change, FileHistory, Interval
+from pypi_assets.catalog.derived.file_history import FileHistory
 from pypi_assets.catalog.derived.file_updates import (
     CORRECTED,
     ChangeRow,
@@ -16,6 +16,7 @@ from pypi_assets.catalog.derived.file_updates import (
     compute_update,
     logged_changes,
 )
+from pypi_assets.catalog.derived.project_state import Change, Interval
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile
 from pypi_assets.catalog.ledger.range_ledger import Seals

@@ -3,8 +3,8 @@
 from sqlalchemy import insert
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.derived.file_history import SeenPage
-from pypi_assets.catalog.derived.seen_pages import Sighting, load_sightings, seen_pages
+from pypi_assets.catalog.derived.seen_pages import Sighting, seen_pages
+from pypi_assets.catalog.derived.stored_files import load_sightings
 from pypi_assets.catalog.derived.visits import VisitStatus, begin_visits
 from pypi_assets.catalog.observed.snapshots import snapshot_content, store_snapshots
 from pypi_assets.catalog.tables import visit_statuses
@@ -22,29 +22,33 @@ def page(serial: int, through: int, shown: dict[str, bool]) -> Sighting:
     return Sighting(serial, through, shown, is_page=True)
 
 
+def seen(sightings: list[Sighting], known: list[ChangelogEvent], known_since: int) -> list[tuple[int, object]]:
+    return [(one.serial, one.yanked) for one in seen_pages(sightings, known, known_since)]
+
+
 def test_a_page_holds_at_its_serial_and_up_to_where_events_were_stored():
-    assert list(seen_pages([page(5, 9, ONE)], [], 0)) == [SeenPage(5, ONE), SeenPage(9, ONE)]
+    assert seen([page(5, 9, ONE)], [], 0) == [(5, ONE), (9, ONE)]
 
 
 def test_an_event_or_a_newer_page_in_between_ends_that():
-    assert list(seen_pages([page(5, 9, ONE)], events(7), 0)) == [SeenPage(5, ONE)]
-    assert list(seen_pages([page(5, 9, ONE), page(8, 8, OTHER)], [], 0)) == [
-        SeenPage(5, ONE),
-        SeenPage(8, OTHER),
-        SeenPage(8, OTHER),
+    assert seen([page(5, 9, ONE)], events(7), 0) == [(5, ONE)]
+    assert seen([page(5, 9, ONE), page(8, 8, OTHER)], [], 0) == [
+        (5, ONE),
+        (8, OTHER),
+        (8, OTHER),
     ]
 
 
 def test_what_a_later_page_of_the_same_serial_shows_counts_from_where_it_was_seen():
-    assert list(seen_pages([page(5, 6, ONE), page(5, 9, OTHER)], [], 0)) == [
-        SeenPage(5, ONE),
-        SeenPage(6, ONE),
-        SeenPage(9, OTHER),
+    assert seen([page(5, 6, ONE), page(5, 9, OTHER)], [], 0) == [
+        (5, ONE),
+        (6, ONE),
+        (9, OTHER),
     ]
 
 
 def test_an_unexplained_404_counts_from_where_it_was_seen():
-    assert list(seen_pages([Sighting(None, 9, {}, is_page=False)], events(3), 0)) == [SeenPage(9, {})]
+    assert seen([Sighting(None, 9, {}, is_page=False)], events(3), 0) == [(9, {})]
 
 
 def test_before_the_stored_events_only_the_newest_page_counts():

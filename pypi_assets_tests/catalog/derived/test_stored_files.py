@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from pypi_assets.catalog.derived.file_history import Interval
+from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_projects, load_files
 from pypi_assets.catalog.tables import distributions, live_intervals, projects, yanked_intervals
 from pypi_assets.index.models import IndexFile

@@ -5,8 +5,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED, Interval, SeenPage, file_histories
+from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED, fold
 from pypi_assets.catalog.derived.file_updates import CORRECTED
+from pypi_assets.catalog.derived.project_state import Interval
+from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
 from pypi_assets.catalog.reports.past_visits import PastVisit
 from pypi_assets.catalog.reports.project_history import VISIT, Entry, FileLife, LoggedChange, build_history
@@ -53,7 +55,9 @@ def test_every_event_visit_and_end_of_an_interval_is_in_one_entry(operations, da
     events = [one for one in index.events if data.draw(st.booleans(), label=f"event {one.serial} is known")]
     since = data.draw(st.integers(0, last), label="known since")
     pages = [index.page(serial) for serial in data.draw(st.sets(st.integers(0, last), max_size=4), label="pages")]
-    histories = file_histories(events, pages, known_since=since, events_through=last, version_of=version_of)
+    folded = fold(events, pages, known_since=since, events_through=last, version_of=version_of)
+    assert folded is not None
+    histories = folded.histories
     logged = {
         LoggedChange(change.serial, filename, change.cause)
         for filename, history in histories.items()
@@ -97,9 +101,11 @@ def begun(story: list[Entry], flag: str) -> Counter[tuple[int, str]]:
 
 
 def test_a_change_without_an_event_is_described_as_one():
-    pages = [SeenPage(5, {SDIST: False}), SeenPage(9, {WHEEL: False})]
+    pages = [Sighting(5, 5, {SDIST: False}, is_page=True), Sighting(9, 9, {WHEEL: False}, is_page=True)]
     added = event(5, f"add source file {SDIST}")
-    history = file_histories([added], pages, known_since=0, events_through=9, version_of=version_of)
+    folded = fold([added], pages, known_since=0, events_through=9, version_of=version_of)
+    assert folded is not None
+    history = folded.histories
     files = [FileLife(name, "data", None, one.live, one.yanked) for name, one in history.items()]
     logged = [LoggedChange(one.serial, name, one.cause) for name in history for one in history[name].changes]
     upload, change = build_history([event(5, f"add source file {SDIST}")], logged, files, [])

@@ -1,0 +1,152 @@
+"""The state of a project at a serial, as it is stored: later visits continue there instead of at the first event."""
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from pypi_assets.catalog.derived.project_state import FileState, ProjectState, ReleaseState
+
+_VERSION = 1
+_PRESENT, _YANKED, _BASELINE = 1, 2, 4
+_QUARANTINED_RELEASE, _NAMED_ALONE = 4, 8
+
+
+class CheckpointError(Exception):
+    """A stored checkpoint is damaged, or another version wrote it: fold the project from scratch."""
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """The state of a project after all events and pages up to `serial`.
+
+    All events above `known_since` are in it. `first_page` and `newest_page` are the serials of the first and the newest
+    page up to `serial`; `last_serial` is that of the last event or page. `topics` are the releases, and the project,
+    that events about yanks and quarantines named. `unsettled` are the files whose stored rows show more than the state
+    up to `serial`. `facts` is the caller's own: a number for each of some files.
+
+    `releases` has the text and the flags of each release, and `files` for each file its release (an index), its flags,
+    and since when it is live and yanked (-1: it is not).
+    """
+
+    serial: int
+    known_since: int
+    first_page: int | None
+    newest_page: int | None
+    last_serial: int
+    topics: frozenset[tuple[str, str]]
+    is_quarantined: bool
+    releases: list[tuple[str, int]]
+    files: dict[str, tuple[int, int, int, int]]
+    unsettled: tuple[str, ...] = ()
+    facts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def visible(self) -> dict[str, bool]:
+        """The live files, each with whether it is yanked."""
+        return {name: yanked >= 0 for name, (_, _, live, yanked) in self.files.items() if live >= 0}
+
+    def allows(self, page_serial: int) -> bool:
+        """Whether a page of a serial up to here can leave the past as it is, where it agrees with it."""
+        return self.first_page is not None and page_serial > max(self.first_page, self.known_since)
+
+    def encode(self) -> bytes:
+        """The checkpoint in a few bytes a file. `decode` is the reverse."""
+        names = sorted(self.files)
+        content = {
+            "version": _VERSION,
+            "serial": self.serial,
+            "known_since": self.known_since,
+            "pages": [self.first_page, self.newest_page, self.last_serial],
+            "topics": sorted(self.topics),
+            "is_quarantined": self.is_quarantined,
+            "releases": self.releases,
+            "names": names,
+            "files": list(zip(*(self.files[name] for name in names), strict=True)),
+            "unsettled": self.unsettled,
+            "facts": [self.facts.get(name) for name in names],
+        }
+        return zlib.compress(orjson.dumps(content), 1)
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> "Checkpoint":
+        """The checkpoint that `encode` returned. Raises CheckpointError."""
+        try:
+            content: dict[str, Any] = orjson.loads(zlib.decompress(encoded))
+            if content["version"] != _VERSION:
+                raise CheckpointError(f"a checkpoint of version {content['version']}, not {_VERSION}")
+            first_page, newest_page, last_serial = content["pages"]
+            names, files = content["names"], content["files"]
+            return cls(
+                content["serial"],
+                content["known_since"],
+                first_page,
+                newest_page,
+                last_serial,
+                frozenset((topic, text) for topic, text in content["topics"]),
+                content["is_quarantined"],
+                [(text, flags) for text, flags in content["releases"]],
+                dict(zip(names, zip(*files, strict=True), strict=True)) if names else {},
+                tuple(content["unsettled"]),
+                {name: fact for name, fact in zip(names, content["facts"], strict=True) if fact is not None},
+            )
+        except (zlib.error, orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"not a checkpoint: {type(error).__name__}: {error}") from error
+
+
+def captured(state: ProjectState) -> dict[str, Any]:
+    """The parts of a checkpoint that a state consists of: `is_quarantined`, `releases` and `files`."""
+    numbers = {id(release): number for number, release in enumerate(state.releases.values())}
+    return {
+        "is_quarantined": state.is_quarantined,
+        "releases": [(release.text, _release_flags(release)) for release in state.releases.values()],
+        "files": {
+            name: (
+                numbers[id(file.release)],
+                _file_flags(file),
+                -1 if file.live_since is None else file.live_since,
+                -1 if file.yanked_since is None else file.yanked_since,
+            )
+            for name, file in state.files.items()
+        },
+    }
+
+
+def state_of(checkpoint: Checkpoint, version_of: Callable[[str], str]) -> ProjectState:
+    """The state that the checkpoint was made of, without traces. `version_of` returns the release of a new filename."""
+    state = ProjectState(version_of)
+    state.is_quarantined = checkpoint.is_quarantined
+    releases = [
+        state.add_release(
+            ReleaseState(text, bool(flags & _YANKED), bool(flags & _QUARANTINED_RELEASE), bool(flags & _NAMED_ALONE))
+        )
+        for text, flags in checkpoint.releases
+    ]
+    for name, (number, flags, live, yanked) in checkpoint.files.items():
+        release = releases[number]
+        release.files.add(name)
+        state.files[name] = FileState(
+            release,
+            bool(flags & _PRESENT),
+            bool(flags & _YANKED),
+            bool(flags & _BASELINE),
+            None if live < 0 else live,
+            None if yanked < 0 else yanked,
+        )
+        if live >= 0:
+            state.visible[name] = yanked >= 0
+    return state
+
+
+def _release_flags(release: ReleaseState) -> int:
+    return (
+        _YANKED * release.is_yanked
+        + _QUARANTINED_RELEASE * release.is_quarantined
+        + _NAMED_ALONE * release.is_named_alone
+    )
+
+
+def _file_flags(file: FileState) -> int:
+    return _PRESENT * file.is_present + _YANKED * file.is_yanked + _BASELINE * file.is_baseline

@@ -1,0 +1,86 @@
+"""A checkpoint is the whole state of a project, in few bytes."""
+
+import zlib
+
+import orjson
+import pytest
+
+from pypi_assets.catalog.derived.checkpoint import Checkpoint, CheckpointError, captured, state_of
+from pypi_assets.catalog.derived.file_history import fold
+from pypi_assets.catalog.derived.seen_pages import Sighting
+from pypi_assets.index.models import ChangelogEvent
+from pypi_assets_tests.simulated_index import version_of
+
+WHEEL, SDIST, OTHER = "demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz", "demo-2.0.tar.gz"
+
+
+def checkpoint() -> Checkpoint:
+    rows = [
+        ("1.0", f"add py3 file {WHEEL}"),
+        ("2.0", f"add source file {OTHER}"),
+        ("1.0", "yank release"),
+        ("2.0", "release quarantined"),
+        ("3", "yank release"),
+    ]
+    events = [ChangelogEvent("Demo", version, 0, action, 11 + n) for n, (version, action) in enumerate(rows)]
+    pages = [Sighting(9, 9, {SDIST: False}, is_page=True), Sighting(15, 15, {WHEEL: True, SDIST: True}, is_page=True)]
+    folded = fold(events, pages, known_since=10, events_through=15, version_of=version_of)
+    assert folded is not None
+    assert folded.checkpoint is not None
+    return folded.checkpoint
+
+
+def test_a_checkpoint_reads_back_as_it_was_written():
+    made = checkpoint()
+    made.facts = {WHEEL: 2**63 - 1, SDIST: 7}
+    made.unsettled = (OTHER,)
+    assert Checkpoint.decode(made.encode()) == made
+    assert made.visible == {WHEEL: True, SDIST: True}
+    assert made.files.keys() == {WHEEL, SDIST, OTHER}
+
+
+def test_the_state_of_a_checkpoint_is_the_one_it_was_made_of():
+    made = checkpoint()
+    state = state_of(made, version_of)
+    again = captured(state)
+    assert again == {"is_quarantined": False, "releases": made.releases, "files": made.files}
+    assert state.visible == made.visible
+    assert [one.text for one in state.releases.values() if one.is_named_alone] == ["3"]
+    assert state.releases["2.0"].is_quarantined
+    assert state.files[SDIST].is_baseline
+    assert not state.files[WHEEL].is_baseline
+    assert not state.traces
+
+
+def test_it_takes_few_bytes_a_file():
+    names = [f"demo-1.{n}-cp{py}-cp{py}-manylinux_2_17_x86_64.whl" for n in range(500) for py in (311, 312, 313, 314)]
+    events = [ChangelogEvent("Demo", None, 0, f"add x file {name}", 5 * n + 1) for n, name in enumerate(names)]
+    folded = fold(events, [], known_since=0, events_through=20_000, version_of=version_of)
+    assert folded is not None
+    assert folded.checkpoint is not None
+    assert len(folded.checkpoint.encode()) < 20 * len(names)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"",
+        b"not compressed",
+        zlib.compress(b"not JSON"),
+        zlib.compress(b"{}"),
+        zlib.compress(b"[1]"),
+        checkpoint().encode()[:-9],
+        zlib.compress(orjson.dumps({"version": 99})),
+    ],
+)
+def test_what_cannot_be_read_is_refused(damaged: bytes):
+    with pytest.raises(CheckpointError):
+        Checkpoint.decode(damaged)
+
+
+def test_only_a_page_between_the_first_one_and_here_can_leave_the_past_as_it_is():
+    made = checkpoint()
+    assert (made.first_page, made.known_since, made.serial) == (9, 10, 15)
+    assert [serial for serial in (8, 9, 10, 11, 15) if made.allows(serial)] == [11, 15]
+    made.first_page = None
+    assert not made.allows(11)
