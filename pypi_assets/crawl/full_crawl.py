@@ -22,6 +22,7 @@ from pypi_assets.catalog.work.full_crawls import (
     last_completed_crawl,
     list_projects,
     open_crawl,
+    read_crawl,
 )
 from pypi_assets.catalog.work.visit_queue import ScopeProgress, queue_visits, scope_progress
 from pypi_assets.crawl.crawler import Crawler
@@ -61,11 +62,7 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     index, catalog = crawler.index, crawler.catalog
     serial = query_changelog(crawler, partial(index_serial, crawler) if is_followed else index.last_serial, again=True)
     if joined is not None and joined.listed_at is not None and joined.selection == crawler.selection:
-        if with_history and not joined.with_history:
-            raise CatalogError(
-                f"the full crawl that is open at serial {joined.serial} has no history: complete it first"
-                " (`pypi-assets crawl full`), then run `pypi-assets crawl full --with-history`"
-            )
+        _require_history(joined, with_history)
         with catalog.read() as connection:
             return joined, CrawlListing(scope_progress(connection, joined.scope).total, ())
     with ExitStack() as opened:
@@ -88,7 +85,19 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
             catalog.transact(partial(_queue_changed, scope=crawl.scope, serials=SerialRange(since, crawl.serial)))
         listing = list_projects(catalog, crawl, listed, listing_serial, with_history=with_history, is_all=is_all)
         crawler.report(Progress("listing", listing.projects, listing.projects))
+        with catalog.read() as connection:
+            crawl = read_crawl(connection, crawl.id)
+        _require_history(crawl, with_history)
     return crawl, listing
+
+
+def _require_history(crawl: FullCrawl, with_history: bool) -> None:
+    """Raises CatalogError for `with_history` where the crawl was listed without."""
+    if with_history and not crawl.with_history:
+        raise CatalogError(
+            f"the full crawl that is open at serial {crawl.serial} has no history: complete it first"
+            " (`pypi-assets crawl full`), then run `pypi-assets crawl full --with-history`"
+        )
 
 
 def _queue_changed(connection: Connection, scope: str, serials: SerialRange) -> None:

@@ -6,7 +6,6 @@ event and without a new serial, such as that a project is archived.
 
 import math
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,6 +19,7 @@ from pypi_assets.catalog.work.audits import (
     Drift,
     Findings,
     complete_audit,
+    lock_audit,
     note_listed,
     open_audit,
 )
@@ -58,27 +58,30 @@ def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
 
 
 def _compare(crawler: Crawler, audit: Audit) -> Audit:
-    """Queues a visit of each project that differs, and of the share; a page of the list at a time.
+    """Compares the list, a page at a time, and then queues a visit of each project that differs, and of the share.
 
-    The events up to the list's serial are stored first, so that their changes do not count as drift. Visits that are
-    queued when this is stopped stay queued.
+    The events up to the list's serial are stored first, so that their changes do not count as drift. The visits are
+    queued in one transaction. Of several processes that compare a list at the same time, the first one opens the queue
+    of the audit, and the others take it as it is. Where this is stopped, nothing is queued.
     """
     with crawler.index.iter_listing() as (listing_serial, listed):
         serial = require_serial(crawler, listing_serial)
         is_followed = query_changelog(crawler, partial(catch_up, crawler, serial), again=True) is not None
         comparing = _Comparing(crawler, audit, ComparedList(crawler, serial, listed), is_followed)
         for page in comparing.list.pages():
-            for cause, project in crawler.catalog.transact(partial(comparing.compare, page=page)):
-                comparing.findings.add(cause, project)
+            comparing.differing += crawler.catalog.transact(partial(comparing.compare, page=page))
         return crawler.catalog.transact(comparing.end)
 
 
 class _Comparing:
-    """One list compared with the catalog. `is_followed`: whether the events up to it are stored."""
+    """One list compared with the catalog, and the projects that differ, with the cause of each.
+
+    `is_followed`: whether the events up to it are stored.
+    """
 
     def __init__(self, crawler: Crawler, audit: Audit, compared: ComparedList, is_followed: bool) -> None:
         self.list = compared
-        self.findings = Findings()
+        self.differing: list[tuple[ComparedProject, Drift]] = []
         self._audit = audit
         self._now = crawler.catalog.clock
         self._is_followed = is_followed
@@ -86,13 +89,11 @@ class _Comparing:
             self._complete = complete_serial(connection)
             self._followed_to = max(events_through(connection), last_allocated_serial(connection))
 
-    def compare(self, connection: Connection, page: Sequence[ListedProject]) -> list[tuple[Drift, str]]:
-        """Queues the projects of `page` that differ. Returns the cause and the name of each."""
+    def compare(self, connection: Connection, page: Sequence[ListedProject]) -> list[tuple[ComparedProject, Drift]]:
+        """The projects of `page` that differ, with the cause of each."""
         compared = self.list.compare(connection, page)
-        causes = [(project, cause) for project in compared if (cause := self._cause(project)) is not None]
-        queue_listed(connection, [project for project, _ in causes], self.list.serial, self._audit.scope)
         note_seen(connection, dict.fromkeys((one.id for one in compared), self._now()))
-        return [(cause, project.name) for project, cause in causes]
+        return [(project, cause) for project in compared if (cause := self._cause(project)) is not None]
 
     def _cause(self, project: ComparedProject) -> Drift | None:
         """Why a listed project is drift; None where it is not, or where the next range will update it."""
@@ -106,17 +107,21 @@ class _Comparing:
         return Drift.SERIAL_AHEAD if listed > project.known_serial else Drift.SERIAL_LAGS
 
     def end(self, connection: Connection) -> Audit:
-        """Queues the projects that are no longer listed, without those of an open range, and the share. Returns the
-        audit with its findings so far."""
-        findings = deepcopy(self.findings)
+        """Queues the projects that differ, those that are no longer listed, without those of an open range, and the
+        share. Returns the audit with its findings so far; as it is where another process has opened its queue."""
+        audit = lock_audit(connection, self._audit)
+        if audit.serial is not None:
+            return audit
+        findings = Findings()
         unlisted = [one for one in self.list.unlisted(connection) if one.known_serial <= self._complete]
-        for project in unlisted:
-            findings.add(Drift.NOT_LISTED, project.name)
+        for project, cause in [*self.differing, *((project, Drift.NOT_LISTED) for project in unlisted)]:
+            findings.add(cause, project.name)
         if self._is_followed:  # then its events are known, and its page is taken as it is
             unlisted = [replace(project, known_serial=-1) for project in unlisted]
-        queue_listed(connection, unlisted, self.list.serial, self._audit.scope)
-        share = math.ceil(self.list.projects * self._audit.share_percent / 100)
+        differing = [project for project, _ in self.differing]
+        queue_listed(connection, [*differing, *unlisted], self.list.serial, audit.scope)
+        share = math.ceil(self.list.projects * audit.share_percent / 100)
         chosen = longest_unvisited(connection, share, is_wanted=self.list.has)
         tasks = known_serials(connection, [project_id for project_id, _ in chosen])
-        queue_visits(connection, self._audit.scope, tasks)
-        return note_listed(connection, self._audit, self.list.serial, findings)
+        queue_visits(connection, audit.scope, tasks)
+        return note_listed(connection, audit, self.list.serial, findings)

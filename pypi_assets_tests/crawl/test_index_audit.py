@@ -3,17 +3,20 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reports.catalog_status import catalog_status
-from pypi_assets.catalog.tables import projects
+from pypi_assets.catalog.tables import projects, visits
 from pypi_assets.catalog.work.audits import Drift, last_completed_audit
+from pypi_assets.catalog.work.visit_queue import ScopeProgress
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.models import ListedProject
 from pypi_assets_tests.crawl.followers import Follower, add, wheel
 from pypi_assets_tests.crawl.test_second_crawl import change_page, dumped, dumped_next
 from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
@@ -176,3 +179,26 @@ def test_an_audit_without_a_changelog(auto: Follower) -> None:
 def test_an_audit_needs_a_catalog_that_follows(auto: Follower) -> None:
     with pytest.raises(CatalogError, match="crawl full"):
         audit_index(auto.crawler, 5.0)
+
+
+def test_a_second_process_on_one_audit_sets_no_finished_visit_back(auto: Follower) -> None:
+    """Both compare the list. When the second is done with that, the first has visited and completed the audit."""
+    index = auto.index
+    add(index, "one")
+    add(index, "one", "2.0")
+    crawl_full(auto.crawler)
+    index.listing = index.serial, [ListedProject("one", 1)]  # of an old cache, so a visit ends the difference for none
+    audits = []
+
+    def run_first() -> None:
+        index.before_answer = lambda: None
+        audits.append(audit_index(auto.crawler, 0.0).audit)
+
+    index.before_answer = run_first
+    second = audit_index(auto.crawler, 0.0)
+    assert audits[0].findings.examples == {Drift.SERIAL_LAGS: ["one"]}
+    assert second.audit == audits[0]
+    assert second.visits == ScopeProgress(0, 1, 0)
+    with auto.catalog.read() as connection:
+        assert last_completed_audit(connection) == audits[0]
+        assert connection.scalar(select(func.count()).where(visits.c.kind == "audit")) == 1

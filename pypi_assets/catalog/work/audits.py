@@ -6,7 +6,7 @@ counted from the list when it was compared, and from the visits at the end.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -77,25 +77,34 @@ def find_open_audit(connection: Connection) -> Audit | None:
     return None if row is None else _audit(row)
 
 
+def lock_audit(connection: Connection, audit: Audit) -> Audit:
+    """The audit as it is now. No other process changes it until the transaction ends."""
+    return _audit(connection.execute(select(audits).where(audits.c.id == audit.id).with_for_update()).one())
+
+
 def note_listed(connection: Connection, audit: Audit, serial: int, findings: Findings) -> Audit:
-    """Records that the audit's list of projects was compared and its visits are queued."""
+    """Records that the audit's list of projects was compared and its visits are queued, in the same transaction.
+
+    That happens once: the caller has locked the audit, and its `serial` was None.
+    """
     values = {"serial": serial, "findings": _to_json(findings)}
     connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
-    return _audit(connection.execute(select(audits).where(audits.c.id == audit.id)).one())
+    return replace(audit, serial=serial, findings=findings)
 
 
 def complete_audit(catalog: Catalog, audit: Audit) -> Audit:
     """Adds what the visits found, and closes the audit."""
 
     def complete(connection: Connection) -> Audit:
-        row = connection.execute(select(audits).where(audits.c.id == audit.id).with_for_update()).one()
-        if row.completed_at is None:
-            findings = _audit(row).findings
-            for cause, project in _found_by_visits(connection, audit.scope):
-                findings.add(cause, project)
-            values = {"findings": _to_json(findings), "completed_at": catalog.clock(), "open": None}
-            connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
-        return _audit(connection.execute(select(audits).where(audits.c.id == audit.id)).one())
+        current = lock_audit(connection, audit)
+        if current.completed_at is not None:
+            return current
+        findings, now = current.findings, catalog.clock()
+        for cause, project in _found_by_visits(connection, audit.scope):
+            findings.add(cause, project)
+        values = {"findings": _to_json(findings), "completed_at": now, "open": None}
+        connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
+        return replace(current, completed_at=now)
 
     return catalog.transact(complete)
 

@@ -116,6 +116,14 @@ def find_open_crawl(connection: Connection) -> FullCrawl | None:
     return _crawl_where(connection, full_crawls.c.open == 1)
 
 
+def read_crawl(connection: Connection, crawl_id: int) -> FullCrawl:
+    """The full crawl as it is now. Raises CatalogError where there is none of that id."""
+    crawl = _crawl_where(connection, full_crawls.c.id == crawl_id)
+    if crawl is None:
+        raise CatalogError(f"there is no full crawl {crawl_id}")
+    return crawl
+
+
 def first_crawl(connection: Connection) -> FullCrawl | None:
     """The full crawl that was opened first. Its serial ends the first range of the ledger."""
     return _crawl_where(connection, full_crawls.c.id == select(func.min(full_crawls.c.id)).scalar_subquery())
@@ -152,7 +160,8 @@ def list_projects(
 
     `listed_serial` is the index's serial when the list was made: a project that it leaves out may have existed before.
     `with_history`: the events since serial 0 are stored, and the projects that they change are queued already.
-    `is_all`: there is no other source than the list, since the changelog is off.
+    `is_all`: there is no other source than the list, since the changelog is off. A crawl is listed once: where another
+    process has listed it meanwhile, its list counts.
     """
     list_serial = listed_serial if is_all else None
     chunk: dict[str, ListedProject] = {}
@@ -163,11 +172,15 @@ def list_projects(
             missing.discard(normalized)
             chunk[normalized] = project
         if len(chunk) >= _LISTED_AT_A_TIME:
-            _enter_listed(catalog, crawl, chunk, list_serial)
+            if not _enter_listed(catalog, crawl, chunk, list_serial):
+                break
             chunk = {}
-    _enter_listed(catalog, crawl, chunk, list_serial)
+    else:
+        _enter_listed(catalog, crawl, chunk, list_serial)
 
     def end(connection: Connection) -> CrawlListing:
+        if _is_listed(connection, crawl, lock_exclusive=True):
+            return CrawlListing(scope_progress(connection, crawl.scope).total, ())
         unlisted = connection.execute(
             select(projects.c.id, projects.c.shard).where(
                 has_live_files(),
@@ -187,9 +200,10 @@ def list_projects(
 
 def _enter_listed(
     catalog: Catalog, crawl: FullCrawl, listed: Mapping[str, ListedProject], listed_at: int | None
-) -> None:
+) -> bool:
+    """Queues a visit of each of these projects. Returns False where another process has listed the crawl meanwhile."""
     if not listed:
-        return
+        return True
     serials = {normalized: project.last_serial or 0 for normalized, project in listed.items()}
 
     def enter(connection: Connection) -> dict[str, int]:
@@ -209,7 +223,9 @@ def _enter_listed(
     ids = catalog.transact(enter)
     seen_at = dict.fromkeys(ids.values(), catalog.clock())
 
-    def queue(connection: Connection) -> None:
+    def queue(connection: Connection) -> bool:
+        if _is_listed(connection, crawl):
+            return False
         for is_newer in (False, True):  # than the crawl: a page of the crawl's serial is new enough
             tasks = [
                 (project_id, project_shard(normalized), min(serials[normalized], crawl.serial))
@@ -218,8 +234,15 @@ def _enter_listed(
             ]
             queue_visits(connection, crawl.scope, tasks, listed_at=None if is_newer else listed_at)
         note_seen(connection, seen_at)
+        return True
 
-    catalog.transact(queue)
+    return catalog.transact(queue)
+
+
+def _is_listed(connection: Connection, crawl: FullCrawl, *, lock_exclusive: bool = False) -> bool:
+    """Whether the crawl is listed. That does not change until the transaction ends."""
+    listed_at = select(full_crawls.c.listed_at).where(full_crawls.c.id == crawl.id)
+    return connection.scalar(listed_at.with_for_update(read=not lock_exclusive)) is not None
 
 
 def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:

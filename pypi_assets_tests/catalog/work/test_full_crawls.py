@@ -9,7 +9,14 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import Selection, project_bucket, project_shard
 from pypi_assets.catalog.tables import projects, visit_queue
 from pypi_assets.catalog.work import full_crawls
-from pypi_assets.catalog.work.full_crawls import CrawlListing, FullCrawl, find_open_crawl, list_projects, open_crawl
+from pypi_assets.catalog.work.full_crawls import (
+    CrawlListing,
+    FullCrawl,
+    find_open_crawl,
+    list_projects,
+    open_crawl,
+    read_crawl,
+)
 from pypi_assets.catalog.work.visit_queue import shards_with_projects
 from pypi_assets.index.models import ListedProject
 
@@ -73,3 +80,20 @@ def test_a_name_that_is_listed_in_two_ways_is_one_project(catalog: Catalog, craw
 def test_no_page_needs_to_be_newer_than_the_crawl(catalog: Catalog, crawl: FullCrawl):
     list_projects(catalog, crawl, [ListedProject("newer", SERIAL + 1), ListedProject("untold", None)], None)
     assert sorted(row[4] for row in queued(catalog)) == [0, SERIAL]
+
+
+@pytest.mark.parametrize("came", [3, 15, 25])
+def test_a_crawl_is_listed_once(catalog: Catalog, crawl: FullCrawl, came: int):
+    """A second process that lists it at the same time adds nothing once the first has listed it."""
+
+    def later() -> Iterator[ListedProject]:
+        yield from listed()[:came]
+        list_projects(catalog, crawl, listed()[:20], SERIAL, with_history=True)
+        yield ListedProject("new", 7)
+        yield from listed()[came:]
+
+    assert list_projects(catalog, crawl, later(), SERIAL + 5) == CrawlListing(20, ())
+    assert len(queued(catalog)) == 20
+    with catalog.read() as connection:
+        now = read_crawl(connection, crawl.id)
+    assert (now.listed_serial, now.with_history) == (SERIAL, True)
