@@ -5,7 +5,7 @@ here: see `visiting.py`. The file states are computed in `catalog/derived/`.
 """
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError
 
 from pypi_assets.catalog.derived.visits import SUCCESSFUL, Verdict, VisitStatus, record_verdicts
-from pypi_assets.catalog.observed.events import explained_absences
+from pypi_assets.catalog.observed.events import explained_absences, without_file_changes
 from pypi_assets.catalog.work.visit_queue import (
     TaskState,
     VisitTask,
@@ -67,7 +67,8 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
         gone = [one.task.project.id for one in batch if isinstance(one.answer, GoneError)]
         with crawler.catalog.read() as connection:
             explained = explained_absences(connection, gone)
-        lost += _store(crawler, [_judge(crawler, one, failed.get(one.visit_id), explained) for one in batch])
+            current = without_file_changes(connection, _spans_of_old_pages(batch))
+        lost += _store(crawler, [_judge(crawler, one, failed.get(one.visit_id), explained, current) for one in batch])
     return lost
 
 
@@ -103,13 +104,32 @@ def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, Packa
     return failed
 
 
+def _spans_of_old_pages(fetched: Iterable[Fetched]) -> dict[int, tuple[int, int]]:
+    """By project id, the serial of each page that is older than its visit wants, and the wanted serial."""
+    return {
+        one.task.project.id: (one.answer.last_serial, one.task.min_serial)
+        for one in fetched
+        if isinstance(one.answer, ProjectPage) and one.answer.last_serial < one.task.min_serial
+    }
+
+
 def _judge(
-    crawler: Crawler, fetched: Fetched, failed: PackageIndexError | None, explained: Mapping[int, int]
+    crawler: Crawler,
+    fetched: Fetched,
+    failed: PackageIndexError | None,
+    explained: Mapping[int, int],
+    current: Collection[int],
 ) -> _Judged:
+    """The verdict on one visit.
+
+    `failed` is why its events could not be stored. `explained` are serials that explain a 404, by project id. `current`
+    are the projects whose pages are older than wanted, while no event in between changes their files. Some events, such
+    as those of roles, never refresh a page, so it is not waited for.
+    """
     task, visit_id = fetched.task, fetched.visit_id
     match fetched.answer if failed is None else failed:
         case ProjectPage(last_serial=serial) as page:
-            if serial >= task.min_serial:
+            if serial >= task.min_serial or task.project.id in current:
                 through = task.listed_at if serial == task.min_serial else None
                 return _Judged(task, Verdict(visit_id, task.project, VisitStatus.FULL, page, true_through=through))
             stale = StaleError(

@@ -275,3 +275,36 @@ def counted_statements(catalog: Catalog) -> Iterator[list[str]]:
         yield found
     finally:
         event.remove(catalog.engine, "before_cursor_execute", note)
+
+
+def judged_with(catalog: Catalog, action: str, *, since: int = 0) -> int:
+    """Visits a project that a list shows at serial 7, whose page is of serial 5. Event 7 is `action`. Returns how many
+    visits are done."""
+    open_crawl(catalog, 0, since, URL, Selection())
+    visits_of = begun(catalog, ["demo", "other"], 7)
+    events = [ChangelogEvent("demo", None, 0, "create", 5), ChangelogEvent("demo", "1.0", 0, action, 7)]
+    with catalog.write() as connection:
+        store_events(connection, [one for one in events if one.serial > since], since, 9, Selection())
+    page = page_of("demo", 5, file_of("demo-1.0.tar.gz"))
+    judge(crawler_of(catalog, Changelog(events, 9), 60.0), [Fetched(*visits_of["demo"], page)])
+    with catalog.read() as connection:
+        return scope_progress(connection, SCOPE).done
+
+
+def test_a_page_is_not_waited_for_that_no_event_refreshes(catalog: Catalog):
+    """A role changed at serial 7, which leaves the page at its serial 5 for up to a day."""
+    assert judged_with(catalog, "add Owner someone") == 1
+    with catalog.read() as connection:
+        assert connection.scalar(select(live_intervals.c.end)) is None
+        assert connection.scalar(select(projects.c.page_serial).where(projects.c.name == "demo")) == 5
+
+
+def test_a_page_is_waited_for_that_an_event_changes(catalog: Catalog):
+    assert judged_with(catalog, "add source file demo-1.0.zip") == 0
+    with catalog.read() as connection:
+        [failure] = list_failures(connection, 50, "visit")
+    assert failure.outcome == "waiting"
+
+
+def test_a_page_is_waited_for_where_the_events_in_between_are_not_all_known(catalog: Catalog):
+    assert judged_with(catalog, "add Owner someone", since=6) == 0

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, and_, func, or_, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import lock_state, read_state
@@ -14,6 +14,8 @@ from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.tables import catalog_state, events, projects
 from pypi_assets.index.actions import NO_FILE_CHANGE, Action, file_change
 from pypi_assets.index.models import ChangelogEvent
+
+_SPANS_AT_A_TIME = 200  # SQLite limits how deep a condition is
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +212,26 @@ def explained_absences(connection: Connection, project_ids: Iterable[int]) -> di
         )
         explained.update((project_id, serial) for project_id, serial in rows)
     return explained
+
+
+def without_file_changes(connection: Connection, spans: Mapping[int, tuple[int, int]]) -> set[int]:
+    """Those of the projects, by id, whose files no event changes with `after` < serial <= `until`, their span.
+
+    Left out are those of which an event in the span may not be stored.
+    """
+    if not spans:
+        return set()
+    state = read_state(connection)
+    known = {
+        project_id: (after, until)
+        for project_id, (after, until) in spans.items()
+        if state["events_since"] <= after and until <= state["events_through"]
+    }
+    changed: set[int] = set()
+    of = events.c
+    ordered = sorted(known)
+    for ids in (ordered[start : start + _SPANS_AT_A_TIME] for start in range(0, len(ordered), _SPANS_AT_A_TIME)):
+        in_span = [and_(of.project_id == id_, of.serial > known[id_][0], of.serial <= known[id_][1]) for id_ in ids]
+        query = select(of.project_id).where(or_(*in_span), of.kind.not_in(sorted(NO_FILE_CHANGE)))
+        changed.update(connection.scalars(query.distinct()))
+    return known.keys() - changed

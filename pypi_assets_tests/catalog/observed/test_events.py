@@ -21,6 +21,7 @@ from pypi_assets.catalog.observed.events import (
     range_ends,
     store_earlier_events,
     store_events,
+    without_file_changes,
 )
 from pypi_assets.catalog.observed.projects import Selection, find_project
 from pypi_assets.catalog.tables import catalog_state, events
@@ -144,3 +145,20 @@ def test_a_404_is_explained_by_a_removal_or_by_a_creation_without_upload(opened:
     with opened.read() as connection:
         explained = explained_absences(connection, ids.values())
     assert explained == {ids["never-uploaded"]: 11, ids["removed"]: 13}
+
+
+def test_projects_are_found_of_which_no_event_changes_files(opened: Catalog):
+    kinds = ["docupdate", "add source file x", "add Owner x", "mystery"]
+    page = [event(11 + number, action) for number, action in enumerate(kinds)]
+    with opened.write() as connection:
+        store_events(connection, [*page, event(15, name="two")], 10, 16, Selection())
+    demo, two = project_id(opened, "Demo"), project_id(opened, "two")
+    expected = {(10, 11): True, (11, 12): False, (12, 16): True, (12, 17): False, (10, 16): False, (16, 16): True}
+    with opened.write() as connection:
+        for span, is_found in expected.items():
+            found = without_file_changes(connection, {demo: span, two: (10, 16)})
+            assert found == ({demo, two} if is_found else {two}), span
+        assert without_file_changes(connection, {demo: (9, 11), two: (11, 12)}) == {two}
+        many = dict.fromkeys(range(1_000, 2_500), (12, 16))
+        assert without_file_changes(connection, many) == many.keys()
+        assert without_file_changes(connection, {}) == set()
