@@ -64,7 +64,8 @@ projects = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("normalized", Text, nullable=False, unique=True),
-    Column("name", Text, nullable=False),
+    Column("name", Text, nullable=False, comment="as displayed"),
+    Column("named_at", Serial, comment="the serial of the event or list that gave the name; null: unknown"),
     Column("bucket", Integer, nullable=False, comment="first 16 bits of the sha256 of the normalized name"),
     Column("shard", SmallInteger, nullable=False, comment="sha256 of the normalized name modulo 1,000"),
     Column("known_since", Serial, nullable=False, comment="events above this serial are all stored"),
@@ -278,9 +279,19 @@ snapshots = Table(
     "snapshots",
     metadata,
     Column("id", Key, primary_key=True),
-    Column("sha256", Short, nullable=False, unique=True),
-    Column("content", LargeBinary, nullable=False, comment="JSON [[filename, sha256, yanked], ...], zlib-compressed"),
-    comment="What a page showed, content-addressed.",
+    Column("sha256", Short, nullable=False, unique=True, comment="of the full value, also where a difference is kept"),
+    Column(
+        "content",
+        LargeBinary,
+        nullable=False,
+        comment="zlib-compressed JSON: [[filename, sha256, yanked], ...], or what differs from the base",
+    ),
+    Column("base_id", ForeignKey("snapshots.id"), comment="null: content is the full value"),
+    Column(
+        "number", Integer, nullable=False, server_default=text("0"), comment="of the differences since the full value"
+    ),
+    Column("files", Integer, comment="how many files the page showed; null: stored before this was counted"),
+    comment="What a page showed, content-addressed. Full values now and then, and differences in between.",
 )
 
 visits = Table(
@@ -308,6 +319,32 @@ visit_statuses = Table(
     Column("page_status", Text, comment="the project-status of the page"),
     Column("text", Text),
     comment="Append-only; the latest status is the outcome of its visit.",
+)
+
+sightings = Table(
+    "sightings",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("visit_id", BigInteger, comment="the visit that saw it; the log may no longer have that visit"),
+    Column("at", Time, nullable=False),
+    Column("page_serial", Serial, comment="as in visit_statuses"),
+    Column("seen_through", Serial, nullable=False, comment="as in visit_statuses"),
+    Column("snapshot_id", ForeignKey("snapshots.id"), nullable=False),
+    Column("page_status", Text, comment="the project-status of the page; null: there was none"),
+    Index(None, "project_id", "seen_through"),
+    Index(None, "project_id", "page_serial"),
+    comment="What pages showed that was new: file states follow from these and from events. Never pruned.",
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("project_id", ForeignKey("projects.id"), primary_key=True, autoincrement=False),
+    Column("serial", Serial, nullable=False, comment="the state counts what is known up to here"),
+    Column("last_sighting_id", BigInteger, comment="the newest sighting that it knows; null: none"),
+    Column("content", LargeBinary, nullable=False, comment="see catalog/derived/file_history.py"),
+    comment="The state of projects with many files, so that a visit need not begin with their first event.",
 )
 
 visit_statistics = Table(

@@ -1,5 +1,6 @@
 """A catalog that an earlier version made and filled has all of it after the migrations."""
 
+import hashlib
 import json
 import shutil
 import zlib
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, create_engine, func, insert, select, text
+from sqlalchemy import Connection, MetaData, create_engine, func, insert, select, text
 
 from pypi_assets.catalog import database
 from pypi_assets.catalog.database import Catalog, migrate_catalog, open_catalog
 from pypi_assets.catalog.observed.file_origins import known_file_origin, store_file_origin
+from pypi_assets.catalog.observed.sightings import sightings_of
+from pypi_assets.catalog.observed.snapshots import read_snapshots
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_COLUMNS
 from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
 from pypi_assets.catalog.publications.dump_rows import requiring_releases, rows_at, stream_rows
@@ -197,3 +200,47 @@ def test_what_was_stuck_in_a_catalog_of_before_goes_on(first_version_url: str) -
         states = select(visit_queue.c.scope, visit_queue.c.state)
         assert dict(connection.execute(states).all()) == {"range:0-9": "done", "range:9-10": "gave up"}
     catalog.close()
+
+
+def test_what_visits_saw_is_kept_apart_from_them_and_read_as_before(tmp_path: Path, database_url: str, request) -> None:
+    """Pages that repeat the one before are left out; 404s without an event stay."""
+    shown = [[["demo-1.0.zip", "a" * 64, False]], []]
+    url = f"sqlite:///{tmp_path / 'visited.sqlite'}"
+    if not database_url.startswith("sqlite"):
+        url = request.getfixturevalue("empty_postgres_database_url")
+    with first_version_of_the_code(tmp_path):
+        catalog = open_catalog(url)
+        contents = [json.dumps(files, separators=(",", ":")).encode() for files in shown]
+        with catalog.write() as connection:
+            metadata_then = MetaData()
+            metadata_then.reflect(connection, only=["projects", "snapshots", "visits", "visit_statuses"])
+            then = metadata_then.tables
+            project = {"id": 1, "normalized": "demo", "name": "Demo", "bucket": 0, "shard": 0, "known_since": 0}
+            connection.execute(insert(then["projects"]).values(project))
+            for number, content in enumerate(contents, 1):
+                row = {"id": number, "sha256": hashlib.sha256(content).hexdigest(), "content": zlib.compress(content)}
+                connection.execute(insert(then["snapshots"]).values(row))
+            visit = {"id": 1, "project_id": 1, "visit": 1, "kind": "full", "scope": "crawl:1", "started_at": 1.0}
+            connection.execute(insert(then["visits"]).values(visit))
+            names = ("page_serial", "seen_through", "snapshot_id", "page_status")
+            for at, seen in enumerate(
+                [
+                    (None, None, None, None),
+                    (5, 9, 1, "active"),
+                    (5, 10, 1, "active"),
+                    (5, 10, 2, "active"),
+                    (5, 11, 1, "active"),
+                    (None, 12, 2, None),
+                    (None, 13, 2, None),
+                ]
+            ):
+                row = {"visit_id": 1, "at": float(at), "status": "full"} | dict(zip(names, seen, strict=True))
+                connection.execute(insert(then["visit_statuses"]).values(row))
+        catalog.close()
+    migrate_catalog(url)
+    catalog = open_catalog(url)
+    with catalog.read() as connection:
+        found = [(row.page_serial, row.seen_through, row.snapshot_id) for row in sightings_of(connection, [1])]
+        assert [snapshot.files for _, snapshot in read_snapshots(connection, [1, 2])] == shown
+    catalog.close()
+    assert found == [(5, 9, 1), (5, 10, 2), (5, 11, 1), (None, 12, 2), (None, 13, 2)]

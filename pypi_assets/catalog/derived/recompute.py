@@ -18,7 +18,8 @@ from pypi_assets.catalog.derived.file_updates import (
     logged_changes,
 )
 from pypi_assets.catalog.derived.project_state import Interval
-from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_projects, load_files, load_sightings
+from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_projects, load_files
+from pypi_assets.catalog.derived.stored_sightings import load_sightings
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
 from pypi_assets.catalog.observed.events import events_by_project, events_through
 from pypi_assets.catalog.observed.projects import Project

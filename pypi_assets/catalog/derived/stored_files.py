@@ -7,9 +7,7 @@ from sqlalchemy import Connection, Table, select
 
 from pypi_assets.catalog.database import storable
 from pypi_assets.catalog.derived.project_state import Interval
-from pypi_assets.catalog.derived.seen_pages import Sighting
-from pypi_assets.catalog.observed.snapshots import read_snapshots
-from pypi_assets.catalog.tables import distribution_data, distributions, releases, visit_statuses, visits
+from pypi_assets.catalog.tables import distribution_data, distributions, releases
 from pypi_assets.index.models import IndexFile
 
 
@@ -83,29 +81,4 @@ def intervals_of_projects(
     found: dict[int, tuple[Interval, ...]] = {}
     for distribution_id, start, end in rows:
         found[distribution_id] = (*found.get(distribution_id, ()), Interval(start, end))
-    return found
-
-
-def load_sightings(connection: Connection, project_ids: Sequence[int]) -> dict[int, list[Sighting]]:
-    """All sightings of each project, in the order of its visits."""
-    rows = connection.execute(
-        select(
-            visits.c.project_id,
-            visit_statuses.c.page_serial,
-            visit_statuses.c.seen_through,
-            visit_statuses.c.snapshot_id,
-            visit_statuses.c.page_status.is_not(None).label("is_page"),
-        )
-        .join(visits, visits.c.id == visit_statuses.c.visit_id)
-        .where(visits.c.project_id.in_(project_ids), visit_statuses.c.snapshot_id.is_not(None))
-        .order_by(visit_statuses.c.id)
-    ).all()
-    shown = {
-        snapshot_id: {filename: yanked for filename, _, yanked in snapshot.files}
-        for snapshot_id, snapshot in read_snapshots(connection, {row.snapshot_id for row in rows})
-    }
-    found: dict[int, list[Sighting]] = {project_id: [] for project_id in project_ids}
-    for row in rows:
-        sighting = Sighting(row.page_serial, row.seen_through, shown[row.snapshot_id], bool(row.is_page))
-        found[row.project_id].append(sighting)
     return found

@@ -15,7 +15,8 @@ from pypi_assets.catalog.database import at_a_time, storable
 from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.projects import Project
-from pypi_assets.catalog.observed.snapshots import snapshot_content, store_snapshots
+from pypi_assets.catalog.observed.sightings import SeenNow, store_sightings
+from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import distribution_data, distributions, projects, visit_statuses, visits
@@ -147,30 +148,39 @@ def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None
 def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: float) -> None:
     """Appends one status to a visit, or two where the page that was seen is too old."""
     through = events_through(connection)
-    seen: list[dict[str, Any]] = []
+    seen: list[SeenNow] = []
     failed: list[dict[str, Any]] = []
-    contents: list[bytes] = []
     for verdict in verdicts:
         if verdict.page is not None or (verdict.status == VisitStatus.NOT_FOUND and verdict.is_conclusive):
             page = verdict.page
             page_serial = verdict.explained_at if page is None else page.last_serial
-            contents.append(snapshot_content(() if page is None else page.files))
             seen.append(
-                {
-                    "visit_id": verdict.visit_id,
-                    "at": now,
-                    "status": VisitStatus.NOT_FOUND if page is None else VisitStatus.FULL,
-                    "page_serial": page_serial,
-                    "seen_through": max(through, page_serial or 0, verdict.true_through or 0),
-                    "page_status": None if page is None else storable(page.status),
-                }
+                SeenNow(
+                    project_id=verdict.project.id,
+                    visit_id=verdict.visit_id,
+                    page_serial=page_serial,
+                    seen_through=max(through, page_serial or 0, verdict.true_through or 0),
+                    content=snapshot_content(() if page is None else page.files),
+                    page_status=None if page is None else storable(page.status),
+                )
             )
         if verdict.status in _WITHOUT_PAGE or not verdict.is_conclusive:
             text = None if verdict.text is None else storable(verdict.text)
             failed.append({"visit_id": verdict.visit_id, "at": now, "status": verdict.status, "text": text})
-    snapshot_ids = store_snapshots(connection, contents)
+    snapshot_ids = store_sightings(connection, seen, now)
     if seen:
-        rows = [row | {"snapshot_id": snapshot_ids[content]} for row, content in zip(seen, contents, strict=True)]
+        rows = [
+            {
+                "visit_id": one.visit_id,
+                "at": now,
+                "status": VisitStatus.NOT_FOUND if one.page_status is None else VisitStatus.FULL,
+                "page_serial": one.page_serial,
+                "seen_through": one.seen_through,
+                "snapshot_id": snapshot_ids[one.project_id],
+                "page_status": one.page_status,
+            }
+            for one in seen
+        ]
         connection.execute(insert(visit_statuses), rows)
     if failed:
         connection.execute(insert(visit_statuses), failed)

@@ -1,49 +1,202 @@
-"""Snapshots: what pages showed. Each set of files is stored once, named by the hash of its content."""
+"""Snapshots of pages, content-addressed: the full value now and then, and differences in between.
+
+A difference has the snapshot as its base whose number is its own without the lowest bit that is set. So at most 16
+lead to the full value, and with each of them the differences go back twice as far.
+"""
 
 import hashlib
 import json
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import orjson
 from sqlalchemy import Connection, select
 
-from pypi_assets.catalog.database import at_a_time, insert_missing
+from pypi_assets.catalog.database import CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.tables import snapshots
 from pypi_assets.index.models import IndexFile
+
+LONGEST_CHAIN = 16
+"""The most differences between a snapshot and its full value."""
+_SMALLEST_SHARE = 4
+"""A difference that is longer than the full value divided by this is not worth a chain."""
+
+_Entry = tuple[str | None, bool]
+_Entries = dict[str, _Entry]
+"""By filename: its sha256, and whether it was yanked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The files that a page showed, as (filename, sha256, yanked), by filename. `sha256` is of the whole snapshot."""
+    """What a page showed: of each file its sha256, and whether it was yanked. `sha256` is of the whole snapshot."""
 
     sha256: str
-    files: list[tuple[str, str | None, bool]]
+    entries: Mapping[str, tuple[str | None, bool]]
+
+    @property
+    def files(self) -> list[list[str | bool | None]]:
+        """The same as [filename, sha256, yanked], by filename."""
+        return [[name, *self.entries[name]] for name in sorted(self.entries)]
+
+
+class _Row(NamedTuple):
+    """How a snapshot is stored."""
+
+    id: int
+    sha256: str
+    content: bytes
+    base_id: int | None
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSummary:
+    """The hash of a snapshot and the number of its files."""
+
+    sha256: str
+    files: int
 
 
 def snapshot_content(files: Iterable[IndexFile]) -> bytes:
-    """The snapshot of a page with these files, as it is hashed and stored."""
-    shown = sorted(((file.filename, file.sha256, file.yanked) for file in files), key=lambda entry: entry[0])
-    return json.dumps(shown, separators=(",", ":")).encode()
+    """The snapshot of a page with these files, as it is hashed."""
+    return _content({file.filename: (file.sha256, file.yanked) for file in files})
 
 
-def store_snapshots(connection: Connection, contents: Iterable[bytes]) -> dict[bytes, int]:
-    """Stores new snapshots of `contents`. Returns the id of each."""
+def store_snapshots(
+    connection: Connection, contents: Iterable[bytes], after: Mapping[bytes, int] | None = None
+) -> dict[bytes, int]:
+    """Stores new snapshots of `contents`. Returns the id of each.
+
+    `after` has, for contents of a project that was seen before, the id of the snapshot of its page before. Where little
+    has changed since, the difference is stored.
+    """
     digests = {content: hashlib.sha256(content).hexdigest() for content in contents}
     found = _find_snapshots(connection, digests.values())
     new = {digest: content for content, digest in digests.items() if digest not in found}
+    chains = _chains(connection, {before for content, before in (after or {}).items() if digests[content] in new})
     insert_missing(
-        connection, snapshots, [{"sha256": digest, "content": zlib.compress(new[digest])} for digest in sorted(new)]
+        connection,
+        snapshots,
+        [
+            {"sha256": digest, **_row(new[digest], chains.get((after or {}).get(new[digest], 0)))}
+            for digest in sorted(new)
+        ],
     )
     found |= _find_snapshots(connection, new)
     return {content: found[digest] for content, digest in digests.items()}
 
 
 def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Iterator[tuple[int, Snapshot]]:
-    """Yields the id and the snapshot for each of these ids."""
+    """Yields the id and the snapshot for each of these ids.
+
+    Raises CatalogError where what is stored does not lead to the hash that names the snapshot.
+    """
     for ids in at_a_time(sorted(snapshot_ids)):
-        for row in connection.execute(select(snapshots).where(snapshots.c.id.in_(ids))):
-            yield row.id, Snapshot(row.sha256, json.loads(zlib.decompress(row.content)))
+        for snapshot_id, chain in _chains(connection, ids).items():
+            sha256 = chain[0].sha256
+            entries = _value(chain)
+            if hashlib.sha256(_content(entries)).hexdigest() != sha256:
+                raise CatalogError(
+                    f"snapshot {snapshot_id} is damaged: it does not have the hash {sha256}; restore the database from"
+                    " a backup"
+                )
+            yield snapshot_id, Snapshot(sha256, entries)
+
+
+def summarize_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, SnapshotSummary]:
+    """The hash and the number of files of each of these snapshots; they are decoded only where that was not counted."""
+    columns = (snapshots.c.id, snapshots.c.sha256, snapshots.c.files)
+    found: dict[int, SnapshotSummary] = {}
+    uncounted: list[int] = []
+    for ids in at_a_time(sorted(snapshot_ids)):
+        for row in connection.execute(select(*columns).where(snapshots.c.id.in_(ids))):
+            if row.files is None:
+                uncounted.append(row.id)
+            else:
+                found[row.id] = SnapshotSummary(row.sha256, row.files)
+    for snapshot_id, snapshot in read_snapshots(connection, uncounted):
+        found[snapshot_id] = SnapshotSummary(snapshot.sha256, len(snapshot.entries))
+    return found
+
+
+def _content(entries: Mapping[str, _Entry]) -> bytes:
+    """The JSON array of [filename, sha256, yanked], ascending. Its bytes never change: they name what is stored."""
+    shown = [(name, *entries[name]) for name in sorted(entries)]
+    try:
+        content = orjson.dumps(shown)
+    except orjson.JSONEncodeError:  # half a surrogate pair
+        content = b"\x7f"
+    # what is not ASCII is escaped
+    is_plain = content.isascii() and b"\x7f" not in content
+    return content if is_plain else json.dumps(shown, separators=(",", ":")).encode()
+
+
+def _row(content: bytes, chain: list[_Row] | None) -> dict[str, Any]:
+    """How a new snapshot is stored: as what differs from its base, if that is much shorter."""
+    entries = _entries(_parsed(content))
+    stored, base_id, number = (chain and _difference(content, entries, chain)) or (content, None, 0)
+    return {"content": zlib.compress(stored), "base_id": base_id, "number": number, "files": len(entries)}
+
+
+def _difference(content: bytes, entries: _Entries, chain: list[_Row]) -> tuple[bytes, int, int] | None:
+    """What differs from the base that the newest snapshot's `chain` has for the next one, with the base's id and the
+    next one's number; None where that is too much."""
+    number = chain[0].number + 1
+    base_number = number & (number - 1)
+    if number.bit_count() > LONGEST_CHAIN:
+        return None
+    base_chain = chain[next(place for place, row in enumerate(chain) if row.number == base_number) :]
+    base = _value(base_chain)
+    gone = sorted(base.keys() - entries.keys())
+    changed = [(name, *entry) for name, entry in sorted(entries.items()) if base.get(name) != entry]
+    difference = json.dumps([gone, changed], separators=(",", ":")).encode()
+    if len(difference) * _SMALLEST_SHARE > len(content):
+        return None
+    return difference, base_chain[0].id, number
+
+
+def _value(chain: list[_Row]) -> _Entries:
+    """The files of the snapshot that `chain` begins with; it ends with a full value."""
+    entries = _entries(_parsed(zlib.decompress(chain[-1].content)))
+    for row in reversed(chain[:-1]):
+        gone, changed = _parsed(zlib.decompress(row.content))
+        for name in gone:
+            entries.pop(name, None)
+        entries.update(_entries(changed))
+    return entries
+
+
+def _entries(shown: Iterable[tuple[str, str | None, bool]]) -> _Entries:
+    return {name: (sha256, yanked) for name, sha256, yanked in shown}
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:  # half a surrogate pair
+        return json.loads(content)
+
+
+def _chains(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, list[_Row]]:
+    """By id, the rows of each snapshot, of its base, of that one's base, and so on to a full value."""
+    wanted = sorted(snapshot_ids)
+    if not wanted:
+        return {}
+    first = select(snapshots.c.id, snapshots.c.base_id).where(snapshots.c.id.in_(wanted)).cte("chain", recursive=True)
+    following = select(snapshots.c.id, snapshots.c.base_id).join(first, snapshots.c.id == first.c.base_id)
+    chain = first.union(following)
+    columns = (snapshots.c[name] for name in _Row._fields)
+    rows = connection.execute(select(*columns).where(snapshots.c.id.in_(select(chain.c.id))))
+    by_id = {row.id: row for row in map(_Row._make, rows)}
+    found: dict[int, list[_Row]] = {}
+    for snapshot_id in wanted:
+        if (row := by_id.get(snapshot_id)) is not None:
+            of_it = found[snapshot_id] = [row]
+            while (base_id := of_it[-1].base_id) is not None:
+                of_it.append(by_id[base_id])
+    return found
 
 
 def _find_snapshots(connection: Connection, digests: Iterable[str]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """Past visits of a project: the result of each, and how the files of two of them differ."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -9,7 +10,7 @@ from sqlalchemy import Connection, select
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.visits import VisitStatus
 from pypi_assets.catalog.observed.projects import Project
-from pypi_assets.catalog.observed.snapshots import read_snapshots
+from pypi_assets.catalog.observed.snapshots import read_snapshots, summarize_snapshots
 from pypi_assets.catalog.tables import visit_statuses, visits
 
 _UNENDED = frozenset({VisitStatus.CREATED, VisitStatus.ONGOING})
@@ -57,17 +58,14 @@ def past_visits(connection: Connection, project: Project) -> list[PastVisit]:
         .where(visits.c.project_id == project.id)
         .order_by(visits.c.visit, visit_statuses.c.id)
     ).all()
-    shown = {
-        snapshot_id: (snapshot.sha256, len(snapshot.files))
-        for snapshot_id, snapshot in read_snapshots(connection, {row.snapshot_id for row in rows} - {None})
-    }
+    shown = summarize_snapshots(connection, {row.snapshot_id for row in rows} - {None})
     attempts: Counter[str] = Counter()
     found = []
     for _, group in groupby(rows, lambda row: row.visit):
         statuses = list(group)
         latest = statuses[-1]
         seen = next((row for row in reversed(statuses) if row.snapshot_id is not None), None)
-        sha256, files = (None, None) if seen is None else shown[seen.snapshot_id]
+        snapshot = None if seen is None else shown[seen.snapshot_id]
         attempts[latest.scope] += 1
         found.append(
             PastVisit(
@@ -80,8 +78,8 @@ def past_visits(connection: Connection, project: Project) -> list[PastVisit]:
                 outcome=latest.status,
                 page_serial=None if seen is None else seen.page_serial,
                 seen_through=None if seen is None else seen.seen_through,
-                snapshot=sha256,
-                files=files,
+                snapshot=None if snapshot is None else snapshot.sha256,
+                files=None if snapshot is None else snapshot.files,
                 text=latest.text,
             )
         )
@@ -112,7 +110,7 @@ def compare_visits(connection: Connection, project: Project, before: int, after:
     return found
 
 
-def _shown_files(connection: Connection, project: Project, visit: int) -> dict[str, tuple[str | None, bool]]:
+def _shown_files(connection: Connection, project: Project, visit: int) -> Mapping[str, tuple[str | None, bool]]:
     statuses = connection.execute(
         select(visit_statuses.c.status, visit_statuses.c.snapshot_id)
         .join(visits, visits.c.id == visit_statuses.c.visit_id)
@@ -126,4 +124,4 @@ def _shown_files(connection: Connection, project: Project, visit: int) -> dict[s
     if not seen:
         raise CatalogError(f"visit {visit} of {project.name} saw no page ({statuses[-1].status}); {listed}")
     [(_, snapshot)] = read_snapshots(connection, seen[-1:])
-    return {filename: (sha256, yanked) for filename, sha256, yanked in snapshot.files}
+    return snapshot.entries

@@ -8,12 +8,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from pypi_assets.catalog.database import Catalog, at_a_time, insert_missing
-from pypi_assets.catalog.tables import audits, projects, visit_statuses, visits
+from pypi_assets.catalog.observed.sightings import newest_sightings
+from pypi_assets.catalog.tables import audits, projects, sightings, visit_statuses, visits
 from pypi_assets.catalog.work.visit_queue import audit_scope, projects_to_visit
 
 _EXAMPLES = 10
@@ -118,7 +119,7 @@ def last_completed_audit(connection: Connection) -> Audit | None:
 
 
 def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift, str]]:
-    """Differences between the last page that the audit saw of each project and the last one before it.
+    """Differences between the last page that the audit saw of each project and the last one that another visit saw.
 
     Both are of one serial, so no event lies between.
     """
@@ -126,7 +127,7 @@ def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift
         rows = connection.execute(
             select(
                 visits.c.project_id,
-                visits.c.scope,
+                visits.c.id,
                 projects.c.name,
                 visit_statuses.c.page_serial,
                 visit_statuses.c.snapshot_id,
@@ -134,29 +135,21 @@ def _found_by_visits(connection: Connection, scope: str) -> Iterator[tuple[Drift
             )
             .join(visits, visits.c.id == visit_statuses.c.visit_id)
             .join(projects, projects.c.id == visits.c.project_id)
-            .where(visits.c.project_id.in_(ids), visit_statuses.c.page_serial.is_not(None))
+            .where(visits.c.project_id.in_(ids), visits.c.scope == scope, visit_statuses.c.page_serial.is_not(None))
             .order_by(visit_statuses.c.id)
-        )
-        pages: dict[int, dict[bool, _ShownPage]] = {}
-        for project_id, visited_scope, *shown in rows:
-            pages.setdefault(project_id, {})[visited_scope == scope] = _ShownPage(*shown)
-        for seen in pages.values():
-            before, now = seen.get(False), seen.get(True)
-            if before is None or now is None or before.page_serial != now.page_serial:
+        ).all()
+        of_audit = [row.id for row in rows]
+        of_others = func.coalesce(sightings.c.visit_id, 0).not_in(of_audit)
+        known = newest_sightings(connection, {row.project_id for row in rows}, of_others)
+        seen = {row.project_id: row for row in rows}
+        for project_id, now in seen.items():
+            before = known.get(project_id)
+            if before is None or before.page_serial != now.page_serial:
                 continue
             if before.snapshot_id != now.snapshot_id:
                 yield Drift.FILES_DIFFER, now.name
             if before.page_status != now.page_status:
                 yield Drift.STATUS_CHANGED, now.name
-
-
-class _ShownPage(NamedTuple):
-    """What a visit saw of a project."""
-
-    name: str
-    page_serial: int
-    snapshot_id: int | None
-    page_status: str | None
 
 
 def _audit(row: Row[Any]) -> Audit:

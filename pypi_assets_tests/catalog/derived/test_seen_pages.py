@@ -1,15 +1,7 @@
 """At which serials what a page showed is known to hold."""
 
-from sqlalchemy import insert
-
-from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.seen_pages import Sighting, seen_pages
-from pypi_assets.catalog.derived.stored_files import load_sightings
-from pypi_assets.catalog.derived.visits import VisitStatus, begin_visits
-from pypi_assets.catalog.observed.snapshots import snapshot_content, store_snapshots
-from pypi_assets.catalog.tables import visit_statuses
 from pypi_assets.index.models import ChangelogEvent
-from pypi_assets_tests.catalog.ended_visits import enter, visit
 
 ONE, OTHER = {"one-1.0.zip": False}, {"other-1.0.zip": True}
 
@@ -55,21 +47,3 @@ def test_before_the_stored_events_only_the_newest_page_counts():
     found = list(seen_pages([page(2, 2, ONE), page(4, 4, OTHER), page(12, 12, ONE)], [], 10))
     assert [seen.serial for seen in found if seen.yanked == OTHER] == [4, 4]
     assert [seen.serial for seen in found if seen.yanked == ONE] == [2, 12, 12]
-
-
-def test_sightings_are_those_of_visits_that_saw_a_page_or_its_absence(catalog: Catalog):
-    with catalog.write() as connection:
-        one, other = enter(connection, 2)
-        visit(connection, [one], "page", 1.0)  # of serial 5
-        visit(connection, [one], "exhausted", 2.0)
-        visit(connection, [other], "no page", 3.0)  # explained by serial 7
-        [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 4.0).values()
-        [snapshot_id] = store_snapshots(connection, [snapshot_content([])]).values()
-        row = {"visit_id": visit_id, "at": 4.0, "status": VisitStatus.FULL, "page_status": "active"}
-        shown = {"page_serial": 6, "seen_through": 1_100, "snapshot_id": snapshot_id}
-        connection.execute(insert(visit_statuses).values(row | shown))
-        found = load_sightings(connection, [one.id, other.id])
-    assert found == {
-        one.id: [page(5, 1_000, {}), page(6, 1_100, {})],
-        other.id: [Sighting(7, 1_000, {}, is_page=False)],
-    }

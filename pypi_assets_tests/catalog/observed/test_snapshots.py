@@ -1,11 +1,22 @@
 """Snapshots: each set of files is stored once, and read as it was shown."""
 
+import hashlib
+import json
+import zlib
+
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, insert, select, update
 
-from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.observed.snapshots import read_snapshots, snapshot_content, store_snapshots
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.observed.snapshots import (
+    LONGEST_CHAIN,
+    read_snapshots,
+    snapshot_content,
+    store_snapshots,
+    summarize_snapshots,
+)
 from pypi_assets.catalog.tables import snapshots
 from pypi_assets.index.models import IndexFile
 
@@ -35,3 +46,83 @@ def test_what_pages_show_alike_is_one_snapshot_in_whatever_order(catalog: Catalo
     for page, content in zip(shown, contents, strict=True):
         listed = [[name, sha256, yanked] for name, (sha256, yanked) in sorted(page.items())]
         assert found[ids[content]].files == listed
+
+
+def shown_after(number: int, count: int = 300) -> list[IndexFile]:
+    """What the page of a project shows after that many releases; now and then an older file goes."""
+    return files(
+        {
+            f"demo-{release}.0.tar.gz": (hashlib.sha256(f"{release}".encode()).hexdigest(), release % 50 == number % 50)
+            for release in range(count + number)
+            if release % 7 or release >= count + number - 20
+        }
+    )
+
+
+def history_of(connection: Connection, pages: int) -> list[tuple[int, bytes]]:
+    """Stores that many pages of one project, one after the other; returns the id and the content of each."""
+    stored: list[tuple[int, bytes]] = []
+    for number in range(pages):
+        content = snapshot_content(shown_after(number))
+        after = {content: stored[-1][0]} if stored else None
+        stored.append((store_snapshots(connection, [content], after)[content], content))
+    return stored
+
+
+def test_what_changes_little_is_stored_as_differences_in_short_chains(catalog: Catalog):
+    with catalog.write() as connection:
+        stored = history_of(connection, 70)
+        found = dict(read_snapshots(connection, [snapshot_id for snapshot_id, _ in stored]))
+        rows = {row.id: row for row in connection.execute(select(snapshots))}
+    for snapshot_id, content in stored:
+        assert json.dumps(found[snapshot_id].files, separators=(",", ":")).encode() == content
+        assert found[snapshot_id].sha256 == hashlib.sha256(content).hexdigest()
+        length, row = 0, rows[snapshot_id]
+        while row.base_id is not None:
+            length, row = length + 1, rows[row.base_id]
+        assert length <= 7 < LONGEST_CHAIN  # 70 has seven binary digits
+        assert rows[snapshot_id].files == len(found[snapshot_id].entries)
+    assert [row.base_id is None for row in rows.values()].count(True) == 1
+    size = sum(len(row.content) for row in rows.values())
+    assert size < 70 * len(zlib.compress(stored[0][1])) / 12
+
+
+def test_a_chain_ends_where_the_page_is_mostly_new(catalog: Catalog):
+    with catalog.write() as connection:
+        before, _ = history_of(connection, 3)[-1]
+        content = snapshot_content(files({"other-1.0.zip": ("a" * 64, False)}))
+        [other] = store_snapshots(connection, [content], {content: before}).values()
+        row = connection.execute(select(snapshots).where(snapshots.c.id == other)).one()
+    assert (row.base_id, row.number, zlib.decompress(row.content)) == (None, 0, content)
+
+
+def test_snapshots_from_before_differences_are_read_and_counted(catalog: Catalog):
+    content = snapshot_content(shown_after(0))
+    old = {"sha256": hashlib.sha256(content).hexdigest(), "content": zlib.compress(content)}
+    with catalog.write() as connection:
+        old_id = connection.scalar(insert(snapshots).values(old).returning(snapshots.c.id))
+        [(new_id, _)] = history_of(connection, 1)
+        later = snapshot_content(shown_after(1))
+        [later_id] = store_snapshots(connection, [later], {later: old_id}).values()
+        assert connection.scalar(select(snapshots.c.base_id).where(snapshots.c.id == later_id)) == old_id == new_id
+        summaries = summarize_snapshots(connection, [old_id, later_id])
+        found = dict(read_snapshots(connection, [old_id, later_id]))
+    assert {id_: one.files for id_, one in summaries.items()} == {id_: len(one.files) for id_, one in found.items()}
+    assert summaries[old_id].sha256 == old["sha256"]
+
+
+def test_a_damaged_base_is_noticed_by_all_that_stand_on_it(catalog: Catalog):
+    with catalog.write() as connection:
+        stored = history_of(connection, 4)
+        damaged = zlib.compress(snapshot_content(shown_after(0)[:60] + shown_after(0)[61:]))
+        connection.execute(update(snapshots).where(snapshots.c.id == stored[0][0]).values(content=damaged))
+        for snapshot_id, _ in stored:
+            with pytest.raises(CatalogError, match=f"snapshot {snapshot_id} is damaged"):
+                list(read_snapshots(connection, [snapshot_id]))
+
+
+@pytest.mark.parametrize("name", ["\x7f", "é.zip", "\ud800", '"\\', "\0\n"])
+def test_the_name_of_a_snapshot_is_the_hash_of_escaped_json(name: str):
+    content = snapshot_content(files({name: (None, True), "a": ("a" * 64, False)}))
+    listed = sorted([[name, None, True], ["a", "a" * 64, False]], key=lambda entry: entry[0])
+    assert content == json.dumps(listed, separators=(",", ":")).encode()

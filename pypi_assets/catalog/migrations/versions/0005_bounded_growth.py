@@ -1,4 +1,7 @@
-"""What a visit, a range or a status costs no longer grows with the age of the catalog."""
+"""What a visit, a range or a status costs no longer grows with the age of the catalog.
+
+On SQLite a column is added as it is: alembic would copy the whole table for the sake of its foreign key.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +11,8 @@ down_revision = "0004"
 branch_labels = None
 depends_on = None
 
+Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+Key = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 Short = sa.String(64).with_variant(sa.String(64, collation="C"), "postgresql")
 
 
@@ -15,11 +20,147 @@ def upgrade() -> None:
     _exhausted_visits()
     _unread_live_files()
     _dump_leaves()
+    _sightings()
+    _checkpoints()
+    _displayed_names()
 
 
 def downgrade() -> None:
+    _refuse_without_sightings()
     _drop_dump_leaves()
     op.drop_index("ix_visit_queue_exhausted", "visit_queue")
+
+
+def _refuse_without_sightings() -> None:
+    raise NotImplementedError("what pages showed since then is kept as differences: go back to a backup of before")
+
+
+def _comment(on: str, comment: str) -> None:
+    if op.get_bind().dialect.name != "sqlite":
+        quoted = comment.replace("'", "''").replace(":", "\\:")
+        op.execute(f"COMMENT ON {on} IS '{quoted}'")
+
+
+def _sightings() -> None:
+    """What pages showed is apart from the log of visits, and snapshots can be differences."""
+    op.create_table(
+        "sightings",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("project_id", Key, nullable=False),
+        sa.Column(
+            "visit_id",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the visit that saw it; the log may no longer have that visit",
+        ),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.Column("page_serial", sa.BigInteger(), nullable=True, comment="as in visit_statuses"),
+        sa.Column("seen_through", sa.BigInteger(), nullable=False, comment="as in visit_statuses"),
+        sa.Column("snapshot_id", Key, nullable=False),
+        sa.Column("page_status", Text, nullable=True, comment="the project-status of the page; null: there was none"),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_sightings_project_id_projects")),
+        sa.ForeignKeyConstraint(["snapshot_id"], ["snapshots.id"], name=op.f("fk_sightings_snapshot_id_snapshots")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_sightings")),
+        comment="What pages showed that was new: file states follow from these and from events. Never pruned.",
+    )
+    _copy_sightings(op.get_bind())
+    op.create_index(op.f("ix_sightings_project_id_sightings_seen_through"), "sightings", ["project_id", "seen_through"])
+    op.create_index(op.f("ix_sightings_project_id_sightings_page_serial"), "sightings", ["project_id", "page_serial"])
+    reference = "fk_snapshots_base_id_snapshots"
+    if op.get_bind().dialect.name == "sqlite":
+        op.execute(f"ALTER TABLE snapshots ADD COLUMN base_id INTEGER CONSTRAINT {reference} REFERENCES snapshots (id)")
+    else:
+        op.add_column("snapshots", sa.Column("base_id", Key, nullable=True, comment="null: content is the full value"))
+        op.create_foreign_key(op.f(reference), "snapshots", "snapshots", ["base_id"], ["id"])
+    op.add_column(
+        "snapshots",
+        sa.Column(
+            "number",
+            sa.Integer(),
+            server_default=sa.text("0"),
+            nullable=False,
+            comment="of the differences since the full value",
+        ),
+    )
+    op.add_column(
+        "snapshots",
+        sa.Column(
+            "files",
+            sa.Integer(),
+            nullable=True,
+            comment="how many files the page showed; null: stored before this was counted",
+        ),
+    )
+    _comment("COLUMN snapshots.sha256", "of the full value, also where a difference is kept")
+    _comment(
+        "COLUMN snapshots.content",
+        "zlib-compressed JSON: [[filename, sha256, yanked], ...], or what differs from the base",
+    )
+    _comment(
+        "TABLE snapshots",
+        "What a page showed, content-addressed. Full values now and then, and differences in between.",
+    )
+
+
+def _copy_sightings(connection: sa.Connection) -> None:
+    """Copies what visits saw, in their order, without pages that only repeat the one before."""
+    shown = ("page_serial", "snapshot_id", "page_status")
+    visits = sa.table("visits", sa.column("id"), sa.column("project_id"))
+    statuses = sa.table(
+        "visit_statuses", *(sa.column(name) for name in ("id", "visit_id", "at", "seen_through", *shown))
+    )
+    columns = ("project_id", "visit_id", "at", "page_serial", "seen_through", "snapshot_id", "page_status")
+    sightings = sa.table("sightings", *(sa.column(name) for name in columns))
+    before = [
+        sa.func.lag(statuses.c[name])
+        .over(partition_by=visits.c.project_id, order_by=statuses.c.id)
+        .label(f"{name}_before")
+        for name in shown
+    ]
+    seen = (
+        sa.select(
+            statuses.c.id,
+            visits.c.project_id,
+            *(statuses.c[name] for name in columns if name != "project_id"),
+            *before,
+        )
+        .join_from(statuses, visits, visits.c.id == statuses.c.visit_id)
+        .where(statuses.c.snapshot_id.is_not(None))
+        .subquery()
+    )
+    repeats = (seen.c[name].is_not_distinct_from(seen.c[f"{name}_before"]) for name in shown)
+    is_new = sa.or_(seen.c.page_serial.is_(None), ~sa.and_(*repeats))  # a 404 that no event explains counts each time
+    rows = sa.select(*(seen.c[name] for name in columns)).where(is_new).order_by(seen.c.id)
+    connection.execute(sa.insert(sightings).from_select(list(columns), rows))
+
+
+def _checkpoints() -> None:
+    op.create_table(
+        "checkpoints",
+        sa.Column("project_id", Key, autoincrement=False, nullable=False),
+        sa.Column("serial", sa.BigInteger(), nullable=False, comment="the state counts what is known up to here"),
+        sa.Column(
+            "last_sighting_id", sa.BigInteger(), nullable=True, comment="the newest sighting that it knows; null: none"
+        ),
+        sa.Column("content", sa.LargeBinary(), nullable=False, comment="see catalog/derived/file_history.py"),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_checkpoints_project_id_projects")),
+        sa.PrimaryKeyConstraint("project_id", name=op.f("pk_checkpoints")),
+        comment="The state of projects with many files, so that a visit need not begin with their first event.",
+    )
+
+
+def _displayed_names() -> None:
+    """A project's name follows the newest event or list that names it."""
+    op.add_column(
+        "projects",
+        sa.Column(
+            "named_at",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the serial of the event or list that gave the name; null: unknown",
+        ),
+    )
+    _comment("COLUMN projects.name", "as displayed")
 
 
 def _exhausted_visits() -> None:

@@ -1,0 +1,139 @@
+"""What the pages of projects showed, without what only repeats the newest page.
+
+With the events these are what file states follow from, so they are never pruned. The log of visits can be.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, insert, select
+
+from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.observed.snapshots import store_snapshots
+from pypi_assets.catalog.tables import events, projects, sightings
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNow:
+    """What a visit of a project has just seen.
+
+    `page_serial` is the page's own; without a page, that of the event that explains the 404, or None. The page shows
+    nothing from beyond `seen_through`. `content` is its snapshot. `page_status` is None where there was no page.
+    """
+
+    project_id: int
+    visit_id: int
+    page_serial: int | None
+    seen_through: int
+    content: bytes
+    page_status: str | None
+
+
+class StoredSighting(NamedTuple):
+    """A row of `sightings`."""
+
+    id: int
+    project_id: int
+    visit_id: int | None
+    page_serial: int | None
+    seen_through: int
+    snapshot_id: int
+    page_status: str | None
+
+
+_COLUMNS = tuple(sightings.c[name] for name in StoredSighting._fields)
+
+
+def store_sightings(connection: Connection, seen: Sequence[SeenNow], now: float) -> dict[int, int]:
+    """Stores what is new of `seen`, one of each project. Returns the ids of all their snapshots, by project.
+
+    A page that only repeats the newest one of its project is not stored again, nor is a 404 without an event since.
+    """
+    newest = newest_sightings(connection, [one.project_id for one in seen])
+    after = {one.content: newest[one.project_id].snapshot_id for one in seen if one.project_id in newest}
+    by_content = store_snapshots(connection, [one.content for one in seen], after)
+    snapshot_ids = {one.project_id: by_content[one.content] for one in seen}
+    repeating = {
+        one.project_id: before.seen_through
+        for one in seen
+        if (before := newest.get(one.project_id)) is not None
+        and before.seen_through <= one.seen_through
+        and (before.page_serial, before.snapshot_id, before.page_status)
+        == (one.page_serial, snapshot_ids[one.project_id], one.page_status)
+    }
+    unexplained = {one.project_id for one in seen if one.page_serial is None and one.project_id in repeating}
+    for project_id, serial in _newest_events(connection, unexplained):
+        if serial > repeating[project_id]:
+            del repeating[project_id]
+    rows = [
+        {
+            "project_id": one.project_id,
+            "visit_id": one.visit_id,
+            "at": now,
+            "page_serial": one.page_serial,
+            "seen_through": one.seen_through,
+            "snapshot_id": snapshot_ids[one.project_id],
+            "page_status": one.page_status,
+        }
+        for one in seen
+        if one.project_id not in repeating
+    ]
+    if rows:
+        connection.execute(insert(sightings), rows)
+    return snapshot_ids
+
+
+def newest_sightings(
+    connection: Connection, project_ids: Collection[int], *where: ColumnElement[bool]
+) -> dict[int, StoredSighting]:
+    """What was seen last of each project that was seen: with the greatest `seen_through`, and of those stored last."""
+    newest = select(sightings.c.id).where(sightings.c.project_id == projects.c.id, *where)
+    newest = newest.order_by(sightings.c.seen_through.desc(), sightings.c.id.desc())
+    return _of_each(connection, project_ids, newest)
+
+
+def newest_pages(connection: Connection, project_ids: Collection[int]) -> dict[int, StoredSighting]:
+    """The page with the greatest serial of each project that has one, and of those the one stored last."""
+    is_page = (sightings.c.page_serial.is_not(None), sightings.c.page_status.is_not(None))
+    newest = select(sightings.c.id).where(sightings.c.project_id == projects.c.id, *is_page)
+    newest = newest.order_by(sightings.c.page_serial.desc(), sightings.c.id.desc())
+    return _of_each(connection, project_ids, newest)
+
+
+def _of_each(
+    connection: Connection, project_ids: Collection[int], first: Select[tuple[int]]
+) -> dict[int, StoredSighting]:
+    """The first of what `first` finds of each project: a look at one row each, however many there are."""
+    found: dict[int, StoredSighting] = {}
+    query: Select[Any] = select(*_COLUMNS).join_from(
+        projects, sightings, sightings.c.id == first.limit(1).correlate(projects).scalar_subquery()
+    )
+    for ids in at_a_time(sorted(project_ids)):
+        for row in connection.execute(query.where(projects.c.id.in_(ids))):
+            found[row.project_id] = StoredSighting._make(row)
+    return found
+
+
+def _newest_events(connection: Connection, project_ids: Collection[int]) -> list[tuple[int, int]]:
+    """The serial of the newest stored event of each project that has any."""
+    newest = select(events.c.serial).where(events.c.project_id == projects.c.id).order_by(events.c.serial.desc())
+    serial = newest.limit(1).correlate(projects).scalar_subquery()
+    return [
+        (project_id, found)
+        for ids in at_a_time(sorted(project_ids))
+        for project_id, found in connection.execute(select(projects.c.id, serial).where(projects.c.id.in_(ids)))
+        if found is not None
+    ]
+
+
+def sightings_of(
+    connection: Connection, project_ids: Collection[int], *where: ColumnElement[bool]
+) -> list[StoredSighting]:
+    """The sightings of these projects, in the order in which they were stored."""
+    found = [
+        StoredSighting._make(row)
+        for ids in at_a_time(sorted(project_ids))
+        for row in connection.execute(select(*_COLUMNS).where(sightings.c.project_id.in_(ids), *where))
+    ]
+    return sorted(found)
