@@ -59,6 +59,15 @@ catalog_state = Table(
     comment="One row. It is locked while a range is sealed, and shared while a change is logged.",
 )
 
+counters = Table(
+    "counters",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    comment="How many rows of a kind large tables have: the sum of the amounts of a name. Writers only append.",
+)
+
 projects = Table(
     "projects",
     metadata,
@@ -373,6 +382,21 @@ visit_statistics = Table(
     comment="What follows for each project from its visits and their statuses.",
 )
 
+
+def _visited() -> Column[Any]:
+    return Column(
+        "visited",
+        Integer,
+        nullable=False,
+        server_default=text("0"),
+        comment="how many of its visits are done and have left visit_queue",
+    )
+
+
+def _partial_index(name: str, *columns: str, where: str, on_sqlite: str | None = None) -> Index:
+    return Index(name, *columns, sqlite_where=text(on_sqlite or where), postgresql_where=text(where))
+
+
 serial_ranges = Table(
     "serial_ranges",
     metadata,
@@ -391,9 +415,12 @@ serial_ranges = Table(
         Serial,
         comment="no event is known between start and here, so these serials have no answer",
     ),
+    _visited(),
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
     Index(None, "state", "start"),
-    Index(None, "exact_from"),
+    _partial_index("ix_serial_ranges_inexact", "exact_from", "start", where="exact_from IS NOT NULL"),
+    _partial_index("ix_serial_ranges_sealed", "end", where="sealed IS true", on_sqlite="sealed IS 1"),
+    _partial_index("ix_serial_ranges_unsealed", "start", where="sealed IS false", on_sqlite="sealed IS 0"),
     comment="The ledger: ranges are born here, without gap or overlap.",
 )
 
@@ -415,6 +442,14 @@ full_crawls = Table(
         comment="true: every event since serial 0 is stored, and every project of one is visited",
     ),
     Column("open", SmallInteger, unique=True, comment="1 while open, then null: at most one is open"),
+    Column(
+        "attempts_before",
+        Key,
+        nullable=False,
+        server_default=text("0"),
+        comment="the last of read_attempts when it was opened",
+    ),
+    _visited(),
     CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),
 )
 
@@ -437,14 +472,9 @@ visit_queue = Table(
     Column("listed_at", Serial, comment="the list of projects of this serial has it, with min_serial as its own"),
     Column("unlisted_at", Serial, comment="the list of projects of this serial does not have it"),
     *_claims(),
-    Index("ix_visit_queue_due", "scope", "state", "nice", "due_at", "project_id"),
+    _partial_index("ix_visit_queue_todo", "scope", "nice", "due_at", "project_id", where="state = 'todo'"),
+    _partial_index("ix_visit_queue_exhausted", "project_id", where="state = 'gave up'"),
     Index("ix_visit_queue_shard_due", "scope", "shard", "state", "nice", "due_at", "project_id"),
-    Index(
-        "ix_visit_queue_exhausted",
-        "project_id",
-        sqlite_where=text(_IS_EXHAUSTED),
-        postgresql_where=text(_IS_EXHAUSTED),
-    ),
 )
 for _queue in (read_queue, visit_queue):
     _is_claimed = _queue.c.claimed_by.is_not(None)

@@ -14,6 +14,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
+from pypi_assets.catalog.work.finished_scopes import forget_visits
 from pypi_assets.catalog.work.full_crawls import (
     CrawlListing,
     FullCrawl,
@@ -158,4 +159,6 @@ def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResu
     crawl, listing = list_index(crawler, with_history=with_history)
     with claiming(crawler, crawl.scope):
         visits = visit_shards(crawler, crawl)
-        return FullCrawlResult(crawl, listing, visits, read_shards(crawler, crawl))
+        reads = read_shards(crawler, crawl)
+    forget_visits(crawler.catalog, crawl.scope)
+    return FullCrawlResult(crawl, listing, visits, reads)

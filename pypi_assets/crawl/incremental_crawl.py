@@ -23,12 +23,11 @@ from pypi_assets.catalog.ledger.range_ledger import (
     complete_range,
     end_inexact_span,
     fail_range,
-    inexact_spans,
     last_allocated_at,
     last_allocated_serial,
     leave_range,
-    ledger,
     lock_state,
+    ranges_to_explain,
     require_range,
     unfinished_ranges,
 )
@@ -43,6 +42,13 @@ from pypi_assets.catalog.observed.events import (
 )
 from pypi_assets.catalog.observed.visit_priority import revisits_for
 from pypi_assets.catalog.reports.range_changes import count_unexplained
+from pypi_assets.catalog.work.finished_scopes import (
+    forget_done,
+    projects_of_range,
+    projects_to_explain,
+    queue_again,
+    queue_done,
+)
 from pypi_assets.catalog.work.full_crawls import require_followable
 from pypi_assets.catalog.work.listed_projects import exact_again_from
 from pypi_assets.catalog.work.read_queue import is_read_pending
@@ -50,12 +56,9 @@ from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
     ScopeProgress,
     is_visit_pending,
-    projects_to_visit,
     queue_revisits,
     queue_visits,
     range_scope,
-    requeue_visits,
-    scope_progress,
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
@@ -149,8 +152,7 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
     with _work_on(crawler, serials) as entry:
         if entry.lister != SIMPLE:
             crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited by itself
-        is_again = again and entry.state == RangeState.COMPLETE
-        crawler.catalog.transact(partial(_queue_range, crawler, serials, is_again, random.random()))
+        crawler.catalog.transact(partial(_queue_range, crawler, serials, again, random.random()))
         progress = visit_scope(crawler, scope)
     with crawler.catalog.read() as connection:
         are_left = is_visit_pending(connection, REVISITS)
@@ -159,12 +161,13 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
     return progress
 
 
-def _queue_range(crawler: Crawler, serials: SerialRange, is_again: bool, chance: float, connection: Connection) -> None:
-    scope = range_scope(serials)
-    new = queue_visits(connection, scope, changed_projects(connection, serials))
-    queue_revisits(connection, revisits_for(new, crawler.revisit_share, chance), excluded_scope=scope)
-    if is_again and scope_progress(connection, scope).todo == 0:
-        requeue_visits(connection, scope)
+def _queue_range(crawler: Crawler, serials: SerialRange, again: bool, chance: float, connection: Connection) -> None:
+    scope, entry = range_scope(serials), require_range(connection, serials, lock=True)
+    if entry.state != RangeState.COMPLETE:
+        new = queue_visits(connection, scope, changed_projects(connection, serials))
+        queue_revisits(connection, revisits_for(new, crawler.revisit_share, chance), excluded_scope=scope)
+    elif again and not is_visit_pending(connection, scope):
+        queue_again(connection, scope, projects_of_range(connection, entry))
 
 
 def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
@@ -173,10 +176,10 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
     Raises CatalogError where its projects have not been visited.
     """
     scope, catalog = range_scope(serials), crawler.catalog
-    with _work_on(crawler, serials) as entry:
-        catalog.transact(partial(_require_visited, entry))
+    with _work_on(crawler, serials):
+        catalog.transact(partial(_require_visited, serials))
         counts = read_scope(crawler, scope)
-        catalog.transact(partial(_complete_if_finished, entry, catalog.clock()))
+        catalog.transact(partial(_complete_if_finished, serials, catalog.clock()))
     with catalog.read() as connection:
         are_left = is_read_pending(connection, REVISITS)
     if are_left:
@@ -184,21 +187,27 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
     return counts
 
 
-def _require_visited(entry: LedgerRange, connection: Connection) -> None:
-    is_known = entry.lister == SIMPLE or events_through(connection) >= entry.serials.end
-    changed = changed_projects(connection, entry.serials)
-    if not is_known or queue_visits(connection, range_scope(entry.serials), changed):
+def _require_visited(serials: SerialRange, connection: Connection) -> None:
+    scope, entry = range_scope(serials), require_range(connection, serials, lock=True)
+    if entry.state == RangeState.COMPLETE:
+        queue_done(connection, scope, projects_of_range(connection, entry))
+        return
+    is_known = entry.lister == SIMPLE or events_through(connection) >= serials.end
+    if not is_known or queue_visits(connection, scope, changed_projects(connection, serials)):
         raise CatalogError(
-            f"the projects that changed in {entry.serials} have not been visited: visit them first"
+            f"the projects that changed in {serials} have not been visited: visit them first"
             " (changed_distributions, or `pypi-assets crawl incremental`)"
         )
 
 
-def _complete_if_finished(entry: LedgerRange, now: float, connection: Connection) -> None:
-    scope = range_scope(entry.serials)
-    if not is_visit_pending(connection, scope) and not is_read_pending(connection, scope):
-        exact_from = exact_again_from(connection, entry.serials) if entry.lister == SIMPLE else None
-        complete_range(connection, entry.serials, now, exact_from)
+def _complete_if_finished(serials: SerialRange, now: float, connection: Connection) -> None:
+    scope, entry = range_scope(serials), require_range(connection, serials, lock=True)
+    if is_visit_pending(connection, scope) or is_read_pending(connection, scope):
+        return
+    if entry.state != RangeState.COMPLETE:
+        exact_from = exact_again_from(connection, serials) if entry.lister == SIMPLE else None
+        complete_range(connection, serials, now, exact_from)
+    forget_done(connection, scope)
 
 
 def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:
@@ -228,24 +237,27 @@ def explain_ranges(crawler: Crawler) -> None:
     """
     catalog = crawler.catalog
     with catalog.read() as connection:
-        spans = inexact_spans(connection)
-        through = events_through(connection) if spans else 0
-        scopes = {entry.serials.start: range_scope(entry.serials) for entry in ledger(connection)} if spans else {}
-    for span in spans:
-        if span.end > through:
-            continue
-        scope = scopes[span.start]
-        catalog.transact(partial(_queue_span, scope, span))
-        visit_scope(crawler, scope)
-        with catalog.read() as connection:
-            changed = projects_to_visit(connection, scope)
-        for start in range(0, len(changed), _COMPUTED_AT_ONCE):
-            catalog.transact(partial(recompute_stored, project_ids=changed[start : start + _COMPUTED_AT_ONCE]))
-        catalog.transact(partial(end_inexact_span, start=span.start))
+        found = ranges_to_explain(connection, events_through(connection))
+    if not found:
+        return
+    for serials, span in found:
+        catalog.transact(partial(_queue_span, range_scope(serials), span))
+        visit_scope(crawler, range_scope(serials))
+    with catalog.read() as connection:
+        changed = projects_to_explain(connection, [serials for serials, _ in found])
+    for start in range(0, len(changed), _COMPUTED_AT_ONCE):
+        catalog.transact(partial(recompute_stored, project_ids=changed[start : start + _COMPUTED_AT_ONCE]))
+    for serials, _ in found:
+        catalog.transact(partial(_end_span, serials))
 
 
 def _queue_span(scope: str, span: SerialRange, connection: Connection) -> None:
     queue_visits(connection, scope, changed_projects(connection, span))
+
+
+def _end_span(serials: SerialRange, connection: Connection) -> None:
+    end_inexact_span(connection, serials.start)
+    forget_done(connection, range_scope(serials))
 
 
 @contextmanager

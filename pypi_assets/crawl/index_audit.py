@@ -23,7 +23,8 @@ from pypi_assets.catalog.work.audits import (
     note_listed,
     open_audit,
 )
-from pypi_assets.catalog.work.full_crawls import require_followable
+from pypi_assets.catalog.work.finished_scopes import forget_visits
+from pypi_assets.catalog.work.full_crawls import last_completed_crawl, require_followable
 from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed
 from pypi_assets.catalog.work.visit_queue import ScopeProgress, longest_unvisited, queue_visits
 from pypi_assets.crawl.crawler import Crawler
@@ -54,7 +55,17 @@ def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
         audit = _compare(crawler, audit)
     visits = visit_scope(crawler, audit.scope)
     reads = read_scope(crawler, audit.scope)
-    return AuditResult(complete_audit(crawler.catalog, audit), visits, reads)
+    completed = complete_audit(crawler.catalog, audit)
+    for scope in _complete_scopes(crawler, completed):
+        forget_visits(crawler.catalog, scope)
+    return AuditResult(completed, visits, reads)
+
+
+def _complete_scopes(crawler: Crawler, audit: Audit) -> list[str]:
+    """The scopes of the audit and of the last full crawl, which can have been stopped when it had just completed."""
+    with crawler.catalog.read() as connection:
+        crawl = last_completed_crawl(connection)
+    return [audit.scope] if crawl is None else [audit.scope, crawl.scope]
 
 
 def _compare(crawler: Crawler, audit: Audit) -> Audit:

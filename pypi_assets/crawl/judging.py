@@ -14,6 +14,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from pypi_assets.catalog.derived.visits import SUCCESSFUL, Verdict, VisitStatus, record_verdicts
 from pypi_assets.catalog.observed.events import explained_absences, without_file_changes
+from pypi_assets.catalog.work.finished_scopes import forget_done
 from pypi_assets.catalog.work.visit_queue import (
     TaskState,
     VisitTask,
@@ -228,7 +229,9 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> in
             if one.verdict.due_at is not None
         ],
     )
-    clear_exhausted(connection, {one.task.project.id: _reached(one) for one in ordered if _is_success(one.verdict)})
+    reached = {one.task.project.id: _reached(one) for one in ordered if _is_success(one.verdict)}
+    for scope in sorted(clear_exhausted(connection, reached)):
+        forget_done(connection, scope)
     return len(judged) - len(ordered)
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.ledger.range_ledger import RangeState, ledger
+from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
 from pypi_assets.catalog.reports.failures import VISIT
+from pypi_assets.catalog.work.finished_scopes import forget_visits
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, require_followable
 from pypi_assets.catalog.work.requeued_failures import retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.work.visit_queue import ScopeProgress, range_scope, scope_progress, scopes_to_visit
@@ -44,18 +45,21 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
         if kind in {None, VISIT}:
             retry_failed_visits(connection, normalized)
         crawl = find_open_crawl(connection)
-        left_alone = {range_scope(entry.serials) for entry in ledger(connection) if entry.state != RangeState.COMPLETE}
+        left_alone = {range_scope(entry.serials) for entry in unfinished_ranges(connection)}
         left_alone |= set() if crawl is None else {crawl.scope}
         wanted = (scope for scope in scopes_to_visit(connection) if scope not in left_alone)
         return reads, {scope: scope_progress(connection, scope) for scope in wanted}
 
     reads, scopes = catalog.transact(requeue)
     after = [visit_scope(crawler, scope) for scope in scopes]
+    read = read_scope(crawler, None)
+    for scope in scopes:
+        forget_visits(catalog, scope)
     return RetryResult(
         retried_reads=reads,
         retried_visits=sum(progress.todo for progress in scopes.values()),
         exhausted_visits=_exhausted(after) - _exhausted(scopes.values()),
-        reads=read_scope(crawler, None),
+        reads=read,
     )
 
 

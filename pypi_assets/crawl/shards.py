@@ -12,16 +12,16 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.observed.projects import projects_in_shards
 from pypi_assets.catalog.reads.read_outcomes import ShardReads, reads_by_shard
+from pypi_assets.catalog.work.finished_scopes import forget_visits, queue_again
 from pypi_assets.catalog.work.full_crawls import FullCrawl, complete_crawl, find_open_crawl, require_followable
 from pypi_assets.catalog.work.visit_queue import (
     ScopeProgress,
     progress_by_shard,
-    queue_visits,
-    requeue_visits,
     scope_progress,
     shards_with_projects,
 )
 from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import require_open_crawl, visit_shards
 from pypi_assets.crawl.reading import in_groups, read_scope
 
@@ -54,20 +54,24 @@ def visit_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[Finish
     crawl = crawl_of_shards(crawler)
     if crawl.completed_at is not None:
         _queue_again(crawler, crawl, shards)
-    for group in _groups(crawler, crawl, shards):
-        started = time.monotonic()
-        visit_shards(crawler, crawl, group)
-        yield from _finished(crawler, crawl, group, started)
+    with claiming(crawler, crawl.scope):  # so that no other process forgets the visits before they are counted
+        for group in _groups(crawler, crawl, shards):
+            started = time.monotonic()
+            visit_shards(crawler, crawl, group)
+            yield from _finished(crawler, crawl, group, started)
 
 
 def read_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
     """Reads what is pending in `shards`, yields each shard when it is finished, and completes a crawl without rest."""
     crawl = crawl_of_shards(crawler)
-    for group in _groups(crawler, crawl, shards):
-        started = time.monotonic()
-        read_scope(crawler, crawl.scope, group)
-        yield from _finished(crawler, crawl, group, started)
-    complete_crawl(crawler.catalog, crawl)
+    scope = crawl.scope if crawl.completed_at is None else None
+    with claiming(crawler, crawl.scope):
+        for group in _groups(crawler, crawl, shards):
+            started = time.monotonic()
+            read_scope(crawler, scope, group)
+            yield from _finished(crawler, crawl, group, started)
+        complete_crawl(crawler.catalog, crawl)
+    forget_visits(crawler.catalog, crawl.scope)
 
 
 def _queue_again(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> None:
@@ -75,8 +79,7 @@ def _queue_again(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int]) -> N
         if scope_progress(connection, crawl.scope, shards).todo:
             return
         known = projects_in_shards(connection, shards)
-        queue_visits(connection, crawl.scope, [(project_id, shard, 0) for project_id, shard in known])
-        requeue_visits(connection, crawl.scope, shards)
+        queue_again(connection, crawl.scope, [(project_id, shard, 0) for project_id, shard in known], shards)
 
     crawler.catalog.transact(queue)
 

@@ -1,9 +1,9 @@
 """What an asset's page shows of reads: which files failed, and totals over all files that are live.
 
-What failed is listed in `catalog/reports/failures.py`, and totals are counted in `upkeep/live_totals.py`.
+What failed is listed in `catalog/reports/failures.py`, and totals are in `upkeep/live_totals.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -11,7 +11,7 @@ import dagster as dg
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.failures import Failure
 from pypi_assets.defs.markdown import markdown_table
-from pypi_assets.upkeep.live_totals import LiveTotals, live_totals
+from pypi_assets.upkeep.live_totals import live_totals
 
 SHOWN_FAILURES = 50
 _LIVE, _READ, _FAILED, _COUNTED_AT = "total: live", "total: read", "total: failed", "total: counted at"
@@ -31,25 +31,12 @@ def failure_table(failures: Sequence[Failure], count: int) -> dict[str, dg.Metad
     return {"failures": dg.MetadataValue.md(f"{table}\n\n{more}All of a kind, of all projects: {', '.join(commands)}")}
 
 
-def total_metadata(context: dg.AssetExecutionContext, catalog: Catalog) -> dict[str, dg.MetadataValue[Any]]:
-    """The totals over all files that are live, as metadata of each partition of this run. Those of the last run are
-    kept where they are young enough.
-    """
-    newest = context.instance.get_latest_materialization_event(context.asset_key)
-    materialization = newest.asset_materialization if newest else None
-    totals = live_totals(catalog, _totals_of(materialization.metadata) if materialization else None)
+def total_metadata(catalog: Catalog) -> dict[str, dg.MetadataValue[Any]]:
+    """The totals over all files that are live, as metadata of each partition of a run."""
+    totals = live_totals(catalog)
     return {
         _LIVE: dg.MetadataValue.int(totals.live),
         _READ: dg.MetadataValue.int(totals.read),
         _FAILED: dg.MetadataValue.int(totals.failed),
-        _COUNTED_AT: dg.MetadataValue.timestamp(totals.counted_at),
+        _COUNTED_AT: dg.MetadataValue.timestamp(catalog.clock()),
     }
-
-
-def _totals_of(metadata: Mapping[str, dg.MetadataValue[Any]]) -> LiveTotals | None:
-    """The totals that `total_metadata` made; None where it made none."""
-    names = (_LIVE, _READ, _FAILED, _COUNTED_AT)
-    if any(name not in metadata for name in names):
-        return None
-    live, read, failed, counted_at = (metadata[name].value for name in names)
-    return LiveTotals(int(live), int(read), int(failed), float(counted_at))

@@ -1,42 +1,46 @@
-"""Totals over all distributions that are live, for those who look at a single run.
+"""Totals over all live distributions, for those who look at a single run, and how the counts behind them are checked.
 
-Counting reads a row for each of them. So a large catalog is counted once an hour at most, however often ranges end.
+The counts are kept in the transactions that change them. Counting again reads every row, and corrects what differs.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
+from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.reads.file_counts import live_outcomes
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.catalog_totals import about_known
-from pypi_assets.catalog.reports.live_files import count_live_outcomes
-
-COUNTED_EACH_TIME = 100_000
-"""A catalog that knows no more projects and distributions is counted in a fraction of a second."""
-RECOUNTED_AFTER_S = 3_600.0
+from pypi_assets.catalog.reports.recounts import count_differences
 
 
 @dataclass(frozen=True, slots=True)
 class LiveTotals:
-    """How many distributions are live, how many of these were read, and how many failed or were abandoned, at a time
-    (unix seconds)."""
+    """How many distributions are live, how many of these were read, and how many failed or were abandoned."""
 
     live: int
     read: int
     failed: int
-    counted_at: float
 
 
-def live_totals(catalog: Catalog, before: LiveTotals | None) -> LiveTotals:
-    """The totals now; on a large catalog those of `before`, while they are younger than an hour."""
-    now = catalog.clock()
+def live_totals(catalog: Catalog) -> LiveTotals:
+    """The totals now; quick on any catalog."""
     with catalog.read() as connection:
-        is_young = before is not None and now - before.counted_at < RECOUNTED_AFTER_S
-        if before is not None and is_young and about_known(connection) > COUNTED_EACH_TIME:
-            return before
-        counts = count_live_outcomes(connection)
+        counts = live_outcomes(connection)
     return LiveTotals(
         live=sum(counts.values()),
         read=counts.get(Outcome.DATA, 0),
         failed=counts.get(Outcome.ERROR, 0) + counts.get(Outcome.EXHAUSTED, 0),
-        counted_at=now,
     )
+
+
+def recount(catalog: Catalog) -> dict[str, int]:
+    """Counts again what counts are kept of, and corrects those that differ. Returns by how much they were too low, by
+    name: nothing where all were right.
+
+    Other processes can go on: what they change meanwhile is added to the corrected counts.
+    """
+    with catalog.read_once() as connection:
+        differences = count_differences(connection)
+    if differences:
+        catalog.transact(partial(add_counts, changes=differences))
+    return differences

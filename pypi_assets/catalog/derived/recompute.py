@@ -9,8 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
+from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import at_a_time, insert_missing, upsert
+from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import (
+    ChangeRow,
     FileUpdate,
     ProjectUpdate,
     StoredProjects,
@@ -23,6 +26,7 @@ from pypi_assets.catalog.derived.stored_sightings import load_sightings
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
 from pypi_assets.catalog.observed.events import events_by_project, events_through
 from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
     changes,
@@ -34,6 +38,9 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.index.models import ProjectPage
+
+UNEXPLAINED_CHANGES = "unexplained changes"
+"""The name of their count."""
 
 
 def recompute(connection: Connection, projects: Sequence[Project], pages: Mapping[int, ProjectPage]) -> None:
@@ -63,15 +70,34 @@ def recompute(connection: Connection, projects: Sequence[Project], pages: Mappin
             if file.is_to_be_read or (file.stored is None and file.shown is not None)
         ],
     )
-    _update_files(connection, updates, release_ids)
-    lock_state(connection, exclusive=False)
-    logged = [change._asdict() for change in logged_changes(updates, seals(connection))]
-    insert_missing(connection, changes, logged)
-    for table, old, new in (
-        (live_intervals, stored.live, {file.id: file.history.live for one in updates for file in one.files}),
-        (yanked_intervals, stored.yanked, {file.id: file.history.yanked for one in updates for file in one.files}),
-    ):
-        _replace_intervals(connection, table, old, new)
+    with counting_files(connection, _changed_files(updates)) as entered:
+        entered += [file.id for one in updates for file in one.files if file.stored is None]
+        _update_files(connection, updates, release_ids)
+        lock_state(connection, exclusive=False)
+        _log_changes(connection, logged_changes(updates, seals(connection)))
+        for table, old, new in (
+            (live_intervals, stored.live, {file.id: file.history.live for one in updates for file in one.files}),
+            (yanked_intervals, stored.yanked, {file.id: file.history.yanked for one in updates for file in one.files}),
+        ):
+            _replace_intervals(connection, table, old, new)
+
+
+def _changed_files(updates: Iterable[ProjectUpdate]) -> list[int]:
+    """The ids of the known files whose outcome changes, or whether they are live."""
+    return [
+        file.id
+        for one in updates
+        for file in one.files
+        if file.stored is not None
+        and (file.is_to_be_read or file.has_vanished(one.newest_page) or file.old_live != file.history.live)
+    ]
+
+
+def _log_changes(connection: Connection, logged: Iterable[ChangeRow]) -> None:
+    rows = [change._asdict() for change in logged]
+    insert_missing(connection, changes, [row for row in rows if row["cause"] != UNEXPLAINED])
+    unexplained = insert_missing(connection, changes, [row for row in rows if row["cause"] == UNEXPLAINED])
+    add_counts(connection, {UNEXPLAINED_CHANGES: unexplained})
 
 
 def _release_ids(connection: Connection, updates: Iterable[ProjectUpdate]) -> dict[tuple[int, str], int]:

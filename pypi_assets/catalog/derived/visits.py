@@ -18,6 +18,7 @@ from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.observed.sightings import SeenNow, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
+from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import distribution_data, distributions, projects, visit_statuses, visits
 from pypi_assets.index.models import ProjectPage
@@ -205,18 +206,26 @@ def _note_pages(connection: Connection, pages: Mapping[int, ProjectPage]) -> Non
 def _exhaust_unseen(connection: Connection, verdicts: Sequence[Verdict]) -> None:
     if not verdicts:
         return
-    unseen = select(distributions.c.id).where(
-        distributions.c.project_id == bindparam("of_project"), distributions.c.url.is_(None)
-    )
-    connection.execute(
-        update(distribution_data)
-        .where(distribution_data.c.outcome == Outcome.PENDING, distribution_data.c.distribution_id.in_(unseen))
-        .values(outcome=Outcome.EXHAUSTED, error_kind="no page", error_text=bindparam("why")),
-        [
-            {"of_project": verdict.project.id, "why": storable(verdict.text or "")}
-            for verdict in sorted(verdicts, key=lambda verdict: verdict.project.id)
-        ],
-    )
+    why = {verdict.project.id: storable(verdict.text or "") for verdict in verdicts}
+    unseen = connection.execute(
+        select(distributions.c.id, distributions.c.project_id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+        .where(
+            distributions.c.project_id.in_(why),
+            distributions.c.url.is_(None),
+            distribution_data.c.outcome == Outcome.PENDING,
+        )
+        .order_by(distributions.c.id)
+    ).all()
+    if not unseen:
+        return
+    with counting_files(connection, [row.id for row in unseen]):
+        connection.execute(
+            update(distribution_data)
+            .where(distribution_data.c.distribution_id == bindparam("of_id"))
+            .values(outcome=Outcome.EXHAUSTED, error_kind="no page", error_text=bindparam("why")),
+            [{"of_id": row.id, "why": why[row.project_id]} for row in unseen],
+        )
 
 
 def _lock_projects(connection: Connection, project_ids: Sequence[int]) -> None:

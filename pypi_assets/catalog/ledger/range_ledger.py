@@ -15,6 +15,8 @@ from pypi_assets.catalog.database import CatalogError, storable
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.tables import catalog_state, serial_ranges
 
+CHECKED_RANGES = 1_000
+"""A week of ranges of ten minutes."""
 XMLRPC = "xmlrpc"
 SIMPLE = "simple"
 """The listers that bring ranges. A range of `simple` has no events: only its changed projects are known."""
@@ -39,7 +41,8 @@ class LedgerRange:
     `begun_at` is None before work began, and after each step that ended well without completing the range.
 
     `lister` brought the range; None for a full crawl. No event is known between the range's start and `exact_from`, so
-    the catalog has no answer for the serials between. None: there is no such gap.
+    the catalog has no answer for the serials between. None: there is no such gap. `visited` counts its visits that are
+    done and have left the queue.
     """
 
     serials: SerialRange
@@ -51,6 +54,7 @@ class LedgerRange:
     completed_at: float | None
     lister: str | None
     exact_from: int | None
+    visited: int
 
 
 def lock_state(connection: Connection, *, exclusive: bool) -> RowMapping:
@@ -124,11 +128,13 @@ def allocate_ranges(
     return allocated
 
 
-def require_range(connection: Connection, serials: SerialRange) -> LedgerRange:
-    """The ledger's entry of `serials`. Raises UnknownRangeError where the ledger has no range of exactly these."""
-    row = connection.execute(
-        select(serial_ranges).where(serial_ranges.c.start == serials.start, serial_ranges.c.end == serials.end)
-    ).first()
+def require_range(connection: Connection, serials: SerialRange, *, lock: bool = False) -> LedgerRange:
+    """The ledger's entry of `serials`. With `lock` no other process completes the range until the transaction ends.
+
+    Raises UnknownRangeError where the ledger has no range of exactly these.
+    """
+    query = select(serial_ranges).where(serial_ranges.c.start == serials.start, serial_ranges.c.end == serials.end)
+    row = connection.execute(query.with_for_update() if lock else query).first()
     if row is None:
         raise UnknownRangeError(
             f"{serials} is not a range of the ledger; `pypi-assets crawl incremental` and the sensor allocate ranges"
@@ -137,13 +143,19 @@ def require_range(connection: Connection, serials: SerialRange) -> LedgerRange:
 
 
 def ledger(connection: Connection) -> list[LedgerRange]:
-    """All ranges, in order of their start: 52,560 a year at one every ten minutes."""
+    """All ranges, in order of their start: 52,560 a year at one every ten minutes, so only for what shows them all."""
     return _selected(connection, select(serial_ranges))
 
 
 def unfinished_ranges(connection: Connection) -> list[LedgerRange]:
     """The incomplete ranges, in order of their start."""
     return _selected(connection, select(serial_ranges).where(serial_ranges.c.state == RangeState.REQUESTED))
+
+
+def complete_ranges(connection: Connection, count: int) -> list[LedgerRange]:
+    """The last `count` complete ranges, in order of their start."""
+    complete = select(serial_ranges).where(serial_ranges.c.state == RangeState.COMPLETE)
+    return _selected(connection, complete.order_by(serial_ranges.c.start.desc()).limit(count))
 
 
 def recent_ranges(connection: Connection, *, beyond: int) -> list[LedgerRange]:
@@ -158,18 +170,29 @@ def _selected(connection: Connection, query: Select[Any]) -> list[LedgerRange]:
     return sorted(entries, key=lambda entry: entry.serials)
 
 
-def gaps(entries: Iterable[LedgerRange], until: int = 0) -> list[SerialRange]:
-    """The serials that none of `entries` contains, from 0 to their end or `until`. `entries` are in order of their
-    start."""
-    found = []
-    end = 0
-    for entry in entries:
-        if entry.serials.start > end:
-            found.append(SerialRange(end, entry.serials.start))
-        end = max(end, entry.serials.end)
-    if until > end:
-        found.append(SerialRange(end, until))
-    return found
+def faulty_ranges(connection: Connection, newest: int | None = CHECKED_RANGES) -> list[tuple[SerialRange, int]]:
+    """Those of the `newest` ranges (None: all) that do not start where all ranges before them end, each with that
+    serial, in order. None is in a sound ledger.
+
+    Once a range was checked, it need not be again: its serials never change.
+    """
+    backwards = select(serial_ranges.c.start, serial_ranges.c.end).order_by(serial_ranges.c.start.desc())
+    checked = (backwards if newest is None else backwards.limit(newest)).subquery()
+    older = None if newest is None else connection.execute(backwards.offset(newest).limit(1)).first()
+    furthest = func.max(checked.c.end).over(order_by=checked.c.start, rows=(None, -1))
+    before = func.coalesce(furthest, 0 if older is None else older.end).label("before")
+    joints = select(checked.c.start, checked.c.end, before).subquery()
+    faulty = select(joints).where(joints.c.start != joints.c.before).order_by(joints.c.start)
+    return [(SerialRange(start, end), before) for start, end, before in connection.execute(faulty)]
+
+
+def missing_spans(connection: Connection, until: int = 0) -> list[SerialRange]:
+    """The serials that no range contains, up to the end of the newest one or `until`."""
+    found = [
+        SerialRange(before, serials.start) for serials, before in faulty_ranges(connection) if serials.start > before
+    ]
+    end = last_allocated_serial(connection)
+    return [*found, SerialRange(end, until)] if until > end else found
 
 
 def begin_range(connection: Connection, serials: SerialRange, now: float) -> None:
@@ -204,15 +227,27 @@ def complete_range(connection: Connection, serials: SerialRange, now: float, exa
     )
 
 
-def inexact_spans(connection: Connection, *, around: int | None = None) -> list[SerialRange]:
+def inexact_spans(connection: Connection, *, around: int | None = None, until: int | None = None) -> list[SerialRange]:
     """Spans without known events: the catalog has no answer for serials above the start and below the end of each.
 
-    With `around`, only the spans that this serial lies in.
+    With `around`, only the spans that this serial lies in. With `until`, only those that end there or before.
     """
+    return [SerialRange(start, end) for start, end in connection.execute(_inexact_spans(around, until))]
+
+
+def ranges_to_explain(connection: Connection, through: int) -> list[tuple[SerialRange, SerialRange]]:
+    """The inexact ranges, each with its span, that the events up to the serial `through` explain."""
+    query = _inexact_spans(until=through).add_columns(serial_ranges.c.end)
+    return [(SerialRange(start, end), SerialRange(start, until)) for start, until, end in connection.execute(query)]
+
+
+def _inexact_spans(around: int | None = None, until: int | None = None) -> Select[Any]:
     spans = select(serial_ranges.c.start, serial_ranges.c.exact_from).where(serial_ranges.c.exact_from.is_not(None))
     if around is not None:
         spans = spans.where(serial_ranges.c.exact_from > around, serial_ranges.c.start < around)
-    return [SerialRange(start, end) for start, end in connection.execute(spans.order_by(serial_ranges.c.start))]
+    if until is not None:
+        spans = spans.where(serial_ranges.c.exact_from <= until)
+    return spans.order_by(serial_ranges.c.start)
 
 
 def end_inexact_span(connection: Connection, start: int) -> None:
@@ -232,7 +267,8 @@ def seal(connection: Connection, serials: SerialRange) -> None:
 
 def sealed_end(connection: Connection) -> int:
     """The greatest serial that a dump has sealed; 0 where none has."""
-    return int(connection.scalar(select(func.max(serial_ranges.c.end)).where(serial_ranges.c.sealed)) or 0)
+    greatest = select(func.max(serial_ranges.c.end)).where(serial_ranges.c.sealed.is_(True))
+    return int(connection.scalar(greatest) or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,4 +312,5 @@ def _ledger_range(row: RowMapping) -> LedgerRange:
         completed_at=row["completed_at"],
         lister=row["lister"],
         exact_from=row["exact_from"],
+        visited=row["visited"],
     )

@@ -12,6 +12,7 @@ from isal import isal_zlib
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Select, bindparam, func, select, tuple_, update
 
+from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest
 from pypi_assets.catalog.reads.read_outcomes import Outcome, record_outcome
 from pypi_assets.catalog.reads.shared_details import merged_details, record_details
@@ -227,7 +228,9 @@ def store_reprocessed(
     ]
     if rows:
         statement = update(distribution_data).where(distribution_data.c.distribution_id == bindparam("changed_id"))
-        connection.execute(statement.values({name: bindparam(name) for name in rows[0] if name != "changed_id"}), rows)
+        values: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "changed_id"}
+        with counting_files(connection, list(before)):
+            connection.execute(statement.values(values), rows)
     return before
 
 

@@ -2,29 +2,26 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from pypi_assets.catalog.coordination.claims import scopes_at_work
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import inexact_spans, unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.visit_statistics import VisitedProjects, visited_projects
+from pypi_assets.catalog.reads.file_counts import live_outcomes
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.catalog_totals import work_done
 from pypi_assets.catalog.reports.exhausted_work import ExhaustedWork, read_exhausted
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.reports.followed_index import Followed, read_followed
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
-from pypi_assets.catalog.reports.live_files import count_live_outcomes
 from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.reports.running_work import RunningWork, running_work
-from pypi_assets.catalog.tables import (
-    catalog_state,
-    distribution_data,
-    visit_queue,
-)
+from pypi_assets.catalog.tables import catalog_state
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
-from pypi_assets.catalog.work.read_queue import count_pending_reads
-from pypi_assets.catalog.work.visit_queue import TaskState, range_scope, scope_progress
+from pypi_assets.catalog.work.read_queue import count_queued_reads
+from pypi_assets.catalog.work.visit_queue import ScopeProgress, progress_by_shard, range_scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +68,10 @@ class CatalogStatus:
 
 
 def catalog_status(catalog: Catalog) -> CatalogStatus:
-    """The status of the catalog now. Its counts of live distributions take time on a large catalog."""
+    """The status of the catalog now; quick on any catalog, since counts are kept."""
     with catalog.read() as connection:
         state = connection.execute(select(catalog_state)).first()
-        outcomes = {outcome.value: 0 for outcome in Outcome} | count_live_outcomes(connection)
+        outcomes = {outcome.value: 0 for outcome in Outcome} | live_outcomes(connection)
         completed = last_completed_crawl(connection)
         entries = unfinished_ranges(connection) if completed else []
         now = catalog.clock()
@@ -102,29 +99,20 @@ def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:
     crawl = find_open_crawl(connection)
     if crawl is None:
         return None
-    progress = scope_progress(connection, crawl.scope)
-    todo_shards = connection.scalar(
-        select(func.count(visit_queue.c.shard.distinct())).where(
-            visit_queue.c.scope == crawl.scope, visit_queue.c.state == TaskState.TODO
-        )
-    )
-    shards = connection.scalar(
-        select(func.count(visit_queue.c.shard.distinct())).where(visit_queue.c.scope == crawl.scope)
-    )
+    shards = progress_by_shard(connection, crawl.scope)
+    progress = sum(shards.values(), start=ScopeProgress(0, 0, 0))
     done = progress.total - progress.todo
     seconds = max(now - crawl.opened_at, 1e-9)
-    read = connection.scalar(
-        select(func.count()).select_from(distribution_data).where(distribution_data.c.read_at >= crawl.opened_at)
-    )
-    pending = count_pending_reads(connection, crawl.scope)
+    read = max(work_done(connection)[1] - crawl.attempts_before, 0)
+    pending = count_queued_reads(connection)
     return OpenCrawl(
         serial=crawl.serial,
-        shards_done=(shards or 0) - (todo_shards or 0),
-        shards=shards or 0,
+        shards_done=sum(not one.todo for one in shards.values()),
+        shards=len(shards),
         projects_done=done,
         projects=progress.total,
         projects_per_second=done / seconds,
-        expected_end=_expected_end(now, seconds, progress.todo, done, pending, read or 0),
+        expected_end=_expected_end(now, seconds, progress.todo, done, pending, read),
     )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, and_, func, or_, select
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reads.file_counts import failed_reads_by_kind
 from pypi_assets.catalog.reads.read_outcomes import FAILED, Outcome
 from pypi_assets.catalog.tables import (
     changes,
@@ -18,7 +19,7 @@ from pypi_assets.catalog.tables import (
     visit_queue,
 )
 from pypi_assets.catalog.work.requeued_failures import failed_reads, unread_live_files
-from pypi_assets.catalog.work.visit_queue import TaskState
+from pypi_assets.catalog.work.visit_queue import IS_EXHAUSTED, TaskState
 
 VISIT = "visit"
 """The kind of failure of a visit. Kinds of failures of reads are kinds of errors."""
@@ -111,16 +112,13 @@ def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
 
 def count_failures(connection: Connection, *, only_exhausted: bool = False) -> dict[str, int]:
     """The number of failures of each kind, except those that wait for the next attempt; or only of exhausted ones."""
-    data = distribution_data.c
-    error_kind = func.coalesce(data.error_kind, WORKER_DIED)
     outcomes = (Outcome.EXHAUSTED,) if only_exhausted else FAILED
-    counted = select(error_kind, func.count()).where(data.outcome.in_(outcomes)).group_by(error_kind)
-    return {kind: count for kind, count in connection.execute(counted)} | {VISIT: count_failed_visits(connection)}
+    return failed_reads_by_kind(connection, *outcomes) | {VISIT: count_failed_visits(connection)}
 
 
 def count_failed_visits(connection: Connection) -> int:
     """The number of visits that are exhausted."""
-    query = select(func.count()).select_from(visit_queue).where(visit_queue.c.state == TaskState.EXHAUSTED)
+    query = select(func.count()).select_from(visit_queue).where(IS_EXHAUSTED)
     return connection.scalar(query) or 0
 
 

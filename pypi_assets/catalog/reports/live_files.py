@@ -89,14 +89,3 @@ def count_live(connection: Connection, serial: int) -> int:
     live = live_intervals.c
     query = select(func.count()).where(holds_at(live.start, live.end, serial))
     return int(connection.scalar(query) or 0)
-
-
-def count_live_outcomes(connection: Connection) -> dict[str, int]:
-    """How many of the distributions that are live now have which outcome. Takes time on a large catalog."""
-    query = (
-        select(distribution_data.c.outcome, func.count())
-        .join(live_intervals, live_intervals.c.distribution_id == distribution_data.c.distribution_id)
-        .where(live_intervals.c.end.is_(None))
-        .group_by(distribution_data.c.outcome)
-    )
-    return {outcome: count for outcome, count in connection.execute(query)}

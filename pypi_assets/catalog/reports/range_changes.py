@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, func, literal_column, select
 
+from pypi_assets.catalog.counters import read_counts
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
+from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.tables import changes, distributions, projects, releases
 
@@ -42,11 +44,11 @@ def first_changes(connection: Connection, serials: SerialRange, limit: int) -> l
 
 def count_unexplained(connection: Connection, serials: SerialRange | None = None) -> int:
     """The number of file changes that no event explains: all that are logged, or those logged in `serials`."""
+    if serials is None:
+        return read_counts(connection).get(UNEXPLAINED_CHANGES, 0)
     # without a parameter, so that the partial index is used
     cause: ColumnElement[str] = literal_column(f"'{UNEXPLAINED}'")
-    query = select(func.count()).select_from(changes).where(changes.c.cause == cause)
-    if serials is not None:
-        query = query.where(changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end)
+    query = select(func.count()).select_from(changes).where(changes.c.cause == cause, *_within(serials))
     return int(connection.scalar(query) or 0)
 
 

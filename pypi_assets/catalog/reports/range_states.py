@@ -6,7 +6,14 @@ from enum import StrEnum
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.coordination.claims import scopes_at_work
-from pypi_assets.catalog.ledger.range_ledger import LedgerRange, RangeState, gaps, ledger
+from pypi_assets.catalog.ledger.range_ledger import (
+    LedgerRange,
+    RangeState,
+    complete_ranges,
+    ledger,
+    missing_spans,
+    unfinished_ranges,
+)
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.work.full_crawls import first_crawl
 from pypi_assets.catalog.work.read_queue import count_pending_reads
@@ -54,12 +61,11 @@ def range_statuses(
 
     Serials between the last range and `index_serial`, the index's last serial, are missing.
     """
-    entries = ledger(connection)
-    missing = gaps(entries, index_serial or 0)
-    if complete is not None:
-        done = [entry for entry in entries if entry.state == RangeState.COMPLETE]
-        left_out = {entry.serials for entry in done[: max(len(done) - complete, 0)]}
-        entries = [entry for entry in entries if entry.serials not in left_out]
+    missing = missing_spans(connection, index_serial or 0)
+    if complete is None:
+        entries = ledger(connection)
+    else:
+        entries = unfinished_ranges(connection) + complete_ranges(connection, complete)
     at_work, baseline = scopes_at_work(connection, now), first_crawl(connection)
     found = []
     for entry in entries:

@@ -8,7 +8,7 @@ from pypi_assets.catalog.coordination.claims import processes_of_scopes
 from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
 from pypi_assets.catalog.work.audits import find_open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl
-from pypi_assets.catalog.work.read_queue import count_pending_reads
+from pypi_assets.catalog.work.read_queue import count_pending_reads, count_queued_reads
 from pypi_assets.catalog.work.visit_queue import range_scope, scope_progress
 
 
@@ -18,7 +18,8 @@ class RunningWork:
 
     `processes` counts those that are known to live, `since` is when the work was begun first (unix seconds; None
     where that is not known), also where it was stopped and continued. `projects` is 0 before they are listed, and
-    `reads_left` counts distributions of the projects that were visited.
+    `reads_left` counts distributions of the projects that were visited. A full crawl visits every project, so of it
+    they are all.
     """
 
     name: str
@@ -48,7 +49,7 @@ def running_work(connection: Connection, now: float) -> list[RunningWork]:
         if scope in processes:
             is_full_crawl = crawl is not None and scope == crawl.scope
             progress = scope_progress(connection, scope)
-            reads_left = count_pending_reads(connection, scope)
+            reads_left = count_queued_reads(connection) if is_full_crawl else count_pending_reads(connection, scope)
             done = progress.total - progress.todo
             found.append(RunningWork(name, is_full_crawl, processes[scope], since, done, progress.total, reads_left))
     return found

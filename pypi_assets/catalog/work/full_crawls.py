@@ -25,6 +25,7 @@ from pypi_assets.catalog.tables import (
     catalog_state,
     full_crawls,
     projects,
+    read_attempts,
     visit_queue,
     visit_statuses,
     visits,
@@ -42,6 +43,7 @@ class FullCrawl:
     """One full crawl, pinned at `serial`. Times are unix seconds.
 
     `with_history`: all events since serial 0 are stored, and each project that one of them changes is visited.
+    `attempts_before` is the number of the last attempt to read a distribution when the crawl was opened.
     """
 
     id: int
@@ -52,6 +54,7 @@ class FullCrawl:
     listed_serial: int | None
     completed_at: float | None
     with_history: bool = False
+    attempts_before: int = 0
 
     @property
     def scope(self) -> str:
@@ -102,11 +105,11 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
                     f" {last_allocated_serial(connection)}: it has gone backwards (restored from a backup?);"
                     " start a new catalog"
                 )
-        row = insert(full_crawls).values(
-            serial=serial, selection=json.dumps(sorted(selection.names)), opened_at=now, open=1
-        )
+        names = json.dumps(sorted(selection.names))
+        before = connection.scalar(select(func.max(read_attempts.c.id))) or 0
+        row = insert(full_crawls).values(serial=serial, selection=names, opened_at=now, open=1, attempts_before=before)
         crawl_id = connection.execute(row.returning(full_crawls.c.id)).scalar_one()
-        return FullCrawl(crawl_id, serial, selection, now, None, None, None)
+        return FullCrawl(crawl_id, serial, selection, now, None, None, None, attempts_before=before)
 
     return catalog.transact(join_or_open)
 
@@ -294,6 +297,7 @@ def _crawl_where(connection: Connection, condition: object) -> FullCrawl | None:
         listed_serial=row.listed_serial,
         completed_at=row.completed_at,
         with_history=row.with_history,
+        attempts_before=row.attempts_before,
     )
 
 

@@ -18,8 +18,10 @@ from pypi_assets.catalog.coordination.claims import (
     is_claimable,
     ready_at,
 )
-from pypi_assets.catalog.database import storable, upsert
+from pypi_assets.catalog.counters import add_counts, read_counts
+from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.reads.extract_packs import StoredPack
+from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads, without_vanished
 from pypi_assets.catalog.tables import (
     distributions,
@@ -30,6 +32,8 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.distributions.record import DistributionKind
 
+QUEUED_READS = "reads in the queue"
+"""The name of their count."""
 ABANDONED = "abandoned"
 """The outcome of an attempt whose worker died."""
 
@@ -57,12 +61,16 @@ def queue_reads(connection: Connection, reads: Iterable[tuple[int, int]], nice: 
 
     Claims on them end: a worker that reads one right now reads its old bytes.
     """
-    reset = {"nice": nice, "due_at": 0.0, "attempts": 0, "first_failed_at": None, **RELEASED}
+    reset: dict[str, Any] = {"nice": nice, "due_at": 0.0, "attempts": 0, "first_failed_at": None, **RELEASED}
     rows = [
         {"distribution_id": distribution_id, "project_id": project_id} | reset
         for distribution_id, project_id in sorted(reads)
     ]
-    upsert(connection, read_queue, rows, key=("distribution_id",), update=reset)
+    new = insert_missing(connection, read_queue, rows)
+    add_counts(connection, {QUEUED_READS: new})
+    if new < len(rows):
+        for ids in at_a_time(row["distribution_id"] for row in rows):
+            connection.execute(update(read_queue).where(read_queue.c.distribution_id.in_(ids)).values(reset))
 
 
 def claim_reads(
@@ -148,11 +156,13 @@ def finish_reads(
     stored = without_vanished(connection, [read for read in finished if read.distribution_id in attempts])
     if not stored:
         return []
-    store_reads(connection, stored, now, pack)
+    with counting_files(connection, [read.distribution_id for read in stored]):
+        store_reads(connection, stored, now, pack)
     _append_attempts(connection, [_attempt(read, attempts[read.distribution_id] + 1, worker) for read in stored])
     over = [read.distribution_id for read in stored if read.outcome != Outcome.PENDING]
     if over:
-        connection.execute(delete(read_queue).where(read_queue.c.distribution_id.in_(over)))
+        gone = connection.execute(delete(read_queue).where(read_queue.c.distribution_id.in_(over))).rowcount
+        add_counts(connection, {QUEUED_READS: -gone})
     postponed = [
         {"read_id": read.distribution_id, "later": read.due_at} for read in stored if read.outcome == Outcome.PENDING
     ]
@@ -174,6 +184,11 @@ def finish_reads(
 def count_pending_reads(connection: Connection, scope: str | None, shards: Sequence[int] | None = None) -> int:
     """The number of reads left in the projects that `scope` visits (None: all), within `shards` (None: all)."""
     return int(connection.scalar(_queued(scope, shards).add_columns(func.count())) or 0)
+
+
+def count_queued_reads(connection: Connection) -> int:
+    """The number of reads left in all; quick on any catalog."""
+    return read_counts(connection).get(QUEUED_READS, 0)
 
 
 def is_read_pending(connection: Connection, scope: str) -> bool:

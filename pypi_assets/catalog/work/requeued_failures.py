@@ -6,6 +6,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, se
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import FAILED, GONE, Outcome
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -17,7 +18,7 @@ from pypi_assets.catalog.tables import (
     visit_queue,
 )
 from pypi_assets.catalog.work.read_queue import queue_reads
-from pypi_assets.catalog.work.visit_queue import RESET, TaskState
+from pypi_assets.catalog.work.visit_queue import IS_EXHAUSTED, RESET
 
 
 def retry_failed_reads(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:
@@ -35,13 +36,14 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
     queue_reads(connection, failed)
     for ids in at_a_time(id_ for id_, _ in failed):
         are_failed = distribution_data.c.distribution_id.in_(ids)
-        connection.execute(update(distribution_data).where(are_failed).values(outcome=Outcome.PENDING))
+        with counting_files(connection, ids):
+            connection.execute(update(distribution_data).where(are_failed).values(outcome=Outcome.PENDING))
     return len(failed)
 
 
 def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
     """Makes exhausted visits due again. Returns their scopes."""
-    exhausted = visit_queue.c.state == TaskState.EXHAUSTED
+    exhausted = IS_EXHAUSTED
     if normalized is not None:
         named = select(projects.c.id).where(projects.c.normalized == normalized)
         exhausted = and_(exhausted, visit_queue.c.project_id.in_(named))

@@ -2,17 +2,21 @@
 
 A *scope* names the work: `crawl:7`, `range:1200-1350`, `audit:3`, or `revisits`, which again and again visits a few of
 the projects that were not visited for longest. The rest of a scope survives any stop.
+
+The queue holds what is left to do, what was abandoned, and what is done in scopes that are not complete. How the rest
+leaves it is in `finished_scopes.py`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Table,
     and_,
     bindparam,
     delete,
@@ -31,7 +35,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.observed.visit_priority import NEVER_VISITED, due_at, nice_of
 from pypi_assets.catalog.observed.visit_statistics import prospects
-from pypi_assets.catalog.tables import projects, read_queue, visit_queue, visit_statistics
+from pypi_assets.catalog.tables import full_crawls, projects, read_queue, serial_ranges, visit_queue, visit_statistics
 
 REVISITS = "revisits"
 LISTING = "listing"
@@ -46,6 +50,7 @@ class TaskState(StrEnum):
     EXHAUSTED = "gave up"
 
 
+_IS_TODO: ColumnElement[bool] = literal_column(f"visit_queue.state = '{TaskState.TODO}'")
 IS_EXHAUSTED: ColumnElement[bool] = literal_column(f"visit_queue.state = '{TaskState.EXHAUSTED}'")
 """Without a parameter, so that the partial index is used."""
 RESET: dict[str, Any] = {
@@ -94,6 +99,11 @@ class ScopeProgress:
     def total(self) -> int:
         return self.todo + self.done + self.exhausted
 
+    def __add__(self, other: "ScopeProgress") -> "ScopeProgress":
+        return ScopeProgress(
+            self.todo + other.todo, self.done + other.done, self.exhausted + other.exhausted, self.lost + other.lost
+        )
+
 
 def crawl_scope(crawl_id: int) -> str:
     """The scope of a full crawl."""
@@ -108,6 +118,24 @@ def range_scope(serials: SerialRange) -> str:
 def audit_scope(audit_id: int) -> str:
     """The scope of an audit."""
     return f"audit:{audit_id}"
+
+
+class ScopeOwner(NamedTuple):
+    """The table, and the row of it, that a scope belongs to and that counts the visits which have left the queue."""
+
+    table: Table
+    is_it: ColumnElement[bool]
+
+
+def owner_of(scope: str) -> ScopeOwner | None:
+    """What owns a scope; None of an audit and of what has no end."""
+    kind, _, key = scope.partition(":")
+    if kind == "crawl":
+        return ScopeOwner(full_crawls, full_crawls.c.id == int(key))
+    if kind == "range":
+        start, _, end = key.partition("-")
+        return ScopeOwner(serial_ranges, and_(serial_ranges.c.start == int(start), serial_ranges.c.end == int(end)))
+    return None
 
 
 def visit_kind(scope: str) -> str:
@@ -322,13 +350,15 @@ def postpone_visits(
     )
 
 
-def clear_exhausted(connection: Connection, reached: Mapping[int, int | None]) -> None:
-    """Exhausted visits of these projects are done, in whatever scope, since a later visit has succeeded.
+def clear_exhausted(connection: Connection, reached: Mapping[int, int | None]) -> set[str]:
+    """Exhausted visits of these projects are done, in whatever scope, since a later visit has succeeded. Returns the
+    scopes of such visits.
 
     It reached the serial of `reached`, by project id; None: whatever an exhausted visit wanted. Visits that wanted a
     newer page stay exhausted.
     """
     columns = (visit_queue.c.scope, visit_queue.c.project_id, visit_queue.c.min_serial)
+    scopes: set[str] = set()
     for ids in at_a_time(sorted(reached)):
         exhausted = select(*columns).where(visit_queue.c.project_id.in_(ids), IS_EXHAUSTED)
         over = [
@@ -340,16 +370,24 @@ def clear_exhausted(connection: Connection, reached: Mapping[int, int | None]) -
             is_row = (visit_queue.c.scope == bindparam("of_scope"), visit_queue.c.project_id == bindparam("of_project"))
             done = update(visit_queue).where(*is_row, IS_EXHAUSTED).values(state=TaskState.DONE, error_text=None)
             connection.execute(done, over)
+            scopes.update(row["of_scope"] for row in over)
+    return scopes
 
 
 def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> ScopeProgress:
-    """The number of projects of `scope` in each state, within `shards` (None: all)."""
-    counts = {
+    """The number of projects of `scope` in each state, within `shards` (None: all).
+
+    Of all shards, those count as done whose visits have left the queue, since the scope is complete.
+    """
+    counts: dict[str, int] = {
         state: count
         for state, count in connection.execute(
             select(visit_queue.c.state, func.count()).where(_in_scope(scope, shards)).group_by(visit_queue.c.state)
         )
     }
+    if shards is None and (owner := owner_of(scope)) is not None:
+        visited = connection.scalar(select(owner.table.c.visited).where(owner.is_it)) or 0
+        counts[TaskState.DONE] = counts.get(TaskState.DONE, 0) + visited
     return _progress(counts)
 
 
@@ -371,28 +409,30 @@ def shards_with_projects(connection: Connection, scope: str) -> dict[int, int]:
     }
 
 
-def progress_by_shard(connection: Connection, scope: str, shards: Sequence[int]) -> dict[int, ScopeProgress]:
-    """The progress of `scope` in each of `shards`; zeros where it visits no project."""
-    counts: dict[int, dict[str, int]] = {shard: {} for shard in shards}
+def progress_by_shard(
+    connection: Connection, scope: str, shards: Sequence[int] | None = None
+) -> dict[int, ScopeProgress]:
+    """The progress of `scope` in each of `shards`, with zeros where it visits no project; or of all that it visits."""
+    counts: dict[int, dict[str, int]] = {shard: {} for shard in shards or ()}
     query = (
         select(visit_queue.c.shard, visit_queue.c.state, func.count())
         .where(_in_scope(scope, shards))
         .group_by(visit_queue.c.shard, visit_queue.c.state)
     )
     for shard, state, count in connection.execute(query):
-        counts[shard][state] = count
+        counts.setdefault(shard, {})[state] = count
     return {shard: _progress(states) for shard, states in counts.items()}
 
 
 def projects_to_visit(connection: Connection, scope: str) -> list[int]:
-    """The ids of all projects of `scope`, visited or not, in order."""
+    """The ids of the projects that the queue has for `scope`, in order: all of them while it is not complete."""
     query = select(visit_queue.c.project_id).where(visit_queue.c.scope == scope).order_by(visit_queue.c.project_id)
     return list(connection.scalars(query))
 
 
 def scopes_to_visit(connection: Connection) -> list[str]:
     """The scopes that have visits left."""
-    todo = select(visit_queue.c.scope).where(visit_queue.c.state == TaskState.TODO, visit_queue.c.scope != LISTING)
+    todo = select(visit_queue.c.scope).where(_IS_TODO, visit_queue.c.scope != LISTING)
     return list(connection.scalars(todo.distinct().order_by(visit_queue.c.scope)))
 
 
@@ -414,4 +454,4 @@ def _in_scope(scope: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
 
 
 def _todo(scope: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
-    return and_(_in_scope(scope, shards), visit_queue.c.state == TaskState.TODO)
+    return and_(_in_scope(scope, shards), _IS_TODO)

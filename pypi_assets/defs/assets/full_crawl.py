@@ -76,7 +76,7 @@ def crawled_distribution_data(
         opened = crawler.get(progress_log(context), context.log.warning)
         for finished in read_each_shard(opened, list(shards)):
             mark(shards[finished.shard], _failures_of(opened, finished) | _read_metadata(finished))
-        return dg.MaterializeResult(metadata=total_metadata(context, opened.catalog))
+        return dg.MaterializeResult(metadata=total_metadata(opened.catalog))
 
 
 def _failures_of(crawler: Crawler, finished: FinishedShard) -> dict[str, dg.MetadataValue[Any]]:

@@ -83,7 +83,7 @@ def changed_distribution_data(
             "requests": reads.requests,
         }
 
-    return mark_each_range(context, read, lambda: total_metadata(context, opened.catalog))
+    return mark_each_range(context, read, lambda: total_metadata(opened.catalog))
 
 
 def _open(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> Crawler:

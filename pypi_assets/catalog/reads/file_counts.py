@@ -1,0 +1,88 @@
+"""The counts that are kept of distributions: how many live ones have which outcome, and how many failed in which way.
+
+What changes an outcome, or whether a distribution is live, does so within `counting_files`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, exists, func, select
+
+from pypi_assets.catalog.coordination.claims import WORKER_DIED
+from pypi_assets.catalog.counters import add_counts, read_counts
+from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.reads.read_outcomes import FAILED
+from pypi_assets.catalog.tables import distribution_data, live_intervals
+
+_LIVE = "live"
+
+
+@contextmanager
+def counting_files(connection: Connection, ids: Sequence[int]) -> Iterator[list[int]]:
+    """Keeps the counts in step with what the block does to the distributions `ids`, whose rows are locked first.
+
+    Distributions that it enters are to be added to the list that it receives.
+    """
+    before = _count(connection, _locked(connection, ids))
+    entered: list[int] = []
+    yield entered
+    after = _count(connection, [*ids, *entered])
+    after.subtract(before)
+    add_counts(connection, after)
+
+
+def live_outcomes(connection: Connection) -> dict[str, int]:
+    """How many of the distributions that are live now have which outcome."""
+    return _below(read_counts(connection), _LIVE)
+
+
+def failed_reads_by_kind(connection: Connection, *outcomes: str) -> dict[str, int]:
+    """How many distributions, live or not, have one of these `outcomes` that mean a failure, by the kind of error."""
+    counts = read_counts(connection)
+    found: Counter[str] = Counter()
+    for outcome in outcomes:
+        found.update(_below(counts, outcome))
+    return dict(found)
+
+
+def _below(counts: dict[str, int], start: str) -> dict[str, int]:
+    return {name.removeprefix(f"{start}: "): count for name, count in counts.items() if name.startswith(f"{start}: ")}
+
+
+def recount_files(connection: Connection) -> dict[str, int]:
+    """The counts by their names, from the rows themselves. Takes time on a large catalog."""
+    data = distribution_data.c
+    live = (
+        select(data.outcome, func.count())
+        .join(live_intervals, live_intervals.c.distribution_id == data.distribution_id)
+        .where(live_intervals.c.end.is_(None))
+        .group_by(data.outcome)
+    )
+    kind = func.coalesce(data.error_kind, WORKER_DIED)
+    failed = select(data.outcome, kind, func.count()).where(data.outcome.in_(FAILED)).group_by(data.outcome, kind)
+    found = {f"{_LIVE}: {outcome}": count for outcome, count in connection.execute(live)}
+    return found | {f"{outcome}: {of_kind}": count for outcome, of_kind, count in connection.execute(failed)}
+
+
+def _locked(connection: Connection, ids: Sequence[int]) -> Sequence[int]:
+    """`ids`, after their rows have been locked, so that no other transaction changes what is counted of them."""
+    if connection.dialect.name != "sqlite":
+        for some in at_a_time(sorted(ids)):
+            rows = select(distribution_data.c.distribution_id).where(distribution_data.c.distribution_id.in_(some))
+            connection.execute(rows.order_by(distribution_data.c.distribution_id).with_for_update())
+    return ids
+
+
+def _count(connection: Connection, ids: Sequence[int]) -> Counter[str]:
+    data = distribution_data.c
+    is_live = exists().where(live_intervals.c.distribution_id == data.distribution_id, live_intervals.c.end.is_(None))
+    counts: Counter[str] = Counter()
+    for some in at_a_time(ids):
+        of_these = select(data.outcome, data.error_kind, is_live).where(data.distribution_id.in_(some))
+        for outcome, kind, is_live_now in connection.execute(of_these):
+            if is_live_now:
+                counts[f"{_LIVE}: {outcome}"] += 1
+            if outcome in FAILED:
+                counts[f"{outcome}: {kind or WORKER_DIED}"] += 1
+    return counts

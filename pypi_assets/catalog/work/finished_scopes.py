@@ -1,0 +1,124 @@
+"""What leaves the queue of visits: what is done in a scope that is complete.
+
+The ranges and crawls themselves keep the count of what left, so that it is shown as before. What is abandoned stays.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from sqlalchemy import Connection, and_, case, delete, select, update
+
+from pypi_assets.catalog.coordination.claims import scopes_at_work
+from pypi_assets.catalog.database import Catalog, at_a_time, insert_missing
+from pypi_assets.catalog.ledger.range_ledger import LedgerRange
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import changed_projects
+from pypi_assets.catalog.tables import audits, projects, serial_ranges, visit_queue
+from pypi_assets.catalog.work.visit_queue import (
+    TaskState,
+    owner_of,
+    queue_visits,
+    range_scope,
+    requeue_visits,
+)
+
+_AT_A_TIME = 10_000
+
+
+def forget_done(connection: Connection, scope: str, limit: int | None = None) -> int:
+    """Removes the visits of `scope` that are done, if it is complete. Returns how many, at most `limit`.
+
+    Projects that a list of projects lacked stay, until the events of that time are known: they are then computed again.
+    """
+    if not _is_complete(connection, scope):
+        return 0
+    over = and_(visit_queue.c.scope == scope, visit_queue.c.state == TaskState.DONE)
+    if _is_inexact(connection, scope):
+        over = and_(over, visit_queue.c.unlisted_at.is_(None))
+    if limit is not None:
+        some = select(visit_queue.c.project_id).where(over).limit(limit).scalar_subquery()
+        over = and_(over, visit_queue.c.project_id.in_(some))
+    gone = connection.execute(delete(visit_queue).where(over)).rowcount
+    _add_visited(connection, scope, gone)
+    return gone
+
+
+def forget_visits(catalog: Catalog, scope: str) -> None:
+    """Removes the visits of `scope` that are done, if it is complete and no worker is at work on it.
+
+    It takes several short transactions, since a full crawl visits every project.
+    """
+    gone = _AT_A_TIME
+    while gone == _AT_A_TIME:
+        with catalog.read() as connection:
+            if scope in scopes_at_work(connection, catalog.clock()):
+                return
+        gone = catalog.transact(partial(forget_done, scope=scope, limit=_AT_A_TIME))
+
+
+def queue_again(
+    connection: Connection, scope: str, tasks: Collection[tuple[int, int, int]], shards: Sequence[int] | None = None
+) -> None:
+    """Makes visits of a complete scope due once more: `tasks`, as in queue_visits, and those that the queue still has
+    within `shards` (None: all)."""
+    returned = queue_visits(connection, scope, tasks)
+    requeue_visits(connection, scope, shards)
+    _add_visited(connection, scope, -returned)
+
+
+def queue_done(connection: Connection, scope: str, tasks: Collection[tuple[int, int, int]]) -> None:
+    """Enters visits of a complete scope that are done, as in queue_visits: then its projects' reads are found."""
+    rows = [
+        {"scope": scope, "project_id": project_id, "shard": shard, "min_serial": serial, "state": TaskState.DONE}
+        for project_id, shard, serial in sorted(tasks)
+    ]
+    _add_visited(connection, scope, -insert_missing(connection, visit_queue, rows))
+
+
+def projects_of_range(connection: Connection, entry: LedgerRange) -> list[tuple[int, int, int]]:
+    """The projects that a range visits: (project id, its shard, least serial of the page).
+
+    They are those of its events, and of a listed range also those whose newest page is of that range.
+    """
+    found = {task[0]: task for task in changed_projects(connection, entry.serials)}
+    if entry.exact_from is not None:
+        seen = projects.c.page_serial > entry.serials.start, projects.c.page_serial <= entry.serials.end
+        rows = connection.execute(select(projects.c.id, projects.c.shard, projects.c.page_serial).where(*seen))
+        for project_id, shard, page_serial in rows:
+            found.setdefault(project_id, (project_id, shard, page_serial))
+    return sorted(found.values())
+
+
+def projects_to_explain(connection: Connection, ranges: Sequence[SerialRange]) -> list[int]:
+    """The ids of the projects whose state the events of some listed `ranges` may explain, in order.
+
+    A page that such a range saw is newer than all events were then. Projects without a page are still queued.
+    """
+    start = min(serials.start for serials in ranges)
+    found = set(connection.scalars(select(projects.c.id).where(projects.c.page_serial > start)))
+    for scopes in at_a_time(range_scope(serials) for serials in ranges):
+        found.update(connection.scalars(select(visit_queue.c.project_id).where(visit_queue.c.scope.in_(scopes))))
+    return sorted(found)
+
+
+def _is_complete(connection: Connection, scope: str) -> bool:
+    kind, _, key = scope.partition(":")
+    if kind == "audit":
+        return connection.scalar(select(audits.c.completed_at).where(audits.c.id == int(key))) is not None
+    owner = owner_of(scope)
+    return owner is not None and connection.scalar(select(owner.table.c.completed_at).where(owner.is_it)) is not None
+
+
+def _is_inexact(connection: Connection, scope: str) -> bool:
+    owner = owner_of(scope)
+    if owner is None or owner.table is not serial_ranges:
+        return False
+    return connection.scalar(select(serial_ranges.c.exact_from).where(owner.is_it)) is not None
+
+
+def _add_visited(connection: Connection, scope: str, count: int) -> None:
+    owner = owner_of(scope)
+    if owner is not None and count:
+        visited = owner.table.c.visited + count
+        values = {"visited": case((visited < 0, 0), else_=visited)}
+        connection.execute(update(owner.table).where(owner.is_it).values(values))
