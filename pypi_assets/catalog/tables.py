@@ -473,7 +473,7 @@ visit_queue = Table(
     Column("unlisted_at", Serial, comment="the list of projects of this serial does not have it"),
     *_claims(),
     _partial_index("ix_visit_queue_todo", "scope", "nice", "due_at", "project_id", where="state = 'todo'"),
-    _partial_index("ix_visit_queue_exhausted", "project_id", where="state = 'gave up'"),
+    _partial_index("ix_visit_queue_exhausted", "project_id", where=_IS_EXHAUSTED),
     Index("ix_visit_queue_shard_due", "scope", "shard", "state", "nice", "due_at", "project_id"),
 )
 for _queue in (read_queue, visit_queue):

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import click
+
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import (
     counted,
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
 
 
 @command("status")
+@click.option("--recount", "is_recounted", is_flag=True, help="First count every file again, and correct the counts.")
 @JSON
-def status_command(as_json: bool) -> None:
+def status_command(is_recounted: bool, as_json: bool) -> None:
     """Show the state of every stage, and what to do next.
 
     A line for each: the index, the catalog that crawls fill, the dumps, the LevelDB versions that lookups read, and
@@ -33,6 +36,8 @@ def status_command(as_json: bool) -> None:
     from pypi_assets.status import read_status
 
     settings = load_settings()
+    if is_recounted:
+        _recount(settings)
     status = read_status(settings)
     if as_json:
         _print_as_json(status)
@@ -40,6 +45,18 @@ def status_command(as_json: bool) -> None:
         to_do = [("to do", line) for line in status.to_do()]
         running = [("running", _describe_running(one, status)) for one in status.catalog.running]
         print_facts([*_facts(status, settings), *running, *(to_do or [("state", _describe_state(status))])])
+
+
+def _recount(settings: "Settings") -> None:
+    from pypi_assets.cli.opening import existing_catalog
+    from pypi_assets.upkeep.live_totals import recount
+
+    with existing_catalog(settings) as catalog:
+        differences = recount(catalog)
+    for name, difference in differences.items():
+        print_message(f"the count of {name} was {abs(difference)} too {'low' if difference > 0 else 'high'}: corrected")
+    if not differences:
+        print_message("every count is right")
 
 
 def _describe_state(status: "Status") -> str:

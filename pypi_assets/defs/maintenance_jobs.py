@@ -36,6 +36,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.upkeep.deletion import DeletionChain, kept_from
+from pypi_assets.upkeep.live_totals import recount
 
 
 @dg.op
@@ -163,6 +164,7 @@ def audit_catalog(
     with expected_errors_as_failures():
         share = settings.get().audit_share_percent if config.share_percent is None else config.share_percent
         result = audit_index(crawler.get(progress_log(context), context.log.warning), share)
+        recounted = recount(catalog.get())
     findings = result.audit.findings
     context.add_output_metadata(
         {
@@ -171,6 +173,7 @@ def audit_catalog(
             "gave_up": result.visits.exhausted,
             "drift": sum(findings.counts.values()),
             **findings.counts,
+            "corrected_counts": len(recounted),
             "examples": dg.MetadataValue.md(_example_table(findings.examples)),
         }
     )

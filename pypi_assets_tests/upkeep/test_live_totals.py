@@ -1,16 +1,17 @@
-"""Totals over all that is live: counted each time on a small catalog, and once an hour on a large one."""
+"""Totals over all that is live follow from counts that are kept, and counting again corrects these."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
 
+from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.tables import counters
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.upkeep import live_totals as module
-from pypi_assets.upkeep.live_totals import RECOUNTED_AFTER_S, LiveTotals, live_totals
+from pypi_assets.upkeep.live_totals import LiveTotals, live_totals, recount
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
@@ -31,19 +32,20 @@ def catalog(index: ServedIndex, tmp_path: Path) -> Iterator[Catalog]:
     opened.close()
 
 
-def test_a_small_catalog_is_counted_each_time(index: ServedIndex, catalog: Catalog) -> None:
-    first = live_totals(catalog, None)
-    assert (first.live, first.read, first.failed) == (2, 1, 1)
+def test_totals_follow_each_range(index: ServedIndex, catalog: Catalog) -> None:
+    assert live_totals(catalog) == LiveTotals(live=2, read=1, failed=1)
     index.wheel("demo", "2.0")
     index.history.remove_project("broken")
     crawl_incremental(index.crawler(catalog))
-    now = live_totals(catalog, first)
-    assert (now.live, now.read, now.failed) == (2, 2, 0)
+    assert live_totals(catalog) == LiveTotals(live=2, read=2, failed=0)
+    assert recount(catalog) == {}
 
 
-def test_a_large_catalog_is_counted_once_an_hour(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "COUNTED_EACH_TIME", 1)
-    before = LiveTotals(10, 9, 1, counted_at=catalog.clock() - RECOUNTED_AFTER_S + 60)
-    assert live_totals(catalog, before) == before
-    old = replace(before, counted_at=before.counted_at - 61)
-    assert live_totals(catalog, old).live == 2
+def test_counting_again_corrects_what_differs(catalog: Catalog) -> None:
+    with catalog.write() as connection:
+        connection.execute(delete(counters).where(counters.c.name == "live: data"))
+        add_counts(connection, {"reads in the queue": 5})
+    assert live_totals(catalog).read == 0
+    assert recount(catalog) == {"live: data": 1, "reads in the queue": -5}
+    assert live_totals(catalog) == LiveTotals(live=2, read=1, failed=1)
+    assert recount(catalog) == {}

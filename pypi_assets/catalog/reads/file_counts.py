@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, and_, func, select
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.counters import add_counts, read_counts
@@ -75,13 +75,14 @@ def _locked(connection: Connection, ids: Sequence[int]) -> Sequence[int]:
 
 
 def _count(connection: Connection, ids: Sequence[int]) -> Counter[str]:
-    data = distribution_data.c
-    is_live = exists().where(live_intervals.c.distribution_id == data.distribution_id, live_intervals.c.end.is_(None))
+    data, live = distribution_data.c, live_intervals.c
+    is_open = and_(live.distribution_id == data.distribution_id, live.end.is_(None))
+    columns = (data.outcome, data.error_kind, live.start.is_not(None))
+    joined = select(*columns).select_from(distribution_data).outerjoin(live_intervals, is_open)
     counts: Counter[str] = Counter()
     for some in at_a_time(ids):
-        of_these = select(data.outcome, data.error_kind, is_live).where(data.distribution_id.in_(some))
-        for outcome, kind, is_live_now in connection.execute(of_these):
-            if is_live_now:
+        for outcome, kind, is_live in connection.execute(joined.where(data.distribution_id.in_(some))):
+            if is_live:
                 counts[f"{_LIVE}: {outcome}"] += 1
             if outcome in FAILED:
                 counts[f"{outcome}: {kind or WORKER_DIED}"] += 1

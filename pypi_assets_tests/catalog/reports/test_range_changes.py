@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select
 
+from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
+from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.range_changes import RangeChange, count_causes, count_unexplained, first_changes
 from pypi_assets.catalog.tables import changes, distributions
@@ -23,6 +25,7 @@ def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
         first = connection.scalar(select(distributions.c.id).where(distributions.c.filename == "demo-1.0.tar.gz"))
         row = {"distribution_id": first, "serial": 3, "cause": UNEXPLAINED, "logged_serial": 6}
         connection.execute(insert(changes).values(row))
+        add_counts(connection, {UNEXPLAINED_CHANGES: 1})
     yield made
     made.catalog.close()
 

@@ -1,0 +1,9 @@
+"""That the counts which are kept equal those of the rows."""
+
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.reports.recounts import count_differences
+
+
+def require_right_counts(catalog: Catalog) -> None:
+    with catalog.read() as connection:
+        assert count_differences(connection) == {}
