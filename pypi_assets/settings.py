@@ -226,6 +226,12 @@ class Settings(BaseSettings):
     partitions_kept_days: Annotated[
         float, Field(ge=1, le=36_500, description="days for which Dagster keeps ranges, versions and runs, 1 to 36500")
     ] = 90.0
+    visits_kept_days: Annotated[
+        float, Field(ge=1, le=36_500, description="days for which the log of visits is kept, 1 to 36500")
+    ] = 90.0
+    read_attempts_kept_days: Annotated[
+        float, Field(ge=1, le=36_500, description="days for which the log of attempts to read is kept, 1 to 36500")
+    ] = 90.0
     superseded_kept_hours: Annotated[
         float, Field(ge=0, le=87_600, description="hours for which superseded files are kept, 0 to 87600")
     ] = 24.0

@@ -67,6 +67,7 @@ CATALOG_ROOMS = {
     "work": {"tables", "database", "counters", "coordination", "ledger", "observed", "reads"},
     "derived": {"tables", "database", "counters", "ledger", "observed", "reads", "work"},
     "publications": {"tables", "database", "coordination", "ledger", "reads"},
+    "pruning": {"tables", "database", "ledger", "reads", "publications"},
     "reports": {
         "tables",
         "database",

@@ -52,6 +52,13 @@ catalog_state = Table(
     Column("exact_from", Serial, nullable=False),
     Column("next_dump_sequence", Integer, nullable=False),
     Column(
+        "dumps_forgotten_through",
+        Serial,
+        nullable=False,
+        server_default=text("0"),
+        comment="of dumps that end up to here, rows may be gone: a new one gets a name that none can have had",
+    ),
+    Column(
         "file_origin", Text, comment="scheme and host of the files; empty: the index's own alone; null: not decided"
     ),
     CheckConstraint("id = 1", name="one_row"),
@@ -189,7 +196,7 @@ module_roots = Table(
     "module_roots",
     metadata,
     Column("name", Text, primary_key=True, comment="the part before the first dot, cut short where it is very long"),
-    Column("list_id", ForeignKey("name_lists.id"), primary_key=True),
+    Column("list_id", ForeignKey("name_lists.id"), primary_key=True, index=True),
     sqlite_with_rowid=False,
     comment="Which lists of modules hold a module of that top-level name.",
 )
@@ -198,7 +205,7 @@ required_names = Table(
     "required_names",
     metadata,
     Column("name", Text, primary_key=True, comment="the normalized name of the project that is required"),
-    Column("list_id", ForeignKey("name_lists.id"), primary_key=True),
+    Column("list_id", ForeignKey("name_lists.id"), primary_key=True, index=True),
     Column("condition", SmallInteger, nullable=False, comment="0: always, 1: by a marker, 2: only with an extra"),
     sqlite_with_rowid=False,
     comment="Which lists of requirements name a project.",
@@ -228,7 +235,7 @@ distribution_data = Table(
     Column("requires_dist_id", ForeignKey("name_lists.id"), index=True),
     Column("modules_id", ForeignKey("name_lists.id"), index=True),
     Column("details", Text, comment="JSON: the record's other facts, see docs/formats.md"),
-    Column("shared_details_id", ForeignKey("shared_details.id"), comment="null: details has all of them"),
+    Column("shared_details_id", ForeignKey("shared_details.id"), index=True, comment="null: details has all of them"),
     Column("pack_id", ForeignKey("extract_packs.id"), comment="where the extract lies; null: nothing was extracted"),
     Column("pack_offset", BigInteger),
     Column("pack_length", Integer),
@@ -597,4 +604,12 @@ leases = Table(
     Column("holder", Short, nullable=False),
     Column("taken_at", Time, nullable=False),
     Column("expires_at", Time, nullable=False),
+)
+
+pruning_positions = Table(
+    "pruning_positions",
+    metadata,
+    Column("table_name", Short, primary_key=True),
+    Column("position", BigInteger, nullable=False, comment="the id of the last row that was looked at"),
+    comment="How far the pruning of each table came, which goes on there.",
 )

@@ -19,7 +19,9 @@ from pypi_assets.terminal import Output, print_json_rows, print_message, print_t
 def history_command(project: str, everything: bool, output: Output) -> None:
     """Show what happened to PROJECT, by serial."""
     from pypi_assets.catalog.observed.projects import find_project
-    from pypi_assets.catalog.reports.project_history import read_history
+    from pypi_assets.catalog.reports.past_visits import deleted_visits
+    from pypi_assets.catalog.reports.project_history import VISIT, read_history
+    from pypi_assets.cli.visits import DELETED_VISITS
     from pypi_assets.index.actions import Action
     from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
@@ -36,6 +38,8 @@ def history_command(project: str, everything: bool, output: Output) -> None:
     else:
         columns = ("serial", "time", "what", "live", "away")
         print_table(columns, (_entry_row(row, output) for row in rows), output)
+    if deleted := deleted_visits([entry.visit for entry in entries if entry.kind == VISIT and entry.visit]):
+        print_message(DELETED_VISITS.format(deleted))
     if known is None:
         for message in (f"the catalog knows no project {project}", *hints):
             print_message(message)

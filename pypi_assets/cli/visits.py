@@ -9,6 +9,8 @@ from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import command, row_output
 from pypi_assets.terminal import Output, print_message, print_rows, utc_time
 
+DELETED_VISITS = "{} earlier visits are not in the log, which PYPI_ASSETS_VISITS_KEPT_DAYS limits"
+
 _VISIT_COLUMNS = ("visit", "scope", "attempt", "started_at", "outcome", "page_serial", "files", "snapshot", "text")
 _DIGITS_SHOWN = 12
 _DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
@@ -21,11 +23,12 @@ _DIFFERENCE_COLUMNS = ("filename", "change", "sha256_before", "sha256_after")
 def visits_command(project: str, compare: tuple[int, int] | None, output: Output) -> None:
     """List or compare the visits of PROJECT's page."""
     from pypi_assets.catalog.observed.projects import find_project
-    from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
+    from pypi_assets.catalog.reports.past_visits import compare_visits, deleted_visits, past_visits
     from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
 
     rows: list[dict[str, Any]] = []
+    deleted = 0
     nothing = [f"the catalog knows no project {project}"]
     with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
@@ -34,6 +37,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
             nothing = [f"visits {compare[0]} and {compare[1]} of {known.name} saw the same files"]
         elif known:
             rows = [asdict(visit) for visit in past_visits(connection, known)]
+            deleted = deleted_visits([row["visit"] for row in rows])
             nothing = [f"{known.name} has not been visited yet"]
         else:
             nothing += unknown_project_hints(connection, project)
@@ -44,3 +48,5 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
     if not print_rows(_DIFFERENCE_COLUMNS if compare else _VISIT_COLUMNS, rows, output):
         for message in nothing:
             print_message(message)
+    if deleted:
+        print_message(DELETED_VISITS.format(deleted))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_registry import restore_dump
+from pypi_assets.catalog.publications.restored_dumps import restore_dump
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
 from pypi_assets.storage.store import Storage

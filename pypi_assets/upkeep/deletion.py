@@ -1,41 +1,53 @@
 """What may be deleted, as one chain that is performed in order.
 
 LevelDB versions come first, then the dumps that no remaining version names, and Parquet exports: each of these needs
-the one before. Packs, and what Dagster shows of old ranges, versions and runs, depend on nothing else, so a link that
-fails does not stop them. Each link keeps what a reader may have open: what was in use within the grace time, or since a
-lease that is held was taken. The rules of each link are in its own module; their order is here. The job and the
-commands that delete go through this module, and none of them calls a link in its own module.
+the one before. Packs, rows of the catalog, and what Dagster shows of old ranges, versions and runs, depend on nothing
+else, so a link that fails does not stop them. Each link keeps what a reader may have open: what was in use within the
+grace time, or since a lease that is held was taken. The rules of each link are in its own module; their order is
+here. The job and the commands that delete go through this module, and none of them calls a link in its own module.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, end_expired_leases, lease, oldest_lease, renewing
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.dumps.unused_dumps import ABANDONED_AFTER_S, Reason, Removal, clean_dumps
+from pypi_assets.catalog.pruning.old_rows import old_attempts, old_visits
+from pypi_assets.catalog.pruning.sweeps import sweep
+from pypi_assets.catalog.pruning.unused_names import forget_dumps, forget_versions
+from pypi_assets.catalog.pruning.unused_rows import unused_details, unused_lists
+from pypi_assets.catalog.tables import dumps, leveldb_versions
+from pypi_assets.dumps.dump_paths import DUMPS
+from pypi_assets.dumps.unused_dumps import ABANDONED_AFTER_S, Reason, Removal, by_directory, clean_dumps
 from pypi_assets.extracts.unused_packs import CleanedPacks, clean_packs
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.leveldb_paths import leveldbs_path
 from pypi_assets.leveldbs.versions.unused_versions import clean_versions
 from pypi_assets.parquet.unused_exports import clean_exports
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import Storage
-from pypi_assets.upkeep.old_partitions import OldPartitions, old_partitions, runs_kept_since
+from pypi_assets.upkeep.old_partitions import DAY_S, OldPartitions, old_partitions, runs_kept_since
 
 LEASE_NAME = "clean up"
 _LEASE_TTL_S = 3600.0
+_NAMES_OUTLIVE_PARTITIONS_DAYS = 30.0
+"""A version is removed from Dagster while the catalog knows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What stays of what has been superseded: all for `grace_s` seconds, and the newest `versions` of each dataset and
-    `exports`. Dagster shows ranges, versions and runs for `partition_days` days."""
+    `exports`. Dagster shows ranges, versions and runs for `partition_days` days. The catalog keeps visits and attempts
+    to read for `visit_days` and `attempt_days`."""
 
     grace_s: float
     versions: int
     exports: int
     partition_days: float
+    visit_days: float = 90.0
+    attempt_days: float = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,7 @@ class CleanedUp:
 
     removals: list[Removal] = field(default_factory=list)
     packs: CleanedPacks | None = None
+    rows: Mapping[str, int] | None = None
     partitions: int | None = None
     runs: int | None = None
     failures: dict[str, Exception] = field(default_factory=dict)
@@ -66,7 +79,7 @@ class CleanedUp:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The count of folders by reason, of packs, partitions and runs; files and bytes of folders and packs.
+        """The count of folders by reason, of packs, rows, partitions and runs; files and bytes of folders and packs.
 
         What a link that failed would have counted is left out, except for folders that it had deleted by then.
         """
@@ -78,6 +91,7 @@ class CleanedUp:
         }
         of_links = {
             "packs": len(self.packs.deleted) if self.packs else None,
+            "rows": None if self.rows is None else sum(self.rows.values()),
             "partitions": self.partitions,
             "runs": self.runs,
         }
@@ -90,6 +104,8 @@ def kept_from(settings: Settings) -> Kept:
         versions=settings.leveldb_versions_kept,
         exports=settings.parquet_exports_kept,
         partition_days=settings.partitions_kept_days,
+        visit_days=settings.visits_kept_days,
+        attempt_days=settings.read_attempts_kept_days,
     )
 
 
@@ -107,7 +123,7 @@ class DeletionChain:
     def clean_all(self, pruning: Pruning, progress: Callable[[int], None]) -> CleanedUp:
         """Performs all links, and returns what they deleted and which failed. `progress` gets `deletions`.
 
-        A link that fails does not stop the next one, since the four links here depend on nothing that others do. Raises
+        A link that fails does not stop the next one, since the links here depend on nothing that others do. Raises
         only LeaseTakenError, where another process cleans up: that process performs the chain.
         """
         cleaned = CleanedUp()
@@ -128,6 +144,8 @@ class DeletionChain:
         with link("packs"):
             cleaned.packs = self.clean_packs()
             progress(cleaned.deletions)
+        with link("rows"):
+            cleaned.rows = self.clean_rows()
         with link("partitions"):
             cleaned.partitions = self.clean_partitions(pruning)
         with link("runs"):
@@ -149,6 +167,35 @@ class DeletionChain:
     def clean_packs(self, *, dry_run: bool = False) -> CleanedPacks:
         """Deletes packs without use, and returns which; nothing in a `dry_run`. Raises what the packs' link raises."""
         return clean_packs(self.catalog, self.storage, dry_run=dry_run)
+
+    def clean_rows(self, *, dry_run: bool = False) -> dict[str, int]:
+        """Deletes rows of the catalog that are old or that nothing refers to, a bounded number at a time.
+
+        Returns how many went, by table; what goes with them is not counted. In a `dry_run` nothing is deleted, and the
+        names of publications are not looked at. Raises StorageError.
+        """
+        now = self.catalog.clock()
+        sweeps = (
+            old_visits(now - self.kept.visit_days * DAY_S),
+            old_attempts(now - self.kept.attempt_days * DAY_S),
+            unused_lists(),
+            unused_details(),
+        )
+        found = {one.name: sweep(self.catalog, one, dry_run=dry_run) for one in sweeps}
+        return found if dry_run else found | self._forget_names(now)
+
+    def _forget_names(self, now: float) -> dict[str, int]:
+        """Deletes the rows of dumps and LevelDB versions without files that are older than Dagster shows any."""
+        before = now - (self.kept.partition_days + _NAMES_OUTLIVE_PARTITIONS_DAYS) * DAY_S
+        builds = {
+            (dataset, directory)
+            for dataset in DATASETS
+            for directory in by_directory(self.storage, leveldbs_path(dataset))
+        }
+        return {
+            str(leveldb_versions.name): forget_versions(self.catalog, before, builds),
+            str(dumps.name): forget_dumps(self.catalog, before, by_directory(self.storage, DUMPS)),
+        }
 
     def clean_partitions(self, pruning: Pruning) -> int:
         """Removes old ranges and versions from what Dagster shows, and returns the count of its partitions."""

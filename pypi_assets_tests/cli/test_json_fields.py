@@ -69,6 +69,7 @@ def test_no_field_of_json_is_renamed_or_removed(
     run("audit", "--share", 100)
     run("reprocess", "--older-than-version", 1000)
     run("extracts clean", "--dry-run")
+    run("prune")
     run("inspect", index.folder / "built" / "broken-1.0-py3-none-any.whl")
     run("inspect", "--from-extract", "demo-1.0-py3-none-any.whl")
     run("migrate")

@@ -192,6 +192,7 @@ def test_the_commands_are_these() -> None:
         "audit",
         "reprocess",
         "extracts clean",
+        "prune",
         "init",
         "inspect",
         "completion",
@@ -391,6 +392,7 @@ def test_commands_that_only_read_create_nothing(commands: Commands, arguments: t
 NEEDING_A_CATALOG = [
     ("reprocess",),
     ("extracts", "clean"),
+    ("prune",),
     ("dump", "full"),
     ("dump", "redo"),
     ("dump", "incremental"),

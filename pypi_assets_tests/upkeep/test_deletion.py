@@ -18,11 +18,13 @@ from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.catalog.publications.dump_registry import (
     DumpDroppedError,
     begin_commit,
+    committed_dumps,
     open_compaction,
     open_full_dump,
     open_range_dump,
 )
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version, begin_build
+from pypi_assets.catalog.reads.name_lists import store_lists
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.compaction import compact, joined_rows
 from pypi_assets.dumps.cover import cover
@@ -129,6 +131,21 @@ def test_a_dry_run_deletes_nothing(index: ServedIndex, catalog: Catalog) -> None
     assert {stored.path for stored in index.storage.list()} == before
 
 
+def test_rows_go_with_the_chain_and_by_their_own_link(index: ServedIndex, catalog: Catalog) -> None:
+    with catalog.write() as connection:
+        store_lists(connection, [["nothing-requires-it"]])
+    chain = DeletionChain(later(catalog), index.storage, KEPT)
+    found = chain.clean_rows(dry_run=True)
+    assert found == {"visits": 0, "read_attempts": 0, "name_lists": 1, "shared_details": 0}
+    cleaned, _ = clean(index, later(catalog))
+    assert cleaned.rows == found | {"leveldb_versions": 0, "dumps": 0}
+    assert cleaned.counts["rows"] == 1
+    long_after = Catalog(catalog.engine, lambda: time.time() + 200 * DAY_S)
+    [first, *_] = [dump.directory for dump in committed_dumps(catalog)]
+    assert DeletionChain(long_after, index.storage, KEPT).clean_rows()["dumps"] == 1  # the one that was superseded
+    assert open_full_dump(catalog, 1).directory not in {first, f"{first}.2"}
+
+
 def test_each_link_deletes_its_own_alone(index: ServedIndex, catalog: Catalog) -> None:
     unused = put_unused_pack(index)
     first, second = committed_directories(index.storage)
@@ -188,12 +205,14 @@ def test_partitions_and_runs_stop_each_other_no_more_than_packs_stop_them(index:
     assert list(nothing_left.failures) == ["packs", "partitions", "runs"]
     assert [str(error) for error in nothing_left.failures.values()][1:] == ["no partitions", "no runs"]
     assert seen  # partitions were tried after packs had failed
-    assert nothing_left.counts == {"superseded": 0, "abandoned": 0, "files": 0, "bytes": 0}
+    assert nothing_left.counts == {"superseded": 0, "abandoned": 0, "files": 0, "bytes": 0, "rows": 0}
 
 
 def test_what_is_kept_follows_from_the_settings(tmp_path: Path) -> None:
     settings = load_settings(home=tmp_path, superseded_kept_hours=2, leveldb_versions_kept=4, parquet_exports_kept=5)
     assert kept_from(settings) == Kept(2 * 3600, 4, 5, settings.partitions_kept_days)
+    settings = load_settings(home=tmp_path, visits_kept_days=7, read_attempts_kept_days=8)
+    assert kept_from(settings) == Kept(24 * 3600, 3, 2, settings.partitions_kept_days, 7, 8)
 
 
 def test_who_lets_a_lease_expire_and_wakes_up_publishes_nothing(upkeep: Upkeep) -> None:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, select, update
 
 from pypi_assets.catalog.coordination.leases import oldest_lease
-from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, upsert
+from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time
 from pypi_assets.catalog.ledger.range_ledger import (
     RangeState,
     complete_serial,
@@ -175,9 +175,7 @@ def _open(
     shards: int,
     joined: Sequence[Dump] = (),
 ) -> Dump:
-    allocated = connection.scalar(
-        select(func.count()).where(dumps.c.start == serials.start, dumps.c.end == serials.end)
-    )
+    directory = _new_directory(connection, serials)
     sequence = min(dump.sequence for dump in joined) if joined else _next_sequence(connection)
     leaves = all_leaves(dump.leaves for dump in joined) if joined else None
     seal(connection, serials)
@@ -187,7 +185,7 @@ def _open(
             kind=kind,
             start=serials.start,
             end=serials.end,
-            directory=f"{serials.key}.{allocated + 1}" if allocated else serials.key,
+            directory=directory,
             sequence=sequence,
             shards=shards,
             state=DumpState.OPEN,
@@ -200,6 +198,19 @@ def _open(
         .returning(dumps)
     ).one()
     return _dump(row)
+
+
+def _new_directory(connection: Connection, serials: SerialRange) -> str:
+    """A name that no dump ever had: `100-200`, then `100-200.2` and so on.
+
+    Where rows of dumps of these serials may have been forgotten, the number is one that no dump can have reached.
+    """
+    if serials.end <= (connection.scalar(select(catalog_state.c.dumps_forgotten_through)) or 0):
+        return f"{serials.key}.{(connection.scalar(select(func.max(dumps.c.id))) or 0) + 1}"
+    allocated = connection.scalar(
+        select(func.count()).where(dumps.c.start == serials.start, dumps.c.end == serials.end)
+    )
+    return f"{serials.key}.{allocated + 1}" if allocated else serials.key
 
 
 def _next_sequence(connection: Connection) -> int:
@@ -255,7 +266,7 @@ def _recorded_files(connection: Connection, dump: Dump) -> list[DumpFile]:
 def require_not_dropped(catalog: Catalog, dump: Dump) -> None:
     """Raises DumpDroppedError where the dump has been dropped."""
     with catalog.read() as connection:
-        if connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id)) == DumpState.DROPPED:
+        if _state(connection, dump) == DumpState.DROPPED:
             raise _dropped(dump)
 
 
@@ -270,7 +281,7 @@ def begin_commit(
 
     def freeze(connection: Connection) -> tuple[str | None, list[DumpFile]]:
         lock_state(connection, exclusive=True)
-        state = connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
+        state = _state(connection, dump)
         if is_valid and state in {DumpState.OPEN, DumpState.COMMITTING} and not is_valid(read_known_dumps(connection)):
             state = DumpState.DROPPED
             _drop(connection, [dump.id])
@@ -308,7 +319,7 @@ def mark_committed(catalog: Catalog, dump: Dump) -> None:
             .where(dumps.c.id == dump.id, dumps.c.state == DumpState.COMMITTING)
             .values(state=DumpState.COMMITTED, committed_at=catalog.clock())
         )
-        return connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id))
+        return _state(connection, dump)
 
     if catalog.transact(mark) == DumpState.DROPPED:
         raise _dropped(dump)
@@ -353,6 +364,11 @@ def _drop(connection: Connection, ids: Sequence[int]) -> None:
     """What is dropped keeps its row, so that its name is not allocated again."""
     for some in at_a_time(ids):
         connection.execute(update(dumps).where(dumps.c.id.in_(some)).values(state=DumpState.DROPPED, inputs="[]"))
+
+
+def _state(connection: Connection, dump: Dump) -> str:
+    """The state of the dump; one that was dropped long ago is forgotten."""
+    return connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id)) or DumpState.DROPPED
 
 
 def _dropped(dump: Dump) -> DumpDroppedError:
@@ -411,73 +427,6 @@ def _in_state(catalog: Catalog, state: DumpState) -> list[Dump]:
 def _selected(connection: Connection, condition: ColumnElement[bool]) -> list[Dump]:
     rows = connection.execute(select(dumps).where(condition).order_by(dumps.c.sequence, dumps.c.id))
     return [_dump(row) for row in rows]
-
-
-def restore_dump(
-    catalog: Catalog,
-    *,
-    kind: DumpKind,
-    serials: SerialRange,
-    directory: str,
-    sequence: int,
-    shards: int,
-    inputs: Sequence[str],
-    files: Sequence[DumpFile],
-    columns: Sequence[str] = FIRST_COLUMNS,
-    joined: Leaves | None = None,
-) -> None:
-    """Enters a dump that has a manifest in the storage; nothing happens where it is known as committed."""
-
-    def restore(connection: Connection) -> None:
-        lock_state(connection, exclusive=True)
-        known = connection.execute(select(dumps).where(dumps.c.directory == directory)).first()
-        if known is not None and known.state == DumpState.COMMITTED:
-            return
-        values = {
-            "kind": kind,
-            "start": serials.start,
-            "end": serials.end,
-            "sequence": sequence,
-            "shards": shards,
-            "state": DumpState.COMMITTED,
-            "inputs": json.dumps(list(inputs)),
-            "committed_at": catalog.clock(),
-            "columns": json.dumps(list(columns)),
-            "leaf_count": joined and joined.count,
-            "leaf_digest": joined and joined.digest,
-        }
-        if known is None:
-            values |= {"directory": directory, "opened_at": catalog.clock()}
-            dump_id = connection.execute(insert(dumps).values(values).returning(dumps.c.id)).scalar_one()
-        else:
-            dump_id = known.id
-            connection.execute(update(dumps).where(dumps.c.id == dump_id).values(values))
-        _restore_files(connection, dump_id, files)
-        connection.execute(
-            update(catalog_state)
-            .where(catalog_state.c.next_dump_sequence <= sequence)
-            .values(next_dump_sequence=sequence + 1)
-        )
-
-    catalog.transact(restore)
-
-
-def _restore_files(connection: Connection, dump_id: int, files: Sequence[DumpFile]) -> None:
-    """From now on the dump consists of `files` alone."""
-    connection.execute(update(dump_files).where(dump_files.c.dump_id == dump_id).values(frozen=False))
-    rows = [
-        {
-            "dump_id": dump_id,
-            "shard": file.shard,
-            "name": file.name,
-            "rows": file.rows,
-            "size": file.size,
-            "sha256": file.sha256,
-            "frozen": True,
-        }
-        for file in files
-    ]
-    upsert(connection, dump_files, rows, key=("dump_id", "name"), update=("shard", "rows", "size", "sha256", "frozen"))
 
 
 def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[str, object]]:

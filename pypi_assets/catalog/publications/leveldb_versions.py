@@ -76,7 +76,8 @@ def require_version(catalog: Catalog, name: str) -> AllocatedVersion:
         if name == f"{allocated.version:05d}":
             return allocated
     raise UnknownVersionError(
-        f"LevelDB version {name} was never allocated; `pypi-assets leveldb update` allocates the next one"
+        f"LevelDB version {name} was never allocated, or was deleted long ago; `pypi-assets leveldb update` allocates"
+        " the next one"
     )
 
 

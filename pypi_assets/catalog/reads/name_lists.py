@@ -72,7 +72,8 @@ def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, _
     lists = name_lists.c
     for wanted in at_a_time(sorted(digests)):
         query = select(lists.sha256, lists.id, lists.has_roots, lists.has_required).where(lists.sha256.in_(wanted))
-        found.update((sha256, _StoredList(*one)) for sha256, *one in connection.execute(query))
+        rows = connection.execute(query.with_for_update(read=True, key_share=True))  # nothing prunes them meanwhile
+        found.update((sha256, _StoredList(*one)) for sha256, *one in rows)
     return found
 
 

@@ -83,5 +83,6 @@ def _find_details(connection: Connection, digests: Iterable[str]) -> dict[str, i
     found: dict[str, int] = {}
     for wanted in at_a_time(sorted(digests)):
         query = select(shared_details.c.sha256, shared_details.c.id).where(shared_details.c.sha256.in_(wanted))
-        found.update((row.sha256, row.id) for row in connection.execute(query))
+        rows = connection.execute(query.with_for_update(read=True, key_share=True))  # nothing prunes them meanwhile
+        found.update((row.sha256, row.id) for row in rows)
     return found

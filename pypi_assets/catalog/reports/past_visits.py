@@ -1,11 +1,11 @@
 """Past visits of a project: the result of each, and how the files of two of them differ."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, func, select
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.visits import VisitStatus
@@ -20,10 +20,10 @@ _UNENDED = frozenset({VisitStatus.CREATED, VisitStatus.ONGOING})
 class PastVisit:
     """One visit. Times are unix seconds. `outcome` is its latest status; `ended_at` is None while it is ongoing.
 
-    `attempt` counts the visits of the project for one `scope`, a range or a full crawl. `page_serial` is the page's
-    own. Events were stored up to `seen_through` when the page was judged. `snapshot` is the sha256 of what the page
-    showed, and `files` the number of its files. They are None where no page was seen; `page_serial` also for an
-    unexplained 404. `text` describes the error.
+    `attempt` counts the visits of the project for one `scope`, a range or a full crawl, as far as the log reaches.
+    `page_serial` is the page's own. Events were stored up to `seen_through` when the page was judged. `snapshot` is
+    the sha256 of what the page showed, and `files` the number of its files. They are None where no page was seen;
+    `page_serial` also for an unexplained 404. `text` describes the error.
     """
 
     visit: int
@@ -50,8 +50,13 @@ class FileDifference:
     sha256_after: str | None
 
 
+def deleted_visits(numbers: Sequence[int]) -> int:
+    """How many visits of a project are no longer in the log, where `numbers` are those of the visits that are."""
+    return max(numbers, default=0) - len(numbers)
+
+
 def past_visits(connection: Connection, project: Project) -> list[PastVisit]:
-    """All visits of `project`, in the order in which they began."""
+    """The visits of `project` that are in the log, in the order in which they began. The newest always is."""
     rows = connection.execute(
         select(visits, visit_statuses)
         .join(visit_statuses, visit_statuses.c.visit_id == visits.c.id)
@@ -110,6 +115,10 @@ def compare_visits(connection: Connection, project: Project, before: int, after:
     return found
 
 
+def _newest_visit(project: Project) -> Select[tuple[int | None]]:
+    return select(func.max(visits.c.visit)).where(visits.c.project_id == project.id)
+
+
 def _shown_files(connection: Connection, project: Project, visit: int) -> Mapping[str, tuple[str | None, bool]]:
     statuses = connection.execute(
         select(visit_statuses.c.status, visit_statuses.c.snapshot_id)
@@ -118,6 +127,8 @@ def _shown_files(connection: Connection, project: Project, visit: int) -> Mappin
         .order_by(visit_statuses.c.id)
     ).all()
     listed = f"see `pypi-assets visits {project.name}`"
+    if not statuses and visit < (connection.scalar(_newest_visit(project)) or 0):
+        raise CatalogError(f"visit {visit} of {project.name} is older than the log of visits and was deleted; {listed}")
     if not statuses:
         raise CatalogError(f"{project.name} has no visit {visit}; {listed}")
     seen = [row.snapshot_id for row in statuses if row.snapshot_id is not None]

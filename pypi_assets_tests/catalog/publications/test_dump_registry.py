@@ -9,10 +9,9 @@ from starlette.responses import PlainTextResponse
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError, complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_files import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_files import DumpFile
 from pypi_assets.catalog.publications.dump_registry import (
     DumpError,
-    DumpState,
     allocate_file_name,
     begin_commit,
     committed_dumps,
@@ -23,8 +22,6 @@ from pypi_assets.catalog.publications.dump_registry import (
     open_range_dump,
     range_dump_rows,
     record_file,
-    recorded_files,
-    restore_dump,
 )
 from pypi_assets.catalog.work.requeued_failures import retry_failed_reads
 from pypi_assets.crawl.full_crawl import crawl_full
@@ -186,25 +183,3 @@ def test_names_are_allocated_once_and_the_last_file_of_a_shard_counts(index: Ser
     assert [one.directory for one in committed_dumps(catalog)] == [dump.directory]
     again = open_full_dump(catalog, 1)
     assert (again.directory, again.sequence) == (f"0-{index.serial}.2", dump.sequence + 1)
-
-
-def test_the_index_of_dumps_is_restored_from_manifests(index: ServedIndex, catalog: Catalog):
-    index.wheel("one", "1.0")
-    crawl_full(index.crawler(catalog))
-    serials = SerialRange(0, index.serial)
-    file = DumpFile(0, "python_distribution_data0000.json.gz", 1, 10, "a" * 64)
-    for _ in range(2):
-        restore_dump(
-            catalog,
-            kind=DumpKind.FULL,
-            serials=serials,
-            directory=serials.key,
-            sequence=41,
-            shards=1,
-            inputs=[],
-            files=[file],
-        )
-    [dump] = committed_dumps(catalog)
-    assert (dump.sequence, dump.state, recorded_files(catalog, dump)) == (41, DumpState.COMMITTED, [file])
-    later = open_full_dump(catalog, 1)
-    assert (later.directory, later.sequence) == (f"{serials.key}.2", 42)

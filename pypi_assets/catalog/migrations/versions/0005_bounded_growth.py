@@ -27,6 +27,7 @@ def upgrade() -> None:
     _visit_queue()  # after what changes the states of visits
     _full_crawls()
     _counters()  # after what changes outcomes and the queue of reads
+    _pruning()
 
 
 def downgrade() -> None:
@@ -35,6 +36,7 @@ def downgrade() -> None:
     op.drop_column("full_crawls", "attempts_before")
     _undo_visit_queue()
     _undo_ledger()
+    _drop_pruning()
     _drop_dump_leaves()
     op.drop_index("ix_visit_queue_exhausted", "visit_queue")
 
@@ -310,3 +312,31 @@ def _create_partial_index(
     op.create_index(
         name, table, columns, sqlite_where=sa.text(where_on_sqlite or where), postgresql_where=sa.text(where)
     )
+
+
+_REFERRING = (("module_roots", "list_id"), ("required_names", "list_id"), ("distribution_data", "shared_details_id"))
+
+
+def _pruning() -> None:
+    """What finds the rows that nothing refers to, and where the next pruning of a table begins."""
+    for table, column in _REFERRING:
+        op.create_index(op.f(f"ix_{table}_{column}"), table, [column])
+    forgotten = "of dumps that end up to here, rows may be gone: a new one gets a name that none can have had"
+    through = sa.Column(
+        "dumps_forgotten_through", sa.BigInteger(), nullable=False, server_default=sa.text("0"), comment=forgotten
+    )
+    op.add_column("catalog_state", through)
+    op.create_table(
+        "pruning_positions",
+        sa.Column("table_name", Short, nullable=False),
+        sa.Column("position", sa.BigInteger(), nullable=False, comment="the id of the last row that was looked at"),
+        sa.PrimaryKeyConstraint("table_name", name=op.f("pk_pruning_positions")),
+        comment="How far the pruning of each table came, which goes on there.",
+    )
+
+
+def _drop_pruning() -> None:
+    op.drop_table("pruning_positions")
+    op.drop_column("catalog_state", "dumps_forgotten_through")
+    for table, column in _REFERRING:
+        op.drop_index(op.f(f"ix_{table}_{column}"), table)
