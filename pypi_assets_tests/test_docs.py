@@ -169,7 +169,8 @@ def test_pages_name_only_what_there_is(page: Path):
 
 def test_every_rule_that_a_record_can_name_is_explained():
     text = (ROOT / "docs" / "reading.md").read_text()
-    named = r'(?:Installed\(|\bby = |\bby=|\.by\b[^"\n]*= (?:declared\.by or )?|Requirements\([^"]*, )("[^,()\n]+)'
+    by = r"\bby = |\bby, \w+ = |\bby="
+    named = rf'(?:[Ii]nstalled\(|{by}|\.by\b[^"\n]*= (?:declared\.by or )?|Requirements\([^"]*, )("[^,()\n]+)'
     sources = [path.read_text() for path in (ROOT / "pypi_assets" / "distributions").rglob("*.py")]
     rules = {rule for source in sources for some in names(named, source) for rule in names(r'"([^"]+)"', some)}
     assert len(rules) > 30

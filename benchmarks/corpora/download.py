@@ -22,22 +22,11 @@ ROOT = Path(__file__).parents[2]
 PAIRS = Path(__file__).with_name("pairs.txt")
 FOLDER = ROOT / ".corpora"
 
-BACKENDS = (
-    "flit.buildapi",
-    "flit_core.buildapi",
-    "hatchling.build",
-    "maturin",
-    "mesonpy",
-    "pdm.backend",
-    "pdm.pep517.api",
-    "poetry.core.masonry.api",
-    "poetry.masonry.api",
-    "scikit_build_core.build",
-    "setuptools.build_meta",
-    "uv_build",
-)
-COPY_PKG_INFO = """
+STAND_IN = """
+import os
 import pathlib
+import sys
+import types
 from email.parser import BytesHeaderParser
 
 
@@ -54,10 +43,18 @@ def build_wheel(*_, **__):
     raise NotImplementedError("only metadata are copied here")
 
 
-class __legacy__:
-    prepare_metadata_for_build_wheel = staticmethod(prepare_metadata_for_build_wheel)
-    build_wheel = staticmethod(build_wheel)
+named = os.environ.get("_PYPROJECT_HOOKS_BUILD_BACKEND")
+if named:
+    os.environ.pop("_PYPROJECT_HOOKS_BACKEND_PATH_JSON", None)
+    module, _, inside = named.partition(":")
+    backend = sys.modules[module] = types.ModuleType(module)
+    backend.prepare_metadata_for_build_wheel = prepare_metadata_for_build_wheel
+    backend.build_wheel = build_wheel
+    for name in filter(None, inside.split(".")):
+        setattr(backend, name, backend)
 """
+"""A sitecustomize that stands in for the build backend in each process that pip starts for one. Backends that lie in
+the sdist itself are never looked for."""
 
 
 def releases(path: Path) -> list[str]:
@@ -71,17 +68,6 @@ def pip_download(folder: Path, *options: str, backends: Path | None = None) -> N
     pip += ["download", "--no-deps", "--ignore-requires-python"]  # they are read, not run
     environment = os.environ | ({"PYTHONPATH": str(backends)} if backends else {})
     subprocess.run([*pip, "--dest", str(folder), *options], env=environment, check=True)
-
-
-def write_backends(folder: Path) -> None:
-    for name in BACKENDS:
-        *packages, module = name.split(".")
-        package = folder
-        for part in packages:
-            package /= part
-            package.mkdir(exist_ok=True)
-            (package / "__init__.py").touch()
-        (package / f"{module}.py").write_text(COPY_PKG_INFO)
 
 
 def have_sdist(folder: Path) -> set[str]:
@@ -118,7 +104,7 @@ def main() -> None:
         pip_download(pairs, "--only-binary", ":all:", *wheels)
     sdists = [] if options.wheels else [line for line in listed if canonical(line) not in have_sdist(pairs)]
     with tempfile.TemporaryDirectory() as backends, ThreadPoolExecutor(4) as pool:
-        write_backends(Path(backends))
+        Path(backends, "sitecustomize.py").write_text(STAND_IN)
         as_sdist = ["--no-binary", ":all:", "--no-build-isolation", "--use-pep517"]
         for _ in pool.map(lambda line: pip_download(pairs, *as_sdist, line, backends=Path(backends)), sdists):
             pass

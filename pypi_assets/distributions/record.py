@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-EXTRACTOR_VERSION = 3
+EXTRACTOR_VERSION = 4
 """Raised whenever the same bytes would lead to another record; stored with each result."""
 
 
@@ -40,6 +40,19 @@ class ErrorKind(StrEnum):
     READER_FAILURE = "reader failure"
 
 
+class ModulesGrade(StrEnum):
+    """How far the modules of a record can be trusted, the surest first.
+
+    EXACT: they are in the archive of a wheel or egg, or an sdist declares them and the rules of its build backend were
+    followed wholly. DERIVED: the rules were followed, with an assumption: what a condition decides, or what compilers
+    and hooks of a build add. GUESSED: what was found may be something else, or only a part.
+    """
+
+    EXACT = "exact"
+    DERIVED = "derived"
+    GUESSED = "guessed"
+
+
 @dataclass(frozen=True, slots=True)
 class ReadError:
     """An error record: the kind, and a text that names what is wrong."""
@@ -69,10 +82,10 @@ class DistributionRecord:
     `requires_dist` None means unknown, an empty tuple means none. `entry_points` are object references by group and
     name: None means unknown, an empty dict none. `modules` are dotted import names, sorted.
     `modules_by` and `requires_by` name the rule by which they are known (`archive`, `METADATA`, `find packages` ...),
-    None where they are unknown. `stubs` are the modules that its stub files describe, `left_out` counts module files
-    whose paths no import statement can name. `declared` are top-level names as the project declares them
-    (top_level.txt, Import-Name). `error` is None where the file could be read; a partly read file keeps what was
-    found, and `notes` describe what was odd.
+    None where they are unknown. `modules_grade` is how sure the modules are, None where they are unknown. `stubs` are
+    the modules that its stub files describe, `left_out` counts module files whose paths no import statement can name.
+    `declared` are top-level names as the project declares them (top_level.txt, Import-Name). `error` is None where the
+    file could be read; a partly read file keeps what was found, and `notes` describe what was odd.
 
     `license_expression` is SPDX's (PEP 639), `license` the free text of older metadata, at most 1 KiB of UTF-8, and
     `license_classifiers` begin with `License ::`. `project_urls` are `label, URL`, with Home-page and Download-URL as
@@ -96,6 +109,7 @@ class DistributionRecord:
     entry_points: dict[str, dict[str, str]] | None = None
     modules: tuple[str, ...] | None = None
     modules_by: str | None = None
+    modules_grade: ModulesGrade | None = None
     requires_by: str | None = None
     stubs: tuple[str, ...] = ()
     left_out: int = 0

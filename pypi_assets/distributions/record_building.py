@@ -10,7 +10,7 @@ from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
 from pypi_assets.distributions.project_facts import bounded
-from pypi_assets.distributions.record import DistributionRecord, FilenameParts
+from pypi_assets.distributions.record import DistributionRecord, FilenameParts, ModulesGrade
 from pypi_assets.distributions.requirements import comparable_version
 
 MAX_NOTES = 50
@@ -28,6 +28,7 @@ def build_record(
     entry_points: dict[str, dict[str, str]] | None = None,
     modules: tuple[str, ...] | None = None,
     modules_by: str | None = None,
+    modules_grade: ModulesGrade = ModulesGrade.EXACT,
     requires_by: str | None = None,
     stubs: tuple[str, ...] = (),
     left_out: int = 0,
@@ -38,7 +39,7 @@ def build_record(
     """The record; where the metadata lack name or version, the filename's count, and `project` where it has none.
 
     `at_root` are the folders whose files are installed right in site-packages. Where the extract has an error, the file
-    that has entry points may be missing: then no entry points are unknown ones.
+    that has entry points may be missing: then no entry points are unknown ones, and modules are guessed.
     """
     start_up_paths, start_up_notes = _start_up_paths(at_root)
     all_notes = (*extract.notes, *metadata.notes, *notes, *start_up_notes)
@@ -55,6 +56,7 @@ def build_record(
         entry_points=None if extract.error and not entry_points else entry_points,
         modules=modules,
         modules_by=None if modules is None else modules_by,
+        modules_grade=None if modules is None else ModulesGrade.GUESSED if extract.error else modules_grade,
         requires_by=None if requires_dist is None else requires_by,
         stubs=stubs,
         left_out=left_out,
@@ -135,6 +137,7 @@ def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[
         "entry_points": record.entry_points,
         "modules": None if record.modules is None else list(record.modules),
         "modules_by": record.modules_by,
+        "modules_grade": None if record.modules_grade is None else record.modules_grade.value,
         "requires_by": record.requires_by,
         "stubs": list(record.stubs),
         "left_out": record.left_out,

@@ -21,8 +21,9 @@ from pypi_assets.distributions.backends import (
     uv_build,
 )
 from pypi_assets.distributions.members import Files, Folder, by_folder, merged
-from pypi_assets.distributions.module_names import find_modules
-from pypi_assets.distributions.source_tree import Installed, SourceTree
+from pypi_assets.distributions.module_names import ModuleNames, find_modules
+from pypi_assets.distributions.record import ModulesGrade
+from pypi_assets.distributions.source_tree import Installed, SourceTree, least_sure
 
 Rule = Callable[[SourceTree], Installed | None]
 
@@ -47,6 +48,7 @@ class SdistModules:
 
     names: tuple[str, ...] | None = None
     by: str | None = None
+    grade: ModulesGrade = ModulesGrade.EXACT
     stubs: tuple[str, ...] = ()
     left_out: int = 0
     notes: tuple[str, ...] = ()
@@ -64,8 +66,19 @@ def find_sdist_modules(tree: SourceTree) -> SdistModules:
         if (installed := rule(tree)) is not None:
             found = find_modules(as_built(tree, installed))
             if found.names or found.stubs or rule in {named, setuptools.installed}:
-                return SdistModules(found.names, installed.by, found.stubs, found.unnameable, found.notes)
+                grade = least_sure(installed.grade, _doubt(tree, installed, found))
+                return SdistModules(found.names, installed.by, grade, found.stubs, found.unnameable, found.notes)
     return SdistModules()
+
+
+def _doubt(tree: SourceTree, installed: Installed, found: ModuleNames) -> ModulesGrade:
+    """What speaks against the modules, whatever rule found them."""
+    if not (found.names or found.stubs):
+        has_modules = bool(tree.packages or set(tree.modules_at_top) - usual_layout.NOT_INSTALLED)
+        return ModulesGrade.GUESSED if has_modules else ModulesGrade.EXACT
+    is_in_tree = "backend-path" in tree.table("build-system")
+    compiles = installed.compiles_all and tree.uses_cython and _has_cython(installed.files)
+    return ModulesGrade.DERIVED if is_in_tree or compiles else ModulesGrade.EXACT
 
 
 def _named_rule(tree: SourceTree) -> Rule | None:
@@ -91,8 +104,12 @@ def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:
 def as_built(tree: SourceTree, installed: Installed) -> Files:
     """The installed files as a build leaves them: with compiled modules for Cython's sources and extensions."""
     files = installed.files
-    if any(".pyx/" in inside.others for _, inside in files) and tree.uses_cython:
+    if installed.compiles_all and tree.uses_cython and _has_cython(files):
         files = [(folder, Folder(inside.sources, inside.others.replace(".pyx/", ".so/"))) for folder, inside in files]
     if installed.extensions:
         files = [*files, *by_folder(f"{name.replace('.', '/')}.so" for name in installed.extensions)]
     return merged(files)
+
+
+def _has_cython(files: Files) -> bool:
+    return any(".pyx/" in inside.others for _, inside in files)

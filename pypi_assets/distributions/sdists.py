@@ -101,6 +101,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
         entry_points=find_entry_points(tree),
         modules=modules.names,
         modules_by=modules.by,
+        modules_grade=modules.grade,
         stubs=modules.stubs,
         left_out=modules.left_out,
         declared=(*(tree.top_level or ()), *metadata.declared_names),

@@ -9,10 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pypi_assets.distributions.setup_expressions import FINDERS, FINDERS_FROM, Expressions, ReturnedError
-from pypi_assets.distributions.setup_operations import add, extend, is_same, item_of, set_item, update
-from pypi_assets.distributions.setup_values import UNBOUND, UNKNOWN, Imported, ScriptFunction
+from pypi_assets.distributions.setup_expressions import FINDERS, FINDERS_FROM, Expressions, ReturnedError, packages_in
+from pypi_assets.distributions.setup_operations import add, extend, item_of, one_of, set_item, update
+from pypi_assets.distributions.setup_values import UNBOUND, UNKNOWN, Imported, Maybe, ScriptFunction, Walk, maybe
 
+MAX_ROUNDS = 500
+"""Items of a list that a loop runs for, at most; real lists of extension modules have up to a few hundred."""
 _ENDS = frozenset({"exit", "_exit", "quit", "abort"})
 
 
@@ -62,6 +64,8 @@ class _Script(Expressions):
         match statement:
             case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value):
                 old, new = self.look_up(name), self.value(value)
+                if isinstance(old, Maybe) and isinstance(old.value, list | dict):
+                    old = old.value
                 if isinstance(old, dict):
                     update(self, old, new if isinstance(operator, ast.BitOr) else UNKNOWN)
                 elif isinstance(old, list):
@@ -70,6 +74,7 @@ class _Script(Expressions):
                     self.bind(name, add(self, old, new) if isinstance(operator, ast.Add) else UNKNOWN)
             case ast.AugAssign(target=ast.Subscript(value=container, slice=key), op=operator, value=value):
                 old, new = item_of(self, self.value(container), self.value(key)), self.value(value)
+                old = old.value if isinstance(old, Maybe) and isinstance(old.value, list) else old
                 if isinstance(old, list):
                     extend(self, old, new if isinstance(operator, ast.Add) else UNKNOWN)
                 else:
@@ -77,8 +82,11 @@ class _Script(Expressions):
                     set_item(self, self.value(container), self.value(key), added)
 
     def run_if(self, statement: ast.If) -> None:
-        truth = self.truth(statement.test)
-        if truth is None:
+        test = self.value(statement.test)
+        truth = self.truth_of(test)
+        if isinstance(test, Maybe) and isinstance(test.value, bool):
+            self._branch_by_version(*([statement.body, statement.orelse][:: 1 if test.value else -1]))
+        elif truth is None:
             self._branch([statement.body, statement.orelse])
         else:
             self.run(statement.body if truth else statement.orelse)
@@ -99,13 +107,47 @@ class _Script(Expressions):
             self._branch([statement.body, []])  # it may go on after an exception, as suppress() does
 
     def run_loop(self, statement: ast.For | ast.While) -> None:
-        """Runs the body once, for the calls and changes in it; what it binds is unknown, in the first round too."""
+        """Runs the body for each item of a short list that is known; else once, for the calls and changes in it, and
+        what it binds is unknown, in the first round too."""
+        values = self.value(statement.iter) if isinstance(statement, ast.For) else UNKNOWN
+        if isinstance(statement, ast.For) and isinstance(values, list | tuple) and len(values) <= MAX_ROUNDS:
+            self._run_rounds(statement, [*values])
+            return
         unknown = dict.fromkeys(self.names_bound_in([statement]), UNKNOWN)
         self.scope.update(unknown)
+        outer = self.walked
+        self.walked = packages_in(values) if isinstance(values, Walk) else outer
         self.uncertain += 1
         self.run([*statement.body, *statement.orelse])
         self.uncertain -= 1
+        self.walked = outer
         self.scope.update(unknown)
+
+    def _run_rounds(self, statement: ast.For, values: list[Any]) -> None:
+        """Runs the body for each of `values`. Where it can end early, all that it does may not be done."""
+        can_end = self._ends_early(statement.body)
+        bound = self.names_bound_in([statement])
+        for value in values:
+            uncertain = can_end or value is UNKNOWN or isinstance(value, Maybe)
+            self.uncertain += uncertain
+            self.assign(statement.target, value.value if isinstance(value, Maybe) else value)
+            self.run(statement.body)
+            self.uncertain -= uncertain
+        if can_end or any(value is UNKNOWN or isinstance(value, Maybe) for value in values):
+            self.scope.update(dict.fromkeys(bound, UNKNOWN))
+        self.run(statement.orelse)
+
+    def _ends_early(self, statements: list[ast.stmt]) -> bool:
+        """Whether a break, continue or return is in `statements`, at whatever depth, or what may contain one."""
+        waiting: list[ast.AST] = [*statements]
+        while waiting:
+            node = waiting.pop()
+            self.spend()
+            if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Match):
+                return True
+            if isinstance(node, ast.stmt | ast.ExceptHandler):
+                waiting += ast.iter_child_nodes(node)
+        return False
 
     def run_function_definition(self, statement: ast.FunctionDef) -> None:
         self.bind(statement.name, ScriptFunction(statement))
@@ -154,6 +196,23 @@ class _Script(Expressions):
         else:
             self.value(statement.exc)
 
+    def _branch_by_version(self, taken: list[ast.stmt], other: list[ast.stmt]) -> None:
+        """Runs the branch that Python 3 takes, or the other where that one ends the script. What it binds may be
+        otherwise."""
+        if taken and _leaves(taken[-1]):
+            taken = other
+        scope = self.scope
+        before = dict(scope)
+        self.spend(len(scope))
+        self.uncertain += 1
+        self.by_version += 1
+        self.run(taken)
+        self.uncertain -= 1
+        self.by_version -= 1
+        for name, value in scope.items():
+            if before.get(name, UNBOUND) is not value and not isinstance(value, Imported | ScriptFunction):
+                scope[name] = maybe(value)
+
     def _branch(self, branches: list[list[ast.stmt]]) -> None:
         """Runs each of `branches` from the same names. Those on which branches that go on disagree become unknown.
 
@@ -172,8 +231,7 @@ class _Script(Expressions):
             scope |= before
         self.uncertain -= 1
         for name in {name for end in ends for name, value in end.items() if before.get(name, UNBOUND) is not value}:
-            first, *others = (end[name] for end in ends if name in end)
-            scope[name] = first if all(is_same(self, first, other) for other in others) else UNKNOWN
+            scope[name] = one_of(self, [end[name] for end in ends if name in end])
 
 
 _STATEMENTS: dict[type[ast.stmt], Callable[[_Script, Any], None]] = {

@@ -8,11 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from pypi_assets.distributions.setup_functions import FUNCTIONS
 from pypi_assets.distributions.setup_methods import call_method
 from pypi_assets.distributions.setup_operations import (
     add,
     compared,
+    concatenated,
     is_same,
     item_of,
     join,
@@ -28,8 +31,12 @@ from pypi_assets.distributions.setup_values import (
     Extension,
     FindPackages,
     Imported,
+    Maybe,
     ScriptFunction,
+    Walk,
+    as_text,
     is_encodable,
+    maybe,
     spoil,
 )
 
@@ -55,10 +62,15 @@ class Expressions(ScriptState):
 
     def truth(self, node: ast.expr) -> bool | None:
         """Whether `node` is true, None where that is unknown."""
-        value = self.value(node)
+        return self.truth_of(self.value(node))
+
+    def truth_of(self, value: Any) -> bool | None:
+        """Whether `value` is true, None where that is unknown."""
         if isinstance(value, list | tuple | dict):
             self.spend(len(value))
-            return None if UNKNOWN in value else bool(value)
+            items = value.values() if isinstance(value, dict) else value
+            has_unknown = UNKNOWN in value or any(isinstance(item, Maybe) for item in items)
+            return None if has_unknown else bool(value)
         return bool(value) if isinstance(value, SCALARS) else None
 
     def value(self, node: ast.expr) -> Any:
@@ -109,25 +121,49 @@ class Expressions(ScriptState):
             case ast.BoolOp(op=operator, values=values):
                 return self._decided(isinstance(operator, ast.Or), values)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                truth = self.truth(operand)
-                return UNKNOWN if truth is None else not truth
+                return self._negated(operand)
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
                 return compared(self, self.value(left), operator, self.value(right))
             case ast.Subscript(value=container, slice=key):
-                return item_of(self, self.value(container), self.value(key))
+                found = self.value(container)
+                return (
+                    _version_part(found, key) if isinstance(found, Imported) else item_of(self, found, self.value(key))
+                )
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 if (result := self._comprehension(node)) is UNKNOWN:
                     self.spoil_called(node)
                 return result
+            case ast.JoinedStr(values=pieces):
+                return concatenated(self, [self._piece(piece) for piece in pieces])
             case ast.Lambda() | ast.DictComp():
                 self.spoil_called(node)
             case ast.Attribute(value=ast.Name(id="os"), attr=("curdir" | "sep") as attribute):
                 return "." if attribute == "curdir" else "/"
+            case ast.Attribute(value=ast.Name(id="sys"), attr="version_info"):
+                return Imported("version_info")
+            case ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr="version_info"), attr="major"):
+                return Imported("version_info[0]")
+            case ast.Attribute(value=ast.Name(id="six"), attr=("PY2" | "PY3") as attribute):
+                return Maybe(attribute == "PY3")
             case ast.NamedExpr(target=target, value=inner):
                 value = self.value(inner)
                 self.assign(target, value)
                 return value
         return UNKNOWN
+
+    def _piece(self, node: ast.expr) -> Any:
+        """A part of an f-string: a text, or a value that is inserted as it is."""
+        if isinstance(node, ast.FormattedValue):
+            value = self.value(node.value)
+            return as_text(value) if node.conversion == -1 and node.format_spec is None else UNKNOWN
+        return self.value(node)
+
+    def _negated(self, operand: ast.expr) -> Any:
+        value = self.value(operand)
+        if isinstance(value, Maybe) and isinstance(value.value, bool):
+            return Maybe(not value.value)
+        truth = self.truth_of(value)
+        return UNKNOWN if truth is None else not truth
 
     def _combined(self, left: Any, operator: ast.operator, right: Any) -> Any:
         """`left + right`, `left % right` or `left | right`."""
@@ -190,21 +226,27 @@ class Expressions(ScriptState):
         return result
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Any:
-        if len(node.generators) != 1 or not isinstance(target := node.generators[0].target, ast.Name):
+        if len(node.generators) != 1:
             return UNKNOWN
         values = self.value(node.generators[0].iter)
+        if isinstance(values, Walk):
+            self.spoil_called(node)
+            return [maybe(packages_in(values))]
+        if not isinstance(target := node.generators[0].target, ast.Name):
+            return UNKNOWN
         if not isinstance(values, list | tuple):
             return UNKNOWN
-        result = []
+        result: list[Any] = []
         scope = self.scope
         before = scope.get(target.id, UNBOUND)
         for value in values:
-            scope[target.id] = value
+            scope[target.id] = value.value if isinstance(value, Maybe) else value
             truths = [self.truth(test) for test in node.generators[0].ifs]
-            if None in truths:
-                result.append(UNKNOWN)
-            elif all(truths):
-                result.append(self.value(node.elt))
+            if all(truth is not False for truth in truths):
+                item = self.value(node.elt)
+                if None in truths and isinstance(item, FindPackages):
+                    item = replace(item, is_guess=True)
+                result.append(maybe(item) if None in truths or isinstance(value, Maybe) else item)
         if before is UNBOUND:
             scope.pop(target.id, None)
         else:
@@ -245,7 +287,9 @@ class Expressions(ScriptState):
             for bound, value in self.scope.items():
                 if value is None or isinstance(value, str | int | float):
                     self.scope[bound] = UNKNOWN
-        known = FUNCTIONS.get(name)
+        if name == "walk" and arguments and isinstance(arguments[0], str):
+            return Walk(arguments[0])
+        known = FUNCTIONS.get("Extension" if name.endswith("Extension") else name)
         if known is not None:
             return known(self, arguments, keywords)
         if name not in _READING:  # else it may change what it gets
@@ -261,7 +305,7 @@ class Expressions(ScriptState):
         if len(self.calls) == MAX_SETUP_CALLS:
             raise TooLongError
         self._weigh(keywords.values())
-        self.calls.append(dict(keywords))
+        self.calls.append({key: maybe(value) for key, value in keywords.items()} if self.by_version else dict(keywords))
 
     def _weigh(self, values: Iterable[Any], depth: int = 4) -> None:
         """Spends steps on the texts in what setup() gets, each as often as it is there: names and lists share them."""
@@ -279,6 +323,8 @@ class Expressions(ScriptState):
                     inner = (value.include, value.exclude)
                 case Extension():
                     inner = (value.sources,)
+                case Maybe():
+                    inner = (value.value,)
             if inner and depth:
                 self._weigh(inner, depth - 1)
 
@@ -343,3 +389,20 @@ class Expressions(ScriptState):
         if parameters.kwarg:
             scope[parameters.kwarg.arg] = {name: value for name, value in keywords.items() if name not in scope}
         return scope
+
+
+def packages_in(walk: Walk) -> FindPackages:
+    """The packages that lie in a folder that the script walks through, itself included."""
+    folder = "/".join(part for part in walk.folder.replace("\\", "/").split("/") if part not in {"", "."})
+    parent, _, name = folder.rpartition("/")
+    return FindPackages(parent or ".", (name, f"{name}.*") if name else ("*",), is_guess=True)
+
+
+def _version_part(found: Imported, key: ast.expr) -> Any:
+    """`sys.version_info[0]`, or its first parts."""
+    match key:
+        case ast.Constant(value=0) if found.name == "version_info":
+            return Imported("version_info[0]")
+        case ast.Slice(lower=None | ast.Constant(value=0), step=None) if found.name == "version_info":
+            return found
+    return UNKNOWN

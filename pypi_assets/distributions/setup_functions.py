@@ -5,7 +5,7 @@ from typing import Any
 
 from pypi_assets.distributions.setup_operations import concatenated, merged
 from pypi_assets.distributions.setup_state import ScriptState
-from pypi_assets.distributions.setup_values import UNKNOWN, Extension, FindPackages, is_texts
+from pypi_assets.distributions.setup_values import UNKNOWN, Extension, FindPackages, Maybe, is_texts, maybe
 
 _EXTENSIONS = frozenset({"Extension", "RustExtension", "Pybind11Extension", "CMakeExtension", "CppExtension"})
 
@@ -34,14 +34,24 @@ def _call_extension(state: ScriptState, arguments: list[Any], keywords: dict[Any
         return UNKNOWN
     if isinstance(sources, list | tuple):
         state.spend(len(sources))
+    name = name.replace("/", ".")  # as distutils reads it
     return Extension(name, tuple(sources) if is_texts(sources) else ())
 
 
 def _call_cythonize(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
     listed = arguments[0] if arguments else keywords.get("module_list", UNKNOWN)
+    if isinstance(listed, Maybe) and isinstance(listed.value, list | tuple):
+        listed = [maybe(item) for item in listed.value]
     listed = listed if isinstance(listed, list | tuple) else [listed]
     state.spend(len(listed))
-    return [Extension(None, (item,)) if isinstance(item, str) else item for item in listed]
+    return [_unnamed_extension(item) for item in listed]
+
+
+def _unnamed_extension(item: Any) -> Any:
+    """The extension module, or several, made of what one item of cythonize()'s list names."""
+    if isinstance(item, Maybe) and isinstance(item.value, str):
+        return Maybe(Extension(None, (item.value,)))
+    return Extension(None, (item,)) if isinstance(item, str) else item
 
 
 def _call_join(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> Any:
@@ -82,7 +92,7 @@ def _call_tuple(state: ScriptState, arguments: list[Any], keywords: dict[Any, An
 def _call_set(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
     """Each item once, in the order they came in."""
     items = _call_list(state, arguments, keywords)
-    if not isinstance(items, list) or not all(isinstance(item, str | FindPackages) for item in items):
+    if not isinstance(items, list) or not all(isinstance(item, str | FindPackages | Maybe) for item in items):
         return UNKNOWN
     return list(dict.fromkeys(items))
 

@@ -6,7 +6,7 @@ from typing import Any
 from pypi_assets.characters import is_digits
 from pypi_assets.distributions.setup_operations import concatenated, extend, merged, set_item, update
 from pypi_assets.distributions.setup_state import ScriptState
-from pypi_assets.distributions.setup_values import UNKNOWN, as_text, spoil
+from pypi_assets.distributions.setup_values import UNKNOWN, Maybe, as_text, spoil
 
 _MUTATING = frozenset(
     {"insert", "remove", "pop", "clear", "sort", "reverse", "setdefault", "popitem", "add", "discard"}
@@ -17,6 +17,8 @@ _FIELD = re.compile(r"\{(\w*)\}", re.ASCII)
 
 def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
     """What `owner.name(*arguments, **keywords)` returns. It is done to `owner`, or spoils what it may change."""
+    if isinstance(owner, Maybe):
+        owner = owner.value
     if isinstance(owner, str):
         return _text_method(state, owner, name, arguments, keywords)
     if isinstance(owner, list):
@@ -38,11 +40,15 @@ def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any],
 def _dict_method(
     state: ScriptState, owner: dict[Any, Any], name: str, arguments: list[Any], keywords: dict[Any, Any]
 ) -> Any:
+    is_certain = UNKNOWN not in owner and not any(isinstance(value, Maybe) for value in owner.values())
     has_key = UNKNOWN not in owner and bool(arguments) and isinstance(arguments[0], str)
     if name == "update":
         update(state, owner, merged(state, [*arguments, keywords]))
-    elif name in {"values", "keys"} and UNKNOWN not in owner:
+    elif name in {"values", "keys"} and is_certain:
         return list(owner.values() if name == "values" else owner)
+    elif name == "items" and is_certain:
+        state.spend(len(owner))
+        return list(owner.items())
     elif name == "get" and has_key:
         return owner.get(arguments[0], arguments[1] if len(arguments) > 1 else None)
     elif name == "copy":

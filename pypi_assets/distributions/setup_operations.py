@@ -5,7 +5,16 @@ import re
 from typing import Any
 
 from pypi_assets.distributions.setup_state import ScriptState
-from pypi_assets.distributions.setup_values import SCALARS, UNKNOWN, as_text, is_same_scalar, spoil
+from pypi_assets.distributions.setup_values import (
+    SCALARS,
+    UNKNOWN,
+    Imported,
+    Maybe,
+    as_text,
+    is_same_scalar,
+    maybe,
+    spoil,
+)
 
 _CONVERSION = re.compile(r"%(?:\((\w+)\))?([sd%])", re.ASCII)
 
@@ -13,18 +22,22 @@ _CONVERSION = re.compile(r"%(?:\((\w+)\))?([sd%])", re.ASCII)
 def set_item(state: ScriptState, container: Any, key: Any, value: Any) -> None:
     """`container[key] = value`"""
     if isinstance(container, dict) and isinstance(key, str):
-        container[key] = UNKNOWN if state.uncertain else value
+        if state.uncertain:
+            value = one_of(state, [container[key], value]) if key in container else maybe(value)
+        container[key] = value
     else:
         spoil(container)
 
 
 def extend(state: ScriptState, old: list[Any], new: Any) -> None:
-    """`old += new` of a list."""
-    if state.uncertain or not isinstance(new, list | tuple):
-        spoil(old)
-    else:
-        state.spend(len(new))
-        old += new
+    """`old += new` of a list. What is not known leaves the known items there, next to UNKNOWN."""
+    is_certain = not state.uncertain and not isinstance(new, Maybe)
+    new = new.value if isinstance(new, Maybe) else new
+    items = new if isinstance(new, list | tuple) else [UNKNOWN]
+    state.spend(len(items))
+    if state.walked:
+        items = [state.walked if item is UNKNOWN else item for item in items]
+    old += items if is_certain else [maybe(item) for item in items]
 
 
 def update(state: ScriptState, old: dict[Any, Any], new: Any) -> None:
@@ -35,11 +48,61 @@ def update(state: ScriptState, old: dict[Any, Any], new: Any) -> None:
     state.spend(len(new) + len(old))
     if UNKNOWN in new:
         spoil(old)
-    old |= dict.fromkeys(new, UNKNOWN) if state.uncertain else new
+    if not state.uncertain:
+        old |= new
+    elif UNKNOWN not in new:
+        for key, value in new.items():
+            set_item(state, old, key, value)
+
+
+def one_of(state: ScriptState, values: list[Any], depth: int = 3) -> Any:
+    """The value of what is one of `values`. Of lists, and of the values of dicts, those that only some of them have may
+    be missing; None is one without any."""
+    first = values[0]
+    if all(is_same(state, first, other) for other in values[1:]):
+        return first
+    state.spend(len(values))
+    filled = [value.value if isinstance(value, Maybe) else value for value in values if value is not None]
+    if filled and depth and all(isinstance(value, list | tuple) for value in filled):
+        return _items_of_any(state, [value if isinstance(value, list | tuple) else () for value in values])
+    if filled and depth and all(isinstance(value, dict) for value in filled):
+        return _keys_of_any(state, [value if isinstance(value, dict) else {} for value in values], depth)
+    return Maybe(filled[0]) if len(filled) == 1 and filled[0] is not UNKNOWN else UNKNOWN
+
+
+def _items_of_any(state: ScriptState, lists: list[list[Any] | tuple[Any, ...]]) -> list[Any]:
+    """The items that all of `lists` begin with, and then all others, each as one that may be missing."""
+    shortest = min(map(len, lists))
+    state.spend(sum(map(len, lists)) + shortest * len(lists))
+    same = 0
+    while same < shortest and all(_is_identical(lists[0][same], other[same]) for other in lists):
+        same += 1
+    rest: list[Any] = []
+    for items in lists:
+        for item in items[same:]:
+            state.spend(len(rest))
+            if not any(_is_identical(item, kept.value if isinstance(kept, Maybe) else kept) for kept in rest):
+                rest.append(maybe(item))
+    return [*lists[0][:same], *rest]
+
+
+def _is_identical(one: Any, other: Any) -> bool:
+    return one is other or is_same_scalar(one, other)
+
+
+def _keys_of_any(state: ScriptState, dicts: list[dict[Any, Any]], depth: int) -> dict[Any, Any]:
+    result: dict[Any, Any] = {}
+    for key in dict.fromkeys(key for each in dicts for key in each):
+        found = [each[key] for each in dicts if key in each]
+        value = one_of(state, found, depth - 1)
+        result[key] = value if len(found) == len(dicts) else maybe(value)
+    return result
 
 
 def join(state: ScriptState, result: dict[Any, Any], value: Any) -> None:
     """Adds `value` to a `result` to which the script has no other reference."""
+    if isinstance(value, Maybe) and isinstance(value.value, dict):
+        value = {key: maybe(each) for key, each in value.value.items()}
     if not isinstance(value, dict) or UNKNOWN in value:
         spoil(result)
     if isinstance(value, dict):
@@ -59,6 +122,8 @@ def add(state: ScriptState, left: Any, right: Any) -> Any:
     """`left + right` of texts, lists and tuples."""
     if isinstance(left, str) and isinstance(right, str):
         return concatenated(state, [left, right])
+    if isinstance(left, list) and isinstance(right, Maybe) and isinstance(right.value, list):
+        right = [maybe(item) for item in right.value]
     if isinstance(left, list | tuple) and type(left) is type(right):
         state.spend(len(left) + len(right))
         return type(left)([*left, *right])
@@ -77,6 +142,8 @@ def is_same(state: ScriptState, one: Any, other: Any) -> bool:
 
 def compared(state: ScriptState, left: Any, operator: ast.cmpop, right: Any) -> Any:
     """`left == right` and the like, True or False where both sides are known."""
+    if isinstance(left, Imported):
+        return _compared_version(left.name, operator, right)
     scalar = isinstance(left, str | int | None)
     if scalar and isinstance(right, str | int | None):
         match operator:
@@ -87,11 +154,45 @@ def compared(state: ScriptState, left: Any, operator: ast.cmpop, right: Any) -> 
     if scalar and isinstance(right, list | tuple | dict):
         state.spend(len(right))
         match operator:
-            case ast.In() if all(isinstance(item, SCALARS) for item in right):
+            case ast.In() if _has_known_items(left, right):
                 return left in right
-            case ast.NotIn() if all(isinstance(item, SCALARS) for item in right):
+            case ast.NotIn() if _has_known_items(left, right):
                 return left not in right
     return UNKNOWN
+
+
+def _has_known_items(item: Any, container: list[Any] | tuple[Any, ...] | dict[Any, Any]) -> bool:
+    if isinstance(container, dict) and isinstance(container.get(item), Maybe):
+        return False
+    return all(isinstance(each, SCALARS) for each in container)
+
+
+_ORDERED: dict[type[ast.cmpop], tuple[bool, bool]] = {
+    ast.Lt: (True, False),
+    ast.LtE: (True, False),
+    ast.Gt: (False, True),
+    ast.GtE: (False, True),
+    ast.Eq: (False, False),
+    ast.NotEq: (True, True),
+}
+"""What a comparison gives where its left side is less than its right, and where it is greater."""
+
+
+def _compared_version(name: str, operator: ast.cmpop, right: Any) -> Any:
+    """`sys.version_info >= (3,)` and the like: Maybe(True) or Maybe(False) where all versions of Python 3 agree."""
+    if type(operator) not in _ORDERED:
+        return UNKNOWN
+    if_less, if_greater = _ORDERED[type(operator)]
+    if name == "version_info[0]" and isinstance(right, int):
+        same = isinstance(operator, ast.Eq | ast.LtE | ast.GtE)
+        return Maybe(same if right == 3 else if_less if right > 3 else if_greater)
+    if name != "version_info" or not isinstance(right, tuple) or not right or not isinstance(right[0], int):
+        return UNKNOWN
+    if isinstance(operator, ast.Eq | ast.NotEq) and right[0] == 3:
+        return UNKNOWN
+    if right[0] != 3:
+        return Maybe(if_less if right[0] > 3 else if_greater)
+    return Maybe(if_greater) if all(part == 0 for part in right[1:]) else UNKNOWN
 
 
 def item_of(state: ScriptState, container: Any, key: Any) -> Any:
@@ -101,7 +202,7 @@ def item_of(state: ScriptState, container: Any, key: Any) -> Any:
     if not isinstance(container, str | list | tuple) or not isinstance(key, int):
         return UNKNOWN
     state.spend(len(container) // 16)
-    known = isinstance(container, str) or UNKNOWN not in container
+    known = isinstance(container, str) or not any(item is UNKNOWN or isinstance(item, Maybe) for item in container)
     return container[key] if known and -len(container) <= key < len(container) else UNKNOWN
 
 

@@ -10,7 +10,7 @@ import msgspec
 from pypi_assets.distributions.script_text import NoScriptError, common_script, decode_script
 from pypi_assets.distributions.setup_calls import setup_calls
 from pypi_assets.distributions.setup_state import TooLongError
-from pypi_assets.distributions.setup_values import UNKNOWN, Extension, FindPackages, is_texts
+from pypi_assets.distributions.setup_values import UNKNOWN, Extension, FindPackages, Maybe, is_texts
 
 __all__ = ["FindPackages", "SetupArguments", "read_setup_script"]
 
@@ -26,6 +26,10 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     `ext_modules` are dotted names, `cython_sources` the files and patterns that are given to cythonize() without a
     name, `cython_modules` those of `ext_modules` whose sources are Cython's. Keys of `extras_require` are as written,
     such as `test` or `:python_version < "3"`. `problem` is the reason where nothing is known.
+
+    `uncertain` names those of `packages`, `py_modules`, `package_dir` and `ext_modules` of which a condition decides:
+    what may be there is listed. `partial` names those of them that have a further, unknown part; only `ext_modules` are
+    then there. `commands` are the keys of cmdclass, None where they are not literal.
     """
 
     name: str | None = None
@@ -45,6 +49,9 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     given: frozenset[str] = frozenset()
     is_complete: bool = False
     problem: str | None = None
+    uncertain: frozenset[str] = frozenset()
+    partial: frozenset[str] = frozenset()
+    commands: tuple[str, ...] | None = ()
 
 
 def read_setup_script(source: bytes | str) -> SetupArguments:
@@ -99,14 +106,18 @@ def _as_python3(text: str) -> str:
 
 
 def _arguments(call: dict[Any, Any]) -> SetupArguments:
-    extensions = _extensions(call)
+    uncertain: set[str] = set()
+    partial: set[str] = set()
+    extensions = _extensions(call, uncertain, partial)
+    certain = {name: _certain(name, call.get(name), uncertain) for name in ("packages", "py_modules", "package_dir")}
+    commands = _certain("cmdclass", call.get("cmdclass", {}), set())
     return SetupArguments(
         name=_text(call.get("name")),
         version=_text(call.get("version")),
         python_requires=_text(call.get("python_requires")),
-        packages=_packages(call.get("packages")),
-        py_modules=_texts(call.get("py_modules")),
-        package_dir=_text_dict(call.get("package_dir")),
+        packages=_packages(certain["packages"]),
+        py_modules=_texts(certain["py_modules"]),
+        package_dir=_text_dict(certain["package_dir"]),
         package_data=_lists(call.get("package_data")),
         ext_modules=None if extensions is None else tuple(each.name for each in extensions if each.name),
         cython_sources=tuple(s for each in extensions or () if not each.name for s in each.sources),
@@ -119,11 +130,29 @@ def _arguments(call: dict[Any, Any]) -> SetupArguments:
         entry_points=_text(call.get("entry_points")) or _lists(call.get("entry_points")),
         given=frozenset(name for name in call if isinstance(name, str)),
         is_complete=UNKNOWN not in call,
+        uncertain=frozenset(uncertain),
+        partial=frozenset(partial),
+        commands=tuple(commands) if isinstance(commands, dict) and UNKNOWN not in commands else None,
     )
 
 
+def _certain(name: str, value: Any, uncertain: set[str]) -> Any:
+    """`value` as if each condition in it held; `name` is added to `uncertain` where there is one."""
+    if isinstance(value, Maybe):
+        uncertain.add(name)
+        return _certain(name, value.value, uncertain)
+    if isinstance(value, list | tuple) and any(isinstance(item, Maybe) for item in value):
+        uncertain.add(name)
+        return [item.value if isinstance(item, Maybe) else item for item in value]
+    if isinstance(value, dict) and any(isinstance(item, Maybe) for item in value.values()):
+        uncertain.add(name)
+        return {key: item.value if isinstance(item, Maybe) else item for key, item in value.items()}
+    return value
+
+
 def _agreed(found: list[SetupArguments]) -> SetupArguments:
-    """What all calls of setup() agree on: scripts have several for different cases."""
+    """What all calls of setup() agree on: scripts have several for different cases. Of packages and modules, all that
+    any of them names."""
     first = found[0]
     if len(found) == 1:
         return first
@@ -132,16 +161,35 @@ def _agreed(found: list[SetupArguments]) -> SetupArguments:
         for name in SetupArguments.__struct_fields__
         if all(getattr(other, name) == getattr(first, name) for other in found)
     }
-    given = frozenset(name for each in found for name in each.given)
-    return SetupArguments(**agreed | {"given": given, "is_complete": all(each.is_complete for each in found)})
+    differing = [name for name in ("packages", "py_modules", "ext_modules") if name not in agreed]
+    for name in differing:
+        values = [() if name not in each.given and each.is_complete else getattr(each, name) for each in found]
+        if None not in values:
+            agreed[name] = tuple(dict.fromkeys(item for value in values for item in value))
+    return SetupArguments(
+        **agreed
+        | {
+            "given": frozenset(name for each in found for name in each.given),
+            "is_complete": all(each.is_complete for each in found),
+            "uncertain": frozenset(name for each in found for name in each.uncertain) | frozenset(differing),
+            "partial": frozenset(name for each in found for name in each.partial),
+            "cython_sources": tuple(dict.fromkeys(source for each in found for source in each.cython_sources)),
+            "cython_modules": frozenset(name for each in found for name in each.cython_modules),
+        }
+    )
 
 
-def _extensions(call: dict[Any, Any]) -> list[Extension] | None:
-    listed = [call[name] for name in ("ext_modules", "rust_extensions") if name in call]
+def _extensions(call: dict[Any, Any], uncertain: set[str], partial: set[str]) -> list[Extension] | None:
+    """The extension modules that are known, None where none are given, or none of those that are."""
+    given = [call[name] for name in ("ext_modules", "rust_extensions") if name in call]
+    listed = [_certain("ext_modules", value, uncertain) for value in given]
     items: list[Any] = [item for each in listed for item in (each if isinstance(each, list | tuple) else [UNKNOWN])]
-    if not listed or not all(isinstance(item, Extension) for item in items):
+    known = [item for item in items if isinstance(item, Extension)]
+    if len(known) < len(items):
+        partial.add("ext_modules")
+    if not listed or (items and not known):
         return None
-    return [Extension(None, item.sources) if item.name and "*" in item.name else item for item in items]
+    return [Extension(None, item.sources) if item.name and "*" in item.name else item for item in known]
 
 
 def _text(value: Any) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pypi_assets.distributions.setup_values import UNBOUND, UNKNOWN, spoil
+from pypi_assets.distributions.setup_values import UNBOUND, UNKNOWN, FindPackages, spoil
 
 MAX_STEPS = 200_000
 """Statements, expressions and items of lists that are looked at, at most: a longer script stays unknown."""
@@ -25,12 +25,16 @@ class ScriptState:
     so that aliases agree.
 
     `uncertain` counts the branches and loops around the current statement: what is done there may not be done.
+    `by_version` counts those of them that are taken on Python 3. `walked` are the packages of the folder that a loop
+    around the statement walks through: what is put into a list there may be their names.
     """
 
     names: dict[str, Any] = field(default_factory=lambda: dict(_NAMES))
     calls: list[dict[Any, Any]] = field(default_factory=list)
     scopes: list[dict[str, Any]] = field(default_factory=list)
     uncertain: int = 0
+    by_version: int = 0
+    walked: FindPackages | None = None
     steps: int = 0
     depth: int = 0
     result: Any = None
@@ -75,6 +79,9 @@ class ScriptState:
                 spoil(self.look_up(node.id))
             waiting += ast.iter_child_nodes(node)
 
+    def _is_container(self, target: ast.expr) -> bool:
+        return isinstance(target, ast.Name) and isinstance(self.look_up(target.id), list | dict)
+
     def spoil_called(self, node: ast.AST) -> None:
         """Spoils what the calls in `node`, which are not followed, may change."""
         for each in ast.walk(node):
@@ -83,7 +90,7 @@ class ScriptState:
                 self.spoil_named([each])
 
     def names_bound_in(self, statements: Iterable[ast.stmt]) -> set[str]:
-        """The names that `statements` bind."""
+        """The names that `statements` bind. `+=` changes a list or dict in place, and binds nothing."""
         names = set()
         waiting: list[ast.AST] = list(statements)
         while waiting:
@@ -91,6 +98,9 @@ class ScriptState:
             self.spend()
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 names.add(node.id)
+            elif isinstance(node, ast.AugAssign) and self._is_container(node.target):
+                waiting.append(node.value)
+                continue
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 names.add(node.name)
                 continue

@@ -8,12 +8,14 @@ import msgspec
 
 
 class FindPackages(msgspec.Struct, frozen=True, array_like=True):
-    """A call of find_packages(), or of find_namespace_packages() where `namespaces`; `where` "." is the top."""
+    """A call of find_packages(), or of find_namespace_packages() where `namespaces`; `where` "." is the top. Where it
+    `is_guess`, the script walks through a folder, and may leave out some of its packages."""
 
     where: str = "."
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] = ()
     namespaces: bool = False
+    is_guess: bool = False
 
 
 UNKNOWN: Any = object()
@@ -21,6 +23,21 @@ UNKNOWN: Any = object()
 UNBOUND: Any = object()
 """The value of a name that nothing binds."""
 SCALARS = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maybe:
+    """What depends on a condition: an item of a list, or the value of a key of a dict, that may be missing. Where
+    `value` is True or False, it is a condition that holds, or does not, on Python 3."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """os.walk() of a folder that is known."""
+
+    folder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +65,18 @@ class ScriptFunction:
 
 def spoil(container: Any) -> None:
     """Records in a list or dict that something unknown has been done to it."""
+    while isinstance(container, Maybe):
+        container = container.value
     if isinstance(container, list):
         container[:] = [UNKNOWN]
     elif isinstance(container, dict):
         container.clear()
         container[UNKNOWN] = UNKNOWN
+
+
+def maybe(value: Any) -> Any:
+    """`value` as one that may be missing."""
+    return value if value is UNKNOWN or isinstance(value, Maybe) else Maybe(value)
 
 
 def is_same_scalar(one: Any, other: Any) -> bool:

@@ -14,6 +14,7 @@ from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text, parse_top_level
 from pypi_assets.distributions.path_patterns import Effort
 from pypi_assets.distributions.pyproject import strings, table
+from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import SetupArguments
 
@@ -35,11 +36,19 @@ COMPILED_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".
 @dataclass(frozen=True, slots=True)
 class Installed:
     """What a build would install. `files` are relative to site-packages, `extensions` are the dotted names of modules
-    that are compiled, `by` names the rule that found them."""
+    that are compiled, `by` names the rule that found them. Where `compiles_all`, a build with Cython makes a module of
+    each .pyx among the files, else of none that `extensions` lack."""
 
     by: str
     files: Files
     extensions: tuple[str, ...] = ()
+    grade: ModulesGrade = ModulesGrade.EXACT
+    compiles_all: bool = True
+
+
+def least_sure(*grades: ModulesGrade) -> ModulesGrade:
+    """The grade of what was found with several doubts."""
+    return max(grades, key=[*ModulesGrade].index)
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,9 @@ class SourceTree:
         required = strings(self.table("build-system").get("requires"))
         script = self.files.get("setup.py", b"")
         is_offered = not required or b"setup_requires" in script
-        return any("cython" in lower(each) for each in required) or (is_offered and b"ythonize" in script)
+        return any("cython" in lower(each) for each in required) or (
+            is_offered and (b"ythonize" in script or b"ython.Distutils" in script)
+        )
 
     @cached_property
     def has_compiled_modules(self) -> bool:

@@ -1,6 +1,7 @@
 """Where modules mostly lie in a project: the rule where neither metadata nor a build backend's settings name them."""
 
 from pypi_assets.distributions.members import Files, by_folder
+from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, module_name, moved
 
 _NOT_INSTALLED = (
@@ -20,14 +21,14 @@ def installed(tree: SourceTree) -> Installed | None:
     named = module_name(tree.project or "")
     for folder in _SOURCE_FOLDERS:
         if folder not in tree.packages and (found := tree.below(folder)):
-            return Installed(f"{folder} layout", moved(found, folder))
+            return Installed(f"{folder} layout", moved(found, folder), grade=ModulesGrade.GUESSED)
     if named and (path := tree.named("", named)) and (found := tree.at(path)):
-        return Installed("project's name", found)
+        return Installed("project's name", found, grade=ModulesGrade.GUESSED)
     tops = set(tree.tops) - NOT_INSTALLED
     found = [each for top in sorted(tops & tree.packages.keys()) for each in tree.below(top)]
     found = found or by_folder(f"{name}.py" for name in tree.modules_at_top if name not in NOT_INSTALLED)
     found = found or [each for top in sorted(tops) for each in tree.below(top)]
-    return Installed("flat layout", found) if found else None
+    return Installed("flat layout", found, grade=ModulesGrade.GUESSED) if found else None
 
 
 def declared_names(tree: SourceTree) -> Installed | None:
@@ -40,4 +41,4 @@ def declared_names(tree: SourceTree) -> Installed | None:
             if below := tree.below(start) or tree.at(f"{start}.py"):
                 found += moved(below, folder)
                 break
-    return Installed("Import-Name", found) if found else None
+    return Installed("Import-Name", found, grade=ModulesGrade.DERIVED) if found else None

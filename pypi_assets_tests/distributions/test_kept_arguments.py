@@ -20,7 +20,10 @@ from pypi_assets_tests.distributions.hostile_sources import SETUP_SCRIPTS
 from pypi_assets_tests.distributions.made_extracts import extract_of
 from pypi_assets_tests.distributions.test_setup_script import ARGUMENTS, BEFORE, CALLS, FRAGMENTS
 
-DIGESTS = {1: "8f8b40b443da38b817456b0833b1cc2464c2568c258d1de2d9d3ef508d4f6d96"}
+DIGESTS = {
+    2: "e810c09f305e7301f7735787580962ac8b9e2f5f944c2c075d198b8a28a16495",
+    1: "8f8b40b443da38b817456b0833b1cc2464c2568c258d1de2d9d3ef508d4f6d96",
+}
 """By version, of the arguments in all of SOURCES. Older ones are kept, so that no version is used twice."""
 
 START = "import os, sys\nfrom setuptools import Extension, find_packages, setup\n"

@@ -84,3 +84,93 @@ def test_ways_to_call_setup(call):
 
 def test_a_return_outside_of_a_function_keeps_the_calls_before_it():
     assert read_setup_script("setup(name='a')\nreturn\n").name == "a"
+
+
+EXTENSIONS = "from setuptools import Extension, setup\nimport sys, os\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "packages", "extensions", "uncertain"),
+    [
+        (
+            (
+                "def run(full):\n  more = {}\n  if full: more = {'ext_modules': [Extension('a.b', [])]}\n"
+                "  setup(packages=['a'], **more)\ntry: run(True)\nexcept Exception: run(False)"
+            ),
+            ("a",),
+            ("a.b",),
+            {"ext_modules"},
+        ),
+        (
+            "names = ['a']\nif os.environ.get('FULL'): names.append('a.full')\nsetup(packages=names)",
+            ("a", "a.full"),
+            None,
+            {"packages"},
+        ),
+        (
+            (
+                "if os.name == 'nt': modules = [Extension('win', [])]\nelse: modules = [Extension('unix', [])]\n"
+                "setup(ext_modules=modules)"
+            ),
+            None,
+            ("win", "unix"),
+            {"ext_modules"},
+        ),
+        (
+            "k = dict(packages=['a'])\nif found(): k['ext_modules'] = [Extension('a.b', [])]\nsetup(**k)",
+            ("a",),
+            ("a.b",),
+            {"ext_modules"},
+        ),
+        (
+            (
+                "e = []\nfor name in ['x', 'y']:\n  if name in found: continue\n  e += [Extension('a.' + name, [])]\n"
+                "setup(packages=['a'], ext_modules=e)"
+            ),
+            ("a",),
+            ("a.x", "a.y"),
+            {"ext_modules"},
+        ),
+        (
+            "e = None\nif sys.platform != 'win32': e = Extension('a.b', [])\nsetup(ext_modules=[e] if e else [])",
+            None,
+            None,
+            set(),
+        ),
+        ("if x: setup(packages=['a', 'b'])\nelse: setup(packages=['a'])", ("a", "b"), None, {"packages"}),
+        ("e = [Extension('a', [])]\nif x: e.clear()\nsetup(ext_modules=e)", None, None, set()),
+    ],
+)
+def test_what_a_condition_decides_is_listed_as_uncertain(script, packages, extensions, uncertain):
+    found = arguments_of(EXTENSIONS + script)
+    assert (found.packages, found.ext_modules, found.uncertain) == (packages, extensions, uncertain)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("sys.version_info >= (3,)", {"": "new"}),
+        ("sys.version_info < (3, 0)", {"": "old"}),
+        ("sys.version_info[0] == 2", {"": "old"}),
+        ("sys.version_info[:2] > (2, 7)", {"": "new"}),
+        ("not sys.version_info.major < 3", {"": "new"}),
+        ("six.PY2", {"": "old"}),
+        ("sys.version_info >= (3, 6)", None),
+        ("sys.version_info == (3,)", None),
+    ],
+)
+def test_conditions_on_the_version_are_those_of_python_3(condition, expected):
+    script = f"if {condition}: where = {{'': 'new'}}\nelse: where = {{'': 'old'}}\nsetup(package_dir=where)"
+    assert arguments_of(EXTENSIONS + script).package_dir == expected
+
+
+def test_a_script_for_python_2_alone_is_followed():
+    script = "if sys.version_info[0] >= 3:\n  print('no')\n  sys.exit(1)\nsetup(packages=['a'])"
+    assert arguments_of(EXTENSIONS + script).packages == ("a",)
+
+
+def test_requirements_of_one_version_are_not_those_of_all():
+    script = "r = ['a']\nif sys.version_info < (3,): r.append('b')\nsetup(install_requires=r)"
+    assert requires(EXTENSIONS + script) == ("a",)
+    script = "if sys.version_info < (3,): setup(install_requires=['b'])\nelse: setup(install_requires=['a'])"
+    assert requires(EXTENSIONS + script) is None

@@ -31,7 +31,7 @@ def test_values_of_functions(expression, expected):
         ("find_packages(os.path.join(here, 'src'))", FindPackages("src")),
         ("setuptools.find_namespace_packages(include=['a.*'])", FindPackages(include=("a.*",), namespaces=True)),
         ("find_packages(unknown)", None),
-        ("[p for p in find_packages() if p != 'x']", None),
+        ("[p for p in find_packages() if p != 'x']", FindPackages(is_guess=True)),
         ("['a.' + p for p in find_packages('a')]", None),
     ],
 )
@@ -66,7 +66,8 @@ def test_a_find_packages_of_another_module_is_unknown(imports):
 
 def test_what_is_among_found_packages_is_unknown():
     script = "names = find_packages()\nif 'demo' not in names:\n  names.append('demo')\nsetup(packages=names)"
-    assert arguments_of(script).packages is None
+    found = arguments_of(script)
+    assert (found.packages, found.uncertain) == ((FindPackages(), "demo"), {"packages"})
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def test_a_whole_wheel(tmp_path):
         "entry_points": {"console_scripts": {"demo": "demo:main"}},
         "modules": ["demo", "demo._native", "extra", "plat"],
         "modules_by": "archive",
+        "modules_grade": "exact",
         "requires_by": "METADATA",
         "stubs": [],
         "left_out": 0,

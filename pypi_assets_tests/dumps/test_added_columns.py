@@ -51,7 +51,7 @@ ADDED: Row = {
     "entry_point_groups": ["console_scripts", "demo.plugins", "gui_scripts"],
     "project_urls": ["Documentation, https://docs.example.org/demo", "Source, https://source.example.org/demo"],
     "import_names": ["demo", "_demo; private"],
-    "modules_grade": None,
+    "modules_grade": "exact",
     "start_up_paths": ["demo.pth"],
     "project_status": None,
     "provenance": None,
@@ -66,7 +66,7 @@ NOTHING: Row = {
     "entry_point_groups": [],
     "project_urls": [],
     "import_names": None,
-    "modules_grade": None,
+    "modules_grade": "exact",
     "notes": [],
     "start_up_paths": [],
     "project_status": None,
@@ -118,9 +118,9 @@ def test_what_is_not_known_is_null(index: ServedIndex, catalog: Catalog) -> None
     broken = index.raw("broken-1.0-py3-none-any.whl", b"no zip")
     crawl_full(index.crawler(catalog))
     rows = dumped(index, full_dump(catalog, index.storage, 1).directory)
-    assert rows[sdist] | {"notes": []} == NOTHING | {"start_up_paths": None}
+    assert rows[sdist] | {"notes": []} == NOTHING | {"start_up_paths": None, "modules_grade": None}
     unknown = {"console_scripts": None, "gui_scripts": None, "entry_point_groups": None}
-    assert rows[computed] | {"notes": []} == NOTHING | unknown | {"start_up_paths": None}
+    assert rows[computed] | {"notes": []} == NOTHING | unknown | {"start_up_paths": None, "modules_grade": None}
     assert rows[broken] == dict.fromkeys(NOTHING)
 
 

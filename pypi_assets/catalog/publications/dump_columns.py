@@ -54,7 +54,7 @@ _ADDED = {
     "entry_point_groups": Column("array of strings or null", "list of all entry point groups, sorted; null: unknown"),
     "project_urls": Column("array of strings or null", "list of links, each as label, URL"),
     "import_names": Column("array of strings or null", "list of declared import names, PEP 794; null: not declared"),
-    "modules_grade": Column("string or null", "how sure the modules are; null so far"),
+    "modules_grade": Column("string or null", "how sure the modules are: exact, derived or guessed"),
     "notes": Column("array of strings or null", "list of what was odd about the file"),
     "start_up_paths": Column("array of strings or null", "list of the .pth files, which Python reads when it starts"),
     "project_status": Column("string or null", "of the project, PEP 792; null so far"),

@@ -24,12 +24,13 @@ from pypi_assets.catalog.tables import (
     shared_details,
     yanked_intervals,
 )
-from pypi_assets.distributions.record import DistributionKind
+from pypi_assets.distributions.record import DistributionKind, ModulesGrade
 
 _ROWS_AT_A_TIME = 1_000
 _ENTRY_POINTS_SINCE = 2
 """The first extractor version whose details are sure to have summary, entry points and notes."""
 _LICENSES_SINCE = 3
+_GRADES_SINCE = 4
 """The first extractor version that reads licences, project URLs, import names and start-up paths, and that has null for
 unknown entry points."""
 
@@ -270,6 +271,7 @@ def _added_columns(details: Mapping[str, Any], kind: str, outcome: str, extracto
     is_sdist = kind == DistributionKind.SDIST
     in_version_2: list[str] | None = [] if is_whole and extractor_version >= _ENTRY_POINTS_SINCE else None
     in_version_3: list[str] | None = [] if is_whole and extractor_version >= _LICENSES_SINCE else None
+    exact = ModulesGrade.EXACT.value if extractor_version >= _GRADES_SINCE and "modules_by" in details else None
     left_out: Any = None if (in_version_3 if is_sdist else in_version_2) is None else {}
     entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", left_out)
     return {
@@ -282,7 +284,7 @@ def _added_columns(details: Mapping[str, Any], kind: str, outcome: str, extracto
         "entry_point_groups": None if entry_points is None else sorted(entry_points),
         "project_urls": details.get("project_urls", in_version_3),
         "import_names": details.get("import_names"),
-        "modules_grade": None,
+        "modules_grade": details.get("modules_grade", exact),
         "notes": details.get("notes", in_version_2),
         "start_up_paths": details.get("start_up_paths", None if is_sdist else in_version_3),
         "project_status": None,

@@ -14,7 +14,7 @@ from pypi_assets.catalog.database import at_a_time, insert_missing
 from pypi_assets.catalog.reads.stored_contents import content_digest
 from pypi_assets.catalog.reads.stored_json import from_json, to_json
 from pypi_assets.catalog.tables import shared_details
-from pypi_assets.distributions.record import DistributionRecord
+from pypi_assets.distributions.record import DistributionRecord, ModulesGrade
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ def record_details(record: DistributionRecord) -> RecordDetails:
     """Both parts leave out what is empty, so that the same facts give the same bytes.
 
     `import_names` alone can be empty and there: the project declares that there is nothing to import. `entry_points` is
-    null in the row's own part where the file was read and they are unknown.
+    null in the row's own part where the file was read and they are unknown. `modules_grade` is left out where it is
+    exact, as it is for each wheel.
     """
     shared = {
         "summary": record.summary,
@@ -45,6 +46,7 @@ def record_details(record: DistributionRecord) -> RecordDetails:
         "name": record.project,
         "version": record.version,
         "modules_by": record.modules_by,
+        "modules_grade": None if record.modules_grade == ModulesGrade.EXACT else record.modules_grade,
         "requires_by": record.requires_by,
         "stubs": record.stubs,
         "left_out": record.left_out,

@@ -8,9 +8,12 @@ from pypi_assets.distributions.limits import LimitExceededError
 from pypi_assets.distributions.members import by_folder, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
 from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import MAX_TARGET_LENGTH, Installed, SourceTree, clean_path, moved
 
 _NO_NAME_CHARACTERS = re.compile(r"[^\w.]+", re.ASCII)
+
+_VERSION_HOOKS = {"vcs", "version"}
 
 
 def installed(tree: SourceTree) -> Installed | None:
@@ -48,7 +51,14 @@ def installed(tree: SourceTree) -> Installed | None:
             selected += by_folder([target]) if tree.has_file(source) else moved(tree.below(source), source, target)
     tree.effort.spend(len(selected) * len(sources))
     files = [(_moved_by(sources, folder), inside) for folder, inside in selected]
-    return Installed(by, files) if files else None
+    return Installed(by, files, grade=_grade(tree)) if files else None
+
+
+def _grade(tree: SourceTree) -> ModulesGrade:
+    """Hooks may add files that only a build writes; those for the version write one that is in the sdist."""
+    build = ("tool", "hatch", "build")
+    hooks = {*tree.table(*build, "hooks"), *tree.table(*build, "targets", "wheel", "hooks")}
+    return ModulesGrade.DERIVED if hooks - _VERSION_HOOKS else ModulesGrade.EXACT
 
 
 def _is_in_package(tree: SourceTree, path: str) -> bool:

@@ -4,6 +4,7 @@ from pypi_assets.distributions.members import Files, by_folder
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
 from pypi_assets.distributions.pyproject import parse_toml, strings, table
+from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 
@@ -14,7 +15,10 @@ def installed(tree: SourceTree) -> Installed | None:
     """
     settings = tree.table("tool", "maturin")
     name = settings.get("module-name")
-    name = name if isinstance(name, str) and name else _library(tree)
+    declared = name if isinstance(name, str) and name else _library(tree)
+    is_certain = declared is not None and settings.get("bindings", "pyo3") in ("pyo3", "bin")
+    grade = ModulesGrade.EXACT if is_certain else ModulesGrade.DERIVED
+    name = declared or module_name(tree.project or "")
     *parents, last = name.split(".")
     source = settings.get("python-source")
     folder = clean_path(source) if isinstance(source, str) else _default_folder(tree, (parents or [last])[0])
@@ -25,12 +29,12 @@ def installed(tree: SourceTree) -> Installed | None:
     selected = selected or by_folder(path for package in names if tree.has_file(path := f"{start}{package}.py"))
     files = moved(_without_excluded(tree, settings.get("exclude"), selected), folder)
     if settings.get("bindings") == "bin":
-        return Installed("maturin", files)
+        return Installed("maturin", files, grade=grade)
     if parents:
-        return Installed("maturin", files, (name,))
+        return Installed("maturin", files, (name,), grade)
     if not files:
         files = by_folder([f"{name}/__init__.py"])
-    return Installed("maturin", files, (f"{name}.{name}",))
+    return Installed("maturin", files, (f"{name}.{name}",), grade)
 
 
 def _without_excluded(tree: SourceTree, value: object, files: Files) -> Files:
@@ -47,8 +51,8 @@ def _default_folder(tree: SourceTree, name: str) -> str:
     return next((folder for folder in ("", "python", "src") if f"{folder}/{name}".lstrip("/") in tree.packages), "")
 
 
-def _library(tree: SourceTree) -> str:
-    """[lib] name of the crate's Cargo.toml, else its package's name, else the project's."""
+def _library(tree: SourceTree) -> str | None:
+    """[lib] name of the crate's Cargo.toml, else its package's name; None where it has neither."""
     manifest = tree.table("tool", "maturin").get("manifest-path")
     path = clean_path(manifest) if isinstance(manifest, str) else "Cargo.toml"
     try:
@@ -58,4 +62,4 @@ def _library(tree: SourceTree) -> str:
     for section in ("lib", "package"):
         if isinstance(name := table(cargo, section).get("name"), str) and name:
             return name.replace("-", "_")
-    return module_name(tree.project or "")
+    return None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pypi_assets.distributions.members import by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text
+from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
 
 MAX_STEPS = 2_000_000
@@ -56,7 +57,8 @@ class _Build:
 
 def installed(tree: SourceTree) -> Installed | None:
     """Arguments of install_sources, extension_module, install_subdir, install_data and configure_file, followed
-    through subdir(). Both sides of an `if` count. None where there are none, or where reading them takes too long."""
+    through subdir(). Both sides of an `if` count, so that they are never exact. None where there are none, or where
+    reading them takes too long."""
     build = _Build(tree)
     try:
         _read(build, "")
@@ -64,7 +66,7 @@ def installed(tree: SourceTree) -> Installed | None:
         return None
     if not build.paths and not build.extensions:
         return None
-    return Installed("meson.build", by_folder(build.paths), tuple(build.extensions))
+    return Installed("meson.build", by_folder(build.paths), tuple(build.extensions), ModulesGrade.DERIVED)
 
 
 def _read(build: _Build, folder: str) -> None:

@@ -2,7 +2,11 @@
 
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
 from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
+
+_HOOKS = frozenset({"custom-hook", "run-setuptools", "build"})
+"""Settings that name code of the project's own, which may add modules."""
 
 
 def installed(tree: SourceTree) -> Installed:
@@ -28,7 +32,8 @@ def installed(tree: SourceTree) -> Installed:
     if folder:
         inside = [each for each in files if f"{each[0]}/".startswith(f"{folder}/")]
         files = [each for each in files if not f"{each[0]}/".startswith(f"{folder}/")] + moved(inside, folder)
-    return Installed(by, files)
+    has_hooks = tree.has_file("pdm_build.py") or not _HOOKS.isdisjoint(settings)
+    return Installed(by, files, grade=ModulesGrade.DERIVED if has_hooks else ModulesGrade.EXACT)
 
 
 def _default_folder(tree: SourceTree, includes: list[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from pypi_assets.distributions.members import Files, by_folder, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching, matching_paths
 from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
 
 
@@ -32,7 +33,9 @@ def installed(tree: SourceTree) -> Installed | None:
     excludes = map(clean_path, strings(settings.get("exclude")))
     for path in matching_paths(list(paths), excludes, Patterns.GLOB, tree.effort):
         del paths[path]
-    return Installed("poetry packages" if packages else "poetry name", by_folder(paths.values())) if paths else None
+    grade = ModulesGrade.DERIVED if "build" in settings else ModulesGrade.EXACT  # a script that may add modules
+    by = "poetry packages" if packages else "poetry name"
+    return Installed(by, by_folder(paths.values()), grade=grade) if paths else None
 
 
 def _placed(files: Files, source: str, target: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
 from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import (
     MAX_TARGET_LENGTH,
     Installed,
@@ -52,7 +53,8 @@ def installed(tree: SourceTree) -> Installed | None:
     extensions = _cmake_modules(tree, next(iter(targets), ""))
     if not files and not extensions:
         return None
-    return Installed(by, files, extensions)
+    is_pure = "CMakeLists.txt" not in tree.files or tree.table("tool", "scikit-build", "wheel").get("cmake") is False
+    return Installed(by, files, extensions, ModulesGrade.EXACT if is_pure else ModulesGrade.DERIVED)
 
 
 def _generated(tree: SourceTree) -> list[str]:

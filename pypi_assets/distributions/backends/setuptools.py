@@ -10,26 +10,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pypi_assets.characters import is_identifier, lower
+from pypi_assets.distributions.backends.setuptools_extensions import (
+    cythonized,
+    has_generated_source,
+    literal_extensions,
+    pyproject_extensions,
+)
+from pypi_assets.distributions.backends.setuptools_packages import find_packages
 from pypi_assets.distributions.globs import matches_glob
 from pypi_assets.distributions.members import Files, by_folder, paths_of
-from pypi_assets.distributions.path_patterns import Effort, Patterns, matching, matching_paths
+from pypi_assets.distributions.path_patterns import Effort, Patterns, matching
 from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
-from pypi_assets.distributions.source_tree import MAX_PATH_LENGTH, Installed, SourceTree, clean_path, moved
+from pypi_assets.distributions.source_tree import MAX_PATH_LENGTH, Installed, SourceTree, clean_path, least_sure, moved
 
-_EXTENSION = re.compile(
-    rb"Extension\(\s*(?:name\s*=\s*|target\s*=\s*)?[\"']([A-Za-z_][\w.]*)[\"']"
-    rb"(?:\s*,\s*(?:sources\s*=\s*)?\[\s*[\"']([^\"'\n]*)[\"'])?"
-)
-"""The name of an extension module, and its first source."""
-_CODE = re.compile(
-    rb"\"\"\"[^\"\\]*+(?:\"{0,2}+(?:\\.|[^\"\\])[^\"\\]*+)*+\"\"\"|'''[^'\\]*+(?:'{0,2}+(?:\\.|[^'\\])[^'\\]*+)*+'''|\#[^\r\n]*+"
-    rb"|([^\"'\#]++|\"[^\"\\\r\n]*+(?:\\.[^\"\\\r\n]*+)*+\"|'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+'|[\"'])",
-    re.DOTALL,
-)
-"""The group is what is neither a comment nor a docstring; in its strings # begins no comment. No (?!...) is in what is
-repeated by *+, which would not match before Python 3.11.5."""
 _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:True|1)")
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
@@ -37,6 +33,17 @@ _TEXT = re.compile(rb"[\"']([\w.-]+)[\"']")
 _WORDS = (b"packag", b"py_modules", b"ext_modules", b"rust_extensions", b"**", b"pbr", b"configuration")
 _PLUGINS = frozenset({"pbr", "configuration"})
 """Arguments by which others than setuptools find the packages."""
+_PLAIN_COMMANDS_TEXT = (
+    "test sdist upload clean bdist_wheel bdist_egg bdist_rpm bdist_wininst build_ext build_docs build_sphinx docs doc"
+    " develop register lint flake8 pytest coverage release publish tag tox nosetests compile_catalog extract_messages"
+    " init_catalog update_catalog upload_docs check"
+)
+_PLAIN_COMMANDS = frozenset(_PLAIN_COMMANDS_TEXT.split())
+"""Commands that may be a project's own, and still install what its arguments name."""
+_OWN_CODE = frozenset(
+    {"distclass", "cffi_modules", "configuration", "ext_package", "use_2to3", "convert_2to3_doctests"}
+)
+"""Arguments that bring modules, or names for them, from elsewhere."""
 _DISCOVERED_IN = ("", "src", "lib", "python")
 
 _NOT_PACKAGES = (
@@ -55,7 +62,8 @@ NOT_MODULES = frozenset(_NOT_MODULES.split())
 
 @dataclass(slots=True)
 class _Declared:
-    """What the project declares to setuptools. `packages` and `modules` are None where it declares nothing."""
+    """What the project declares to setuptools. `packages` and `modules` are None where it declares nothing;
+    `has_packages` is whether pyproject.toml declares packages."""
 
     by: str = ""
     packages: list[str] | None = None
@@ -67,29 +75,40 @@ class _Declared:
     no_data: dict[str, list[str]] = field(default_factory=dict)
     is_computed: bool = False
     is_complete: bool = False
+    has_packages: bool = False
+    compiles_all: bool = False
+    grade: ModulesGrade = ModulesGrade.EXACT
 
     @property
     def is_declared(self) -> bool:
         return self.packages is not None or self.modules is not None
 
+    def doubt(self, grade: ModulesGrade) -> None:
+        self.grade = least_sure(self.grade, grade)
+
+    def installed(self, by: str, files: Files, extensions: Iterable[str]) -> Installed:
+        return Installed(by, files, tuple(extensions), self.grade, self.compiles_all)
+
 
 def installed(tree: SourceTree) -> Installed | None:
-    """The declared packages and modules, else what top_level.txt names, else what is discovered."""
-    declared = _Declared(takes_data=_takes_data(tree), extensions=_extensions(tree))
+    """The declared packages and modules, else what top_level.txt names, else what is discovered.
+
+    Each of packages and modules counts as pyproject.toml has it, else as setup.py, else as setup.cfg has it.
+    """
+    declared = _Declared(takes_data=_takes_data(tree), extensions=literal_extensions(tree))
+    script = _script(tree)
     _read_pyproject(tree, declared)
-    if not declared.is_declared:
-        script = _script(tree)
-        _read_script(tree, script, declared)
-        _read_setup_cfg(tree, script, declared)
-        declared.is_complete = script.is_complete and not script.given & _PLUGINS
-        if (
-            "ext_modules" in script.given
-            and declared.is_complete
-            and not (declared.is_declared or tree.table("project"))
-        ):
-            declared.by, declared.packages = "setup.py ext_modules", []
+    _read_script(tree, script, declared)
+    _read_setup_cfg(tree, script, declared)
+    declared.is_complete = script.is_complete and not script.given & _PLUGINS
+    if "ext_modules" in script.given and declared.is_complete and not (declared.is_declared or tree.table("project")):
+        declared.by, declared.packages = "setup.py ext_modules", []
+    _read_extensions(tree, script, declared)
+    declared.doubt(_script_grade(tree, script))
     if declared.is_declared:
         return _checked(tree, declared, _as_installed(tree, declared))
+    if not tree.table("project"):
+        declared.doubt(ModulesGrade.DERIVED)  # setuptools discovers since its version 61, and nothing is declared
     is_discovered = tree.table("project") or (declared.is_complete and tree.top_level)
     if tree.top_level is not None and (declared.is_computed or not is_discovered):
         return _by_top_level(tree, declared)
@@ -115,18 +134,6 @@ def _takes_data(tree: SourceTree) -> bool:
     return lower(value) in {"1", "true", "yes"} or bool(_INCLUDE_PACKAGE_DATA.search(tree.files.get("setup.py", b"")))
 
 
-def _extensions(tree: SourceTree) -> tuple[str, ...]:
-    tool = tree.table("tool")
-    source = tree.files.get("setup.py", b"")
-    found = _EXTENSION.findall(b"".join(_CODE.findall(source))) if b"Extension(" in source else []
-    names = [name.decode() for name, source in found if tree.uses_cython or not source.endswith(b".pyx")]
-    for table, array, key in (("setuptools", "ext-modules", "name"), ("setuptools-rust", "ext-modules", "target")):
-        entries = tool.get(table, {}).get(array) if isinstance(tool.get(table), dict) else None
-        literal = [entry.get(key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-        names += strings(literal)
-    return tuple(dict.fromkeys(names))
-
-
 def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
     settings = tree.table("tool", "setuptools")
     for package, folder in _text_items(settings.get("package-dir")):
@@ -137,12 +144,12 @@ def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
     }
     packages = settings.get("packages")
     if isinstance(packages, list):
-        declared.by, declared.packages = "pyproject.toml packages", strings(packages)
+        declared.by, declared.packages, declared.has_packages = "pyproject.toml packages", strings(packages), True
     elif isinstance(packages, dict) and isinstance(find := packages.get("find", {}), dict):
         where = [clean_path(folder) for folder in strings(find.get("where"))] or [""]
         include, exclude = strings(find.get("include")) or ["*"], strings(find.get("exclude"))
         is_classic = find.get("namespaces") is False
-        declared.by, declared.packages = "pyproject.toml packages.find", []
+        declared.by, declared.packages, declared.has_packages = "pyproject.toml packages.find", [], True
         for folder in where:
             packages_there = find_packages(tree, folder, include, exclude, namespaces=not is_classic)
             declared.packages += packages_there
@@ -183,11 +190,15 @@ def _read_setup_cfg(tree: SourceTree, script: SetupArguments, declared: _Declare
         globs = {package: listed(value) for package, value in tree.setup_cfg.get("options.package_data", {}).items()}
         declared.data = _data_patterns(globs)
     modules = listed(options.get("py_modules", "")) or listed(tree.setup_cfg.get("files", {}).get("modules", ""))
-    if modules and ("py_modules" not in script.given or script.py_modules == ()):
+    if modules and declared.modules is None and ("py_modules" not in script.given or script.py_modules == ()):
         declared.by = declared.by or "setup.cfg py_modules"
         declared.modules = modules
+    if declared.has_packages:
+        return
     if "packages" in script.given and script.packages != ():
-        declared.modules = None if script.packages is None else declared.modules  # a part is not enough
+        if script.packages is None and tree.top_level is not None:  # a part is not enough
+            declared.modules = None
+        declared.doubt(ModulesGrade.GUESSED if script.packages is None and declared.is_declared else declared.grade)
         return
     packages = options.get("packages", "").strip()
     if packages.startswith(("find:", "find_namespace:")):
@@ -214,23 +225,16 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
     )
     for package, folder in (script.package_dir or {}).items():
         declared.package_dir.setdefault(package, clean_path(folder))
-    if script.packages is not None:
-        declared.by, declared.packages = "setup.py packages", []
-        for item in script.packages:
-            if isinstance(item, FindPackages):
-                declared.by = "setup.py find_packages"
-                folder = clean_path(item.where)
-                declared.packages += find_packages(tree, folder, item.include, item.exclude, namespaces=item.namespaces)
-                declared.package_dir.setdefault("", folder)
-            else:
-                declared.packages.append(item)
-    if script.py_modules is not None:
+    if declared.packages is None and script.packages is not None:
+        is_guess = any(isinstance(item, FindPackages) and item.is_guess for item in script.packages)
+        by, packages = _script_packages(tree, script.packages, declared)
+        if not is_guess or (packages and tree.top_level is None):
+            declared.by, declared.packages = by, packages
+    if declared.modules is None and script.py_modules is not None:
         declared.by = declared.by or "setup.py py_modules"
         declared.modules = list(script.py_modules)
-    if script.ext_modules is not None:
-        absent = frozenset() if tree.uses_cython else script.cython_modules
-        named = [name for name in script.ext_modules if name not in absent]
-        declared.extensions = tuple(dict.fromkeys((*named, *_cythonized(tree, script))))
+    if declared.has_packages:
+        return
     if not script.is_complete and tree.egg_info is not None:  # it lies where the packages are
         declared.package_dir.setdefault("", tree.egg_info.rpartition("/")[0])
     source = tree.files.get("setup.py", b"")
@@ -238,6 +242,48 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
     declared.is_computed = bool({"packages", "py_modules"} & script.given) or (is_mentioned and not script.is_complete)
     if declared.is_computed and "packages" not in script.given and (packages := _only_list(tree)):
         declared.by, declared.packages = "list of packages in setup.py", packages
+        declared.doubt(ModulesGrade.DERIVED)
+
+
+def _script_packages(
+    tree: SourceTree, items: Iterable[str | FindPackages], declared: _Declared
+) -> tuple[str, list[str]]:
+    """The rule and the packages of setup.py. Where find_packages() looks is where they lie, unless that is declared."""
+    by, packages = "setup.py packages", []
+    for item in items:
+        if isinstance(item, FindPackages):
+            by, folder = "setup.py find_packages", clean_path(item.where)
+            packages += find_packages(tree, folder, item.include, item.exclude, namespaces=item.namespaces)
+            declared.package_dir.setdefault("", folder)
+        else:
+            packages.append(item.replace("/", "."))
+    return by, packages
+
+
+def _read_extensions(tree: SourceTree, script: SetupArguments, declared: _Declared) -> None:
+    """The extension modules that setup.py names, and those that Cython makes of the files and patterns in it.
+
+    Where setup.py does not name them all, each .pyx in a package counts for one.
+    """
+    if script.ext_modules is not None:
+        absent = frozenset() if tree.uses_cython else script.cython_modules
+        named = [name for name in script.ext_modules if name not in absent or has_generated_source(tree, name)]
+        literal = declared.extensions if "ext_modules" in script.partial else pyproject_extensions(tree)
+        declared.extensions = tuple(dict.fromkeys((*named, *cythonized(tree, script), *literal)))
+    is_unread = script.ext_modules is None and ("ext_modules" in script.given or not script.is_complete)
+    declared.compiles_all = is_unread or "ext_modules" in script.partial
+
+
+def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:
+    """DERIVED where setup.py may install something else than its arguments name, or was not followed wholly."""
+    if "setup.py" not in tree.files:
+        return ModulesGrade.EXACT
+    is_followed = script.is_complete and script.problem is None and not (script.uncertain or script.partial)
+    has_unread = "ext_modules" in script.given and script.ext_modules is None
+    own = script.commands is None or not _PLAIN_COMMANDS.issuperset(script.commands)
+    if is_followed and not has_unread and not own and not script.given & _OWN_CODE:
+        return ModulesGrade.EXACT
+    return ModulesGrade.DERIVED
 
 
 def _only_list(tree: SourceTree) -> list[str]:
@@ -249,64 +295,6 @@ def _only_list(tree: SourceTree) -> list[str]:
     lists = _PACKAGES_ITEM.findall(source)
     is_whole = len(lists) == 1 and not _PACKAGES_NAMED.search(source)
     return [name.decode() for name in _TEXT.findall(lists[0])] if is_whole else []
-
-
-def _cythonized(tree: SourceTree, script: SetupArguments) -> list[str]:
-    """The modules that cythonize() makes of files in no package; those in packages are found there."""
-    sources = [path for path in paths_of(tree.below("")) if path.endswith(".pyx")] if script.cython_sources else []
-    found = matching_paths(sources, map(clean_path, script.cython_sources), Patterns.GLOB, tree.effort)
-    return [path.removesuffix(".pyx") for path in found if "/" not in path]
-
-
-def find_packages(
-    tree: SourceTree, where: str, include: Iterable[str], exclude: Iterable[str], *, namespaces: bool
-) -> list[str]:
-    """The dotted names of the folders below `where` that are packages: with `__init__.py` in them and in all folders
-    between, or any where `namespaces`."""
-    start = f"{where}/" if where else ""
-    cut = len(start)
-    candidates = tree.sources if namespaces else tree.packages
-    tree.effort.spend(4 * len(candidates))
-    folders = sorted([folder for folder in candidates if folder.startswith(start) and folder != where])
-    if not namespaces:
-        accepted = {where}
-        for folder in folders:
-            if folder.rpartition("/")[0] in accepted:
-                accepted.add(folder)
-        folders = [folder for folder in folders if folder in accepted]
-    names = [folder[cut:].replace("/", ".") for folder in folders if "." not in folder[cut:]]
-    included = _named_by(include, names, tree.effort)
-    excluded = frozenset(_named_by(exclude, included, tree.effort))
-    return [name for name in included if name not in excluded]
-
-
-def _named_by(patterns: Iterable[str], names: list[str], effort: Effort) -> list[str]:
-    """Those of the dotted `names` that `patterns` match, most of which are a name with a star at one end."""
-    exact: set[str] = set()
-    starts: list[str] = []
-    ends: list[str] = []
-    others: list[str] = []
-    for pattern in patterns:
-        bare = pattern.strip("*")
-        if set(bare) & set("*?["):
-            others.append(pattern)
-        elif pattern == bare:
-            exact.add(pattern)
-        elif not bare:
-            return names
-        elif pattern == f"{bare}*":
-            starts.append(bare)
-        elif pattern == f"*{bare}":
-            ends.append(bare)
-        else:
-            others.append(pattern)
-    first, last = tuple(starts), tuple(ends)
-    named = [name for name in names if name in exact or name.startswith(first) or name.endswith(last)]
-    if others:
-        effort.spend(len(others) * sum([1 + len(name) // 64 for name in names]))
-        plainly = frozenset(named)
-        named = [name for name in names if name in plainly or any(matches_glob(name, each) for each in others)]
-    return named
 
 
 def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
@@ -326,11 +314,13 @@ def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
 def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
     files: Files = []
     folders: dict[str, str] = {}
+    missing = 0
     for package in declared.packages or ():
         if len(package) <= MAX_PATH_LENGTH:
             folder = _folder_of(package, declared.package_dir)
             if len(folder) <= MAX_PATH_LENGTH:
                 folders[folder] = package
+                missing += folder not in tree.sources
     if declared.takes_data:
         for folder, package in folders.items():
             if folder.rpartition("/")[0] not in folders:  # else it comes along with the package above
@@ -350,7 +340,11 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
         folder = _folder_of(parent, declared.package_dir)
         if tree.has_file(path := f"{folder}/{last}.py".lstrip("/")):
             files += moved(by_folder([path]), folder, parent.replace(".", "/"))
-    return Installed(declared.by, files, declared.extensions)
+        else:
+            missing += 1
+    if missing:  # a build may write them
+        declared.doubt(ModulesGrade.GUESSED if not files else ModulesGrade.DERIVED)
+    return declared.installed(declared.by, files, declared.extensions)
 
 
 def _without_excluded(
@@ -383,10 +377,10 @@ def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
     source = declared.package_dir.get("", "src")
     if named:
         files = [each for package, folder in named.items() for each in moved(tree.below(folder), folder, package)]
-        return Installed("setuptools package-dir", files, declared.extensions)
+        return declared.installed("setuptools package-dir", files, declared.extensions)
     if source and tree.has_folder(source):
         found = tree.uncompiled(tree.below(source))
-        return Installed("setuptools src layout", moved(found, source), declared.extensions)
+        return declared.installed("setuptools src layout", moved(found, source), declared.extensions)
     tops = [
         top
         for top in tree.tops
@@ -394,9 +388,14 @@ def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
     ]
     if tops:
         files = [each for top in tops for each in tree.below(top)]
-        return Installed("setuptools flat layout", files, declared.extensions)
+        if len({top.removesuffix("-stubs") for top in tops}) > 1:
+            declared.doubt(ModulesGrade.DERIVED)  # setuptools refuses to choose
+        return declared.installed("setuptools flat layout", files, declared.extensions)
     modules = [name for name in tree.modules_at_top if name[:1] not in {"", ".", "_"} and name not in NOT_MODULES]
-    return Installed("setuptools single module", by_folder(f"{name}.py" for name in modules), declared.extensions)
+    if len(modules) > 1:
+        declared.doubt(ModulesGrade.DERIVED)
+    files = by_folder(f"{name}.py" for name in modules)
+    return declared.installed("setuptools single module", files, declared.extensions)
 
 
 def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Installed:
@@ -413,11 +412,15 @@ def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Install
         files = [each for each in files if each[0].partition("/")[0] in kept]
         files += by_folder(path for path in at_top if path in kept)
     extensions = tuple(name for name in found.extensions if name.partition(".")[0] in named)
-    present = {name.partition(".")[0] for name in extensions} | set(tops.values())
+    if len(kept) < len(tops) or len(extensions) < len(found.extensions):
+        declared.doubt(ModulesGrade.DERIVED)
+    present = {name for name in extensions if "." not in name} | set(tops.values())
     if missing := sorted(named - present):
         more = _by_top_level(tree, declared, missing)
-        files, extensions = [*files, *more.files], (*extensions, *more.extensions)
-    return Installed(found.by, files, extensions)
+        compiled = {name.partition(".")[0] for name in extensions}
+        files = [*files, *more.files]
+        extensions = (*extensions, *(name for name in more.extensions if name not in compiled))
+    return declared.installed(found.by, files, extensions)
 
 
 def _roots(tree: SourceTree, declared: _Declared) -> list[str]:
@@ -433,6 +436,7 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
     """
     files: Files = []
     extensions = list(declared.extensions) if names is None else []
+    compiled = {each.partition(".")[0] for each in declared.extensions}
     for name in tree.top_level or () if names is None else names:
         name = name.replace("/", ".").strip(".")
         if name in declared.package_dir:
@@ -440,11 +444,13 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
         else:
             root, found = _named_in(tree, _roots(tree, declared), name)
             target = ""
+        is_there = found or name in compiled or names is not None
+        declared.doubt(ModulesGrade.DERIVED if is_there else ModulesGrade.GUESSED)
         if found:
             files += moved(found if declared.takes_data else _in_packages(tree, root, found), root, target)
-        elif tree.has_compiled_sources and name not in {each.partition(".")[0] for each in extensions}:
+        elif tree.has_compiled_sources and name not in compiled:
             extensions.append(name)
-    return Installed("top_level.txt", files, tuple(extensions))
+    return declared.installed("top_level.txt", files, extensions)
 
 
 def _named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, Files]:

@@ -179,3 +179,23 @@ def test_module_names_of_any_length(tmp_path: Path, length: int):
         assert list(providing_releases(small.catalog, 1, module)) == [("demo", "demo", "1")]
     assert list(providing_releases(small.catalog, 1, name[: length + 1])) == []
     small.catalog.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "details", "expected"),
+    [
+        (4, {"modules_by": "archive"}, "exact"),
+        (4, {"modules_by": "top_level.txt", "modules_grade": "derived"}, "derived"),
+        (4, {}, None),
+        (3, {"modules_by": "archive"}, None),
+    ],
+)
+def test_modules_have_a_grade_since_version_4(
+    small: SmallCatalog, version: int, details: dict[str, object], expected: str | None
+) -> None:
+    small.add(1, "Demo", "1", "demo-1.zip", modules=("demo",))
+    set_details(small, "demo-1.zip", details)
+    with small.catalog.write() as connection:
+        connection.execute(update(distribution_data).values(extractor_version=version))
+    (row,) = stream_rows(small.catalog, rows_at(1))
+    assert row["modules_grade"] == expected

@@ -11,7 +11,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
 from pypi_assets.catalog.reads.shared_details import merged_details, record_details, store_shared_details
 from pypi_assets.catalog.tables import shared_details
-from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ErrorKind, ReadError
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ErrorKind, ModulesGrade, ReadError
 from pypi_assets_tests.small_catalog import small_catalog
 
 RECORD = DistributionRecord(
@@ -84,6 +84,16 @@ def test_unknown_entry_points_are_not_the_same_as_none() -> None:
     assert unknown.shared == none.shared
     error = ReadError(ErrorKind.CORRUPT_ARCHIVE, "it is cut")
     assert record_details(replace(RECORD, entry_points=None, error=error)).own == none.own
+
+
+def test_only_a_grade_that_is_not_exact_is_stored() -> None:
+    exact, guessed = (
+        record_details(replace(RECORD, modules=("demo",), modules_grade=grade))
+        for grade in (ModulesGrade.EXACT, ModulesGrade.GUESSED)
+    )
+    assert "modules_grade" not in merged_details(exact.own, exact.shared)
+    assert merged_details(guessed.own, guessed.shared)["modules_grade"] == "guessed"
+    assert exact.shared == guessed.shared
 
 
 def test_half_a_surrogate_pair_stays_what_it_is() -> None:

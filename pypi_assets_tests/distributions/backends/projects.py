@@ -39,6 +39,14 @@ def source_tree(contents: Mapping[str, str], project: str = "demo", declared: tu
     )
 
 
+def grade_of(
+    rule: Callable[[SourceTree], Installed | None], contents: Mapping[str, str], project: str = "demo"
+) -> str | None:
+    """How sure the modules are that the rule finds; None where it finds none."""
+    installed = rule(source_tree(contents, project))
+    return None if installed is None else installed.grade.value
+
+
 def modules_by(
     rule: Callable[[SourceTree], Installed | None], contents: Mapping[str, str], project: str = "demo"
 ) -> tuple[str | None, list[str]]:

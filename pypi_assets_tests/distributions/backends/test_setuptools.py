@@ -252,7 +252,8 @@ def test_modules(contents, expected, by):
     [
         "packages = ['demo']\nfor f, _, _ in os.walk('demo'): packages.append(f)\nsetup(packages=packages)",
         "setup(packages=['demo'] + ['demo.' + p for p in find_packages('demo')])",
-        "packages=['demo']\nif sys.version_info > (3,): packages += ['demo.sub']\nsetup(packages=packages)",
+        "packages=['demo']\nif sys.version_info > (3,): packages += more()\nsetup(packages=packages)",
+        "setup(packages=[p for p in find_packages() if keep(p)])",
         "opts = {'packages': ['demo']}\nopts['packages'].extend(os.listdir())\nsetup(**os.more(opts))",
         "opts = {'packages': ['demo']}\nfor x in os.walk('demo'): opts['packages'] += [x]\nsetup(**opts)",
     ],
