@@ -10,7 +10,7 @@ import orjson
 from pypi_assets.catalog.derived.project_state import FileState, ProjectState, ReleaseState
 
 _VERSION = 1
-_PRESENT, _YANKED, _BASELINE = 1, 2, 4
+_PRESENT, _YANKED, _BASELINE, _SHOWN_ALONE = 1, 2, 4, 8
 _QUARANTINED_RELEASE, _NAMED_ALONE = 4, 8
 
 
@@ -132,6 +132,7 @@ def state_of(checkpoint: Checkpoint, version_of: Callable[[str], str]) -> Projec
             bool(flags & _PRESENT),
             bool(flags & _YANKED),
             bool(flags & _BASELINE),
+            bool(flags & _SHOWN_ALONE),
             None if live < 0 else live,
             None if yanked < 0 else yanked,
         )
@@ -149,4 +150,9 @@ def _release_flags(release: ReleaseState) -> int:
 
 
 def _file_flags(file: FileState) -> int:
-    return _PRESENT * file.is_present + _YANKED * file.is_yanked + _BASELINE * file.is_baseline
+    return (
+        _PRESENT * file.is_present
+        + _YANKED * file.is_yanked
+        + _BASELINE * file.is_baseline
+        + _SHOWN_ALONE * file.is_shown_alone
+    )

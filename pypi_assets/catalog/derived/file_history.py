@@ -205,6 +205,10 @@ class _Folding:
 
     def _apply(self, event: ChangelogEvent, change: FileChange) -> None:
         self._note_topic(event, change.action)
+        if self.start is not None and change.action == Action.ADD_FILE:
+            file = self.state.files.get(change.filename or "")
+            if file is not None and file.is_shown_alone and file.is_present:
+                raise _PastChangedError  # a page showed it early
         self.state.apply(event, change)
         self.last_serial = max(self.last_serial, event.serial)
 
@@ -353,7 +357,7 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
             yanks = [first_of[_YANK, about] for about in abouts if (_YANK, about) in first_of]
             first_yank = min(yanks, key=lambda one: one.serial, default=None)
             file = state.enter(filename, version)
-            file.is_present = file.is_baseline = True
+            file.is_present = file.is_baseline = file.is_shown_alone = True
             file.is_yanked = page.yanked[filename] if first_yank is None else first_yank.action == Action.UNYANK_RELEASE
             file.release.is_yanked |= file.is_yanked
     for one in first_of.values():

@@ -52,13 +52,14 @@ class FileState:
     """A file. It is live from `live_since` on, and yanked while live from `yanked_since` on; None: it is not.
 
     `is_present` and `is_yanked` hold also while a quarantine hides the file. `is_baseline`: that it existed before
-    the first event is known from a page alone.
+    the first event is known from a page alone. `is_shown_alone`: no event has added it yet.
     """
 
     release: ReleaseState
     is_present: bool = False
     is_yanked: bool = False
     is_baseline: bool = False
+    is_shown_alone: bool = False
     live_since: int | None = None
     yanked_since: int | None = None
 
@@ -170,7 +171,7 @@ class ProjectState:
             file.release = self.release(version)
             file.release.files.add(filename)
         self.touch(filename)
-        file.is_present = True
+        file.is_present, file.is_shown_alone = True, False
         file.is_yanked = file.release.is_yanked
         return [filename]
 
@@ -217,7 +218,7 @@ class ProjectState:
         for filename in sorted(differing & shown.keys()):
             file = self.files.get(filename) or self.enter(filename, self.version_of(filename))
             if not self.is_live(file):
-                file.is_present = True
+                file.is_present = file.is_shown_alone = True
                 differing |= self._end_quarantines(file.release)
             if file.is_yanked != shown[filename]:
                 file.is_yanked = file.release.is_yanked = shown[filename]

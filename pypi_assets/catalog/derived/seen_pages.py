@@ -12,13 +12,15 @@ class Sighting:
     """What one visit saw: for each filename on the page, whether it was yanked.
 
     `page_serial` is the page's own serial; without a page, that of the event that explains the 404, or None. Events
-    were stored up to `seen_through` at that time, and the page shows nothing later.
+    were stored up to `seen_through` at that time. The page shows nothing later than `shows_through`; None: nothing
+    later than `seen_through`.
     """
 
     page_serial: int | None
     seen_through: int
     shown: Mapping[str, bool]
     is_page: bool
+    shows_through: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,12 @@ def seen_pages(
     known_pages: set[int] = set()
     for number, sighting in enumerate(sightings):
         serial, through = sighting.page_serial, sighting.seen_through
+        limit = through if sighting.shows_through is None else max(through, sighting.shows_through)
         if serial is not None and serial >= first and serial not in known_pages and (after is None or serial > after):
             known_pages.add(serial)
-            yield SeenPage(serial, sighting.shown, through, number)
+            yield SeenPage(serial, sighting.shown, limit, number)
         if serial is None or bisect_right(serials, serial) == bisect_right(serials, through):
-            yield SeenPage(through, sighting.shown, through, number)
+            yield SeenPage(through, sighting.shown, limit, number)
 
 
 def newest_by_serial(pages: Iterable[SeenPage]) -> list[SeenPage]:

@@ -21,6 +21,12 @@ def load_sightings(
     found: dict[int, list[Sighting]] = {project_id: [] for project_id in project_ids}
     for row in rows:
         found[row.project_id].append(
-            Sighting(row.page_serial, row.seen_through, shown[row.snapshot_id], row.page_status is not None)
+            Sighting(
+                row.page_serial,
+                row.seen_through,
+                shown[row.snapshot_id],
+                is_page=row.page_status is not None,
+                shows_through=row.shows_through,
+            )
         )
     return found

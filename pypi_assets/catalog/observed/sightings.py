@@ -7,19 +7,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, func, insert, select
 
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.observed.snapshots import store_snapshots
-from pypi_assets.catalog.tables import events, projects, sightings
+from pypi_assets.catalog.tables import events, projects, serial_ranges, sightings
 
 
 @dataclass(frozen=True, slots=True)
 class SeenNow:
     """What a visit of a project has just seen.
 
-    `page_serial` is the page's own; without a page, that of the event that explains the 404, or None. The page shows
-    nothing from beyond `seen_through`. `content` is its snapshot. `page_status` is None where there was no page.
+    `page_serial` is the page's own; without a page, that of the event that explains the 404, or None. Events are stored
+    up to `seen_through`. The page shows nothing from beyond `shows_through`; None: that is not known. `content` is its
+    snapshot. `page_status` is None where there was no page.
     """
 
     project_id: int
@@ -28,10 +29,12 @@ class SeenNow:
     seen_through: int
     content: bytes
     page_status: str | None
+    shows_through: int | None = None
 
 
 class StoredSighting(NamedTuple):
-    """A row of `sightings`."""
+    """A row of `sightings`. Where it was not known what the page can show, that follows from the ranges that were
+    allocated next: each up to the index's serial, the second one surely asked for after the page."""
 
     id: int
     project_id: int
@@ -40,9 +43,23 @@ class StoredSighting(NamedTuple):
     seen_through: int
     snapshot_id: int
     page_status: str | None
+    shows_through: int | None
 
 
-_COLUMNS = tuple(sightings.c[name] for name in StoredSighting._fields)
+_NEXT_RANGES = (
+    select(serial_ranges.c.end)
+    .where(serial_ranges.c.requested_at >= sightings.c.at, serial_ranges.c.end > sightings.c.seen_through)
+    .order_by(serial_ranges.c.requested_at, serial_ranges.c.start)
+    .limit(1)
+    .correlate(sightings)
+)
+_SHOWS_THROUGH = func.coalesce(
+    sightings.c.shows_through, _NEXT_RANGES.offset(1).scalar_subquery(), _NEXT_RANGES.scalar_subquery()
+)
+_COLUMNS = (
+    *(sightings.c[name] for name in StoredSighting._fields if name != "shows_through"),
+    _SHOWS_THROUGH.label("shows_through"),
+)
 
 
 def store_sightings(connection: Connection, seen: Sequence[SeenNow], now: float) -> dict[int, int]:
@@ -75,6 +92,7 @@ def store_sightings(connection: Connection, seen: Sequence[SeenNow], now: float)
             "seen_through": one.seen_through,
             "snapshot_id": snapshot_ids[one.project_id],
             "page_status": one.page_status,
+            "shows_through": one.shows_through,
         }
         for one in seen
         if one.project_id not in repeating

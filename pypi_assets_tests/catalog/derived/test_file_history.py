@@ -1,6 +1,7 @@
 """Rules 2 and 3: what is live at a serial follows from events and pages, and from them alone."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, target
@@ -385,3 +386,22 @@ def test_a_fold_from_a_checkpoint_equals_one_from_scratch(done, is_known_since_0
             index.do(kind, one, other)
     event_count = 0 if follower is None else follower.continued
     target(float(event_count), label="folds from a checkpoint")
+
+
+def test_an_event_that_adds_what_a_page_showed_early_changes_the_past():
+    """Also where the page was judged before the event was stored: from a checkpoint, and from scratch."""
+    seen = page(40, {SDIST: False, WHEEL: False}, through=52)
+    first = fold([], [seen], known_since=50, events_through=52, version_of=version_of)
+    assert first is not None
+    assert live(first.histories[WHEEL]) == [(50, None)]
+    added = [event(53, f"add py3 file {WHEEL}")]
+    later = {"known_since": 50, "events_through": 60, "version_of": version_of}
+    assert fold(added, [], checkpoint=first.checkpoint, **later) is None
+    whole = fold(added, [replace(seen, shows_through=55)], **later)
+    assert whole is not None
+    assert live(whole.histories[WHEEL]) == [(53, None)]
+    assert live(whole.histories[SDIST]) == [(50, None)]
+    after = fold(
+        [event(61, f"add py3 file {WHEEL}")], [], checkpoint=whole.checkpoint, **later | {"events_through": 61}
+    )
+    assert after is not None
