@@ -34,7 +34,7 @@ class SeenNow:
 
 class StoredSighting(NamedTuple):
     """A row of `sightings`. Where it was not known what the page can show, that follows from the ranges that were
-    allocated next: each up to the index's serial, the second one surely asked for after the page."""
+    allocated next: each up to the index's serial, the second one surely requested after the page."""
 
     id: int
     project_id: int
