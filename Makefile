@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 # modules are compiled when they are first imported
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 
-.PHONY: demo ui check test test-pythons dist redis wheels test-deploy test-faults clean
+.PHONY: demo ui check test histories test-pythons dist redis wheels test-deploy test-faults clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -28,6 +28,9 @@ redis:
 	@command -v redis-server > /dev/null || \
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes redis-server; } || \
 		{ echo "redis-server is needed: install it from your system's packages" >&2; exit 1; }
+
+histories: $(VENV)/.installed-test
+	$(BIN)/python -m pypi_assets_tests.crawl.model_run --histories 20000
 
 test-pythons: $(VENV)/.installed-test
 	@.ci/test_pythons $(VENV)

@@ -5,7 +5,7 @@ It stands in for the client of an index: it answers a crawl at once, without HTT
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from io import BytesIO
 from random import Random
 from typing import Any, BinaryIO
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from packaging.utils import canonicalize_name
 
 from pypi_assets.devindex.errors import OperationRefusedError
-from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind, ProjectStatus
+from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind, Project, ProjectStatus
 from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
@@ -21,11 +21,14 @@ from pypi_assets.distributions.reader_pool import FinishedReading, WholeFile
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.index.errors import GoneError, TransientError
 from pypi_assets.index.models import ChangelogEvent, FetchedBytes, IndexFile, ListedProject, ProjectPage
+from pypi_assets_tests.model_truth import ShownBySerial, ShownFile, Truth
 
 URL = "https://index.example.org/simple/"
 AT = "2026-01-01T00:00:00.000000Z"
-Shown = frozenset[tuple[str, bool]]
-"""What pages show: (filename, yanked)."""
+REFRESH_S = 86_400.0
+"""For how long a page can stay as it is after an event that does not refresh it, in seconds."""
+_HAS_VERSIONS = "versions" in {field.name for field in fields(ProjectPage)}
+RACING_FILES = ("-cp39-none-any.whl", "-cp310-none-any.whl", "-cp311-none-any.whl", "-cp312-none-any.whl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,16 @@ class _Page:
     serial: int
     status: str
     files: tuple[IndexFile, ...] | None
+    versions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """How the list of projects shows a project from `since` on; `serial` is None where it does not."""
+
+    since: int
+    name: str
+    serial: int | None
 
 
 @dataclass
@@ -44,67 +57,170 @@ class ModelIndex:
 
     Before each answer `before_answer` is called. `failing` is how often, of all requests, one fails. `stale` names the
     projects whose pages are older than they should be, `absent` those whose page is missing, each once only, since
-    a 404 that is there again at the deadline is believed; `is_cached`: the list of projects may be old,
-    `forgets` that what is not shown cannot be downloaded. `fetched` is what was.
+    a 404 that is there again at the deadline is believed; `withdrawn` those that are neither listed nor have a page.
+    `is_cached`: the list of projects may be old,
+    `forgets` that what is not shown cannot be downloaded. `racing` is how often a page has content that is newer than
+    its serial. `fetched` is what was; `delivered` are the files of all pages that were answered; `hidden_since` has the
+    serial of the quarantine during which a file came.
     """
 
     state: IndexState = field(default_factory=IndexState)
-    shown: dict[int, Shown] = field(default_factory=lambda: {0: frozenset()})
+    truth: Truth = field(default_factory=Truth)
     random: Random = field(default_factory=lambda: Random(0))
     failing: float = 0.0
+    racing: float = 0.0
     stale: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
     were_absent: set[str] = field(default_factory=set)
+    withdrawn: set[str] = field(default_factory=set)
     is_cached: bool = False
     forgets: bool = False
     before_answer: Callable[[], None] = lambda: None
+    clock: Callable[[], float] = lambda: 0.0
     page_rows: int = 7
     fetched: list[str] = field(default_factory=list)
+    delivered: set[str] = field(default_factory=set)
+    hidden_since: dict[str, int] = field(default_factory=dict)
     index_url: str = URL
     changelog_url: str = URL.replace("/simple/", "/pypi")
     _pages: dict[str, list[_Page]] = field(default_factory=dict)
+    _raced: dict[str, list[_Page]] = field(default_factory=dict)
+    _listed: dict[str, list[_Listed]] = field(default_factory=dict)
+    _refreshes: dict[str, float] = field(default_factory=dict)
+    _index_files: dict[tuple[str, bool], IndexFile] = field(default_factory=dict)
 
     @property
     def serial(self) -> int:
         return self.state.last_serial or 0
 
-    def do(self, kind: str, project: str, version: str | None = None, filename: str | None = None) -> None:
-        """Does an operation of devindex; nothing happens where it makes no sense now."""
-        file = _stored_file(filename) if kind == "add" and filename is not None else None
-        before = self.serial
-        try:
-            self.state.apply(Operation(OperationKind(kind), AT, project, version, filename, owner="someone", file=file))
-        except OperationRefusedError:
-            return
-        self._remember(project, before)
+    @property
+    def shown(self) -> ShownBySerial:
+        """What pages show at each serial."""
+        return ShownBySerial(self.truth)
 
-    def record_event(self, project: str, version: str | None, action: str) -> None:
-        """An event that changes nothing, such as those of roles or of former times."""
+    def do(
+        self, kind: str, project: str, version: str | None = None, filename: str | None = None, **options: bool
+    ) -> bool:
+        """Does an operation of devindex; returns False, and nothing happens, where it makes no sense now."""
+        if not self._apply(kind, project, version, filename, **options):
+            return False
+        self._remember(project)
+        if kind == "add" and filename is not None and not self._is_shown(filename):
+            rows = reversed(
+                [row for row in self.state.changelog if canonicalize_name(row.name) == canonicalize_name(project)]
+            )
+            self.hidden_since[filename] = next(row.serial for row in rows if row.action.endswith(" quarantined"))
+        return True
+
+    def _apply(self, kind: str, project: str, version: str | None, filename: str | None, **options: bool) -> bool:
+        file = _stored_file(filename) if kind == "add" and filename is not None else None
+        operation = Operation(
+            OperationKind(kind), AT, project, version, filename, owner="someone", file=file, **options
+        )
+        try:
+            self.state.apply(operation)
+        except OperationRefusedError:
+            return False
+        return True
+
+    def add_many(self, project: str, version: str, count: int) -> None:
+        """Uploads `count` files of one release, each in an event of its own."""
+        normalized = canonicalize_name(project)
+        first = len(self.state.files)
+        for number in range(first, first + count):
+            filename = f"{normalized.replace('-', '_')}-{version}-{number}-py3-none-any.whl"
+            if self._apply("add", project, version, filename):
+                release = self.state.projects[normalized].find_release(version)
+                assert release is not None
+                self.truth.note_added(self.serial, normalized, filename, ShownFile(release.yanked, release.version))
+        self._remember(project)
+
+    def record_event(self, project: str, version: str | None, action: str, *, refreshes: bool = True) -> None:
+        """An event that changes nothing, such as those of roles or of former times. Without `refreshes` the project's
+        page stays as it is for a day."""
         known = self.state.project(project)
         if known is None:
             return
-        before = self.serial
-        known.last_serial = before + 1
+        known.last_serial = self.serial + 1
         self.state.changelog.append(ChangelogEvent(known.name, version, 1_700_000_000, action, known.last_serial))
-        self._remember(project, before)
+        self._remember(project, refreshes=refreshes)
 
-    def _remember(self, name: str, before: int) -> None:
+    def remove_with_its_user(self, project: str) -> None:
+        """Removes a project; its page stays for a day."""
+        if self._apply("remove-project", project, None, None):
+            self._remember(project, refreshes=False)
+
+    def respell(self, project: str) -> None:
+        """Displays the project as `project` from now on, without an event."""
+        known = self.state.project(project)
+        if known is not None:
+            known.name = project
+            self._remember(project, refreshes=False, is_event=False)
+
+    def page_serial(self, normalized: str) -> int:
+        return self._pages[normalized][-1].serial
+
+    def set_serial(self, normalized: str, serial: int) -> None:
+        """Shows the project at `serial`, on its page and on the list, without an event."""
+        self._pages[normalized].append(replace(self._pages[normalized][-1], serial=serial))
+        self._listed[normalized].append(replace(self._listed[normalized][-1], serial=serial))
+
+    def drift(self, project: str, version: str, filename: str) -> None:
+        """Shows the file where it was not shown, and hides it where it was, both without an event."""
+        normalized = canonicalize_name(project)
+        known = self.state.projects.get(normalized)
+        release = known.find_release(version) if known else None
+        if known is None or release is None or release not in known.visible_releases():
+            return
+        if filename in release.files:
+            del release.files[filename]
+            del self.state._releases_by_filename[filename]
+        elif filename not in self.state._filenames:
+            file = _stored_file(filename)
+            release.files[filename] = self.state.files[file.path] = file
+            self.state._filenames.add(filename)
+            self.state._releases_by_filename[filename] = (normalized, release.version)
+        else:
+            return
+        self.truth.doubt(filename, self._pages[normalized][-1].serial)
+        self._remember(project, is_event=False)
+
+    def _remember(self, name: str, *, refreshes: bool = True, is_event: bool = True) -> None:
         """Keeps what the index shows now; before the last event of an operation it showed what it did before."""
-        for serial in range(before + 1, self.serial):
-            self.shown[serial] = self.shown[before]
-        project = self.state.project(name)
-        page = _Page(self.serial, 0, "", None)
-        if project is not None:
-            files = tuple(
-                _index_file(file, yanked=release.yanked)
-                for release in project.visible_releases()
-                for file in release.files.values()
-            )
-            page = _Page(self.serial, project.last_serial, project.status, files)
         normalized = canonicalize_name(name)
-        self._pages.setdefault(normalized, []).append(page)
-        shown = {(file.filename, file.yanked) for pages in self._pages.values() for file in pages[-1].files or ()}
-        self.shown[self.serial] = frozenset(shown)
+        project = self.state.projects.get(normalized)
+        files = {
+            filename: ShownFile(release.yanked, release.version)
+            for release in (project.visible_releases() if project else ())
+            for filename in release.files
+        }
+        self.truth.note(self.serial, normalized, files)
+        is_listed = project is not None and project.status is not ProjectStatus.QUARANTINED
+        listed = _Listed(self.serial, project.name if project else name, project.last_serial if project else None)
+        self._listed.setdefault(normalized, []).append(listed if is_listed else _Listed(self.serial, listed.name, None))
+        if refreshes:
+            self._refreshes.pop(normalized, None)
+            self._refresh(normalized, project, is_event=is_event)
+        elif is_event:
+            self._refreshes.setdefault(normalized, self.clock() + REFRESH_S)
+
+    def _refresh(self, normalized: str, project: Project | None, *, is_event: bool = True) -> None:
+        """Renders the page of a project again."""
+        pages = self._pages.setdefault(normalized, [])
+        if project is None:
+            pages.append(_Page(self.serial, 0, "", None))
+            return
+        releases = project.visible_releases()
+        shown = [self._index_file(file, release.yanked) for release in releases for file in release.files.values()]
+        versions = tuple(release.version for release in releases if release.files)
+        serial = project.last_serial if is_event or not pages else pages[-1].serial
+        pages.append(_Page(self.serial, serial, project.status, tuple(shown), versions))
+
+    def _index_file(self, file: StoredFile, yanked: bool) -> IndexFile:
+        found = self._index_files.get((file.filename, yanked))
+        if found is None:
+            found = self._index_files[file.filename, yanked] = _index_file(file, yanked=yanked)
+        return found
 
     # What a crawl requests
 
@@ -125,12 +241,12 @@ class ModelIndex:
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
         self._answer()
         serial = max(0, self.serial - self.random.randrange(6)) if self.is_cached else self.serial
-        then = [(name, [page for page in pages if page.since <= serial][-1:]) for name, pages in self._pages.items()]
+        then = [[one for one in entries if one.since <= serial][-1:] for entries in self._listed.values()]
         listed = [
-            ListedProject(name, page.serial)
-            for name, pages in then
-            for page in pages
-            if page.files is not None and page.status != ProjectStatus.QUARANTINED
+            ListedProject(one.name, one.serial)
+            for found in then
+            for one in found
+            if one.serial is not None and canonicalize_name(one.name) not in self.withdrawn
         ]
         yield serial, iter(listed)
 
@@ -141,13 +257,45 @@ class ModelIndex:
         url = f"{self.index_url}{normalized}/"
         page = pages[-1] if pages else None
         if normalized in self.stale:
-            page = self.random.choice([old for old in pages if old.files is not None] or [page])
+            old = [one for one in [*pages, *self._raced.get(normalized, ())] if one.files is not None]
+            page = self.random.choice(old or [page])
+        elif page is not None and self.racing and self.random.random() < self.racing:
+            page = self._raced_page(normalized, page)
         if normalized in self.absent - self.were_absent:
             self.were_absent.add(normalized)
             page = None
-        if page is None or page.files is None:
+        if page is None or page.files is None or normalized in self.withdrawn:
             raise GoneError("HTTP 404", url)
-        return ProjectPage(normalized, page.serial, page.status, page.files)
+        self.delivered.update(file.filename for file in page.files)
+        versions: Any = {"versions": page.versions} if _HAS_VERSIONS else {}
+        return ProjectPage(normalized, page.serial, page.status, page.files, **versions)
+
+    def _raced_page(self, normalized: str, before: _Page) -> _Page:
+        """The page whose serial was read before up to three changes of its files, and its files after them."""
+        if before.files is None:
+            return before
+        for _ in range(self.random.randint(1, 3)):
+            self._change_files(normalized)
+        after = self._pages[normalized][-1]
+        page = _Page(self.serial, before.serial, after.status, after.files, after.versions)
+        self._raced.setdefault(normalized, []).append(page)
+        return page
+
+    def _change_files(self, normalized: str) -> None:
+        """One change of the project's files, by an event."""
+        project = self.state.projects.get(normalized)
+        if project is None or not project.releases:
+            return
+        version = self.random.choice(sorted(project.releases))
+        kinds = ("add", "add", "remove-file", "remove-file", "remove-release", "yank", "unyank", "quarantine-release")
+        kind = self.random.choice(kinds)
+        filename = None
+        if kind == "add":
+            filename = f"{normalized.replace('-', '_')}-{version}{self.random.choice(RACING_FILES)}"
+        elif kind == "remove-file":
+            filename = self.random.choice([None, *sorted(project.releases[version].files)])
+        if filename is not None or kind not in {"add", "remove-file"}:
+            self.do(kind, project.name, version, filename)
 
     def stream_file(
         self, url: str, consume: Callable[[BinaryIO], Any], *, sha256: str | None, size: int | None, max_bytes: int
@@ -162,12 +310,20 @@ class ModelIndex:
 
     def _fetch(self, url: str) -> None:
         self._answer()
-        if self.forgets and url.rpartition("/")[2] not in {filename for filename, _ in self.shown[self.serial]}:
+        if self.forgets and not self._is_shown(url.rpartition("/")[2]):
             raise GoneError("HTTP 404", url)
         self.fetched.append(url)
 
+    def _is_shown(self, filename: str) -> bool:
+        place = self.state._releases_by_filename.get(filename)
+        return place is not None and filename in self.truth.of_project(place[0])
+
     def _answer(self) -> None:
         self.before_answer()
+        now = self.clock()
+        for normalized in [name for name, due_at in self._refreshes.items() if due_at <= now]:
+            del self._refreshes[normalized]
+            self._refresh(normalized, self.state.projects.get(normalized))
         if self.failing and self.random.random() < self.failing:
             raise TransientError("HTTP 503", self.index_url)
 

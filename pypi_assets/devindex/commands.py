@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from errno import EADDRINUSE
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -87,17 +87,34 @@ def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_r
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--project", help="The project, where the files do not name it.")
 @click.option("--version", help="The version, where the files do not name it.")
-def add_command(folder: Path, files: tuple[Path, ...], project: str | None, version: str | None) -> None:
+@click.option("--own-release", is_flag=True, help="Make a release where only another spelling of the version has one.")
+@click.option("--during-quarantine", is_flag=True, help="Upload to a project or release that is quarantined, too.")
+def add_command(
+    folder: Path,
+    files: tuple[Path, ...],
+    project: str | None,
+    version: str | None,
+    own_release: bool,
+    during_quarantine: bool,
+) -> None:
     """Upload FILES in their order.
 
     New projects and releases are registered.
     """
     for path in files:
-        _do(folder, f"added {path.name}", partial(_add, path=path, project=project, version=version))
+        add = partial(
+            _add,
+            path=path,
+            project=project,
+            version=version,
+            own_release=own_release,
+            during_quarantine=during_quarantine,
+        )
+        _do(folder, f"added {path.name}", add)
 
 
-def _add(history: "History", *, path: Path, project: str | None, version: str | None) -> int:
-    return history.add(path, project=project, version=version)
+def _add(history: "History", *, path: Path, **options: Any) -> int:
+    return history.add(path, **options)
 
 
 @_command("remove-file", "my-index demo-1.0.tar.gz")

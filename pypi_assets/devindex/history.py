@@ -21,7 +21,7 @@ import orjson
 
 from pypi_assets.devindex.errors import HistoryError, OperationRefusedError
 from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind
-from pypi_assets.devindex.uploads import StoredFile, normal_version, read_upload
+from pypi_assets.devindex.uploads import StoredFile, read_upload
 
 METADATA_SUFFIX = ".metadata"
 
@@ -85,18 +85,32 @@ class History:
         return self.folder / "files" / file.path
 
     def add(
-        self, path: Path | str, *, project: str | None = None, version: str | None = None, at: datetime | None = None
+        self,
+        path: Path | str,
+        *,
+        project: str | None = None,
+        version: str | None = None,
+        own_release: bool = False,
+        during_quarantine: bool = False,
+        at: datetime | None = None,
     ) -> int:
-        """Uploads the file at `path`; registers its project and its release where they are new."""
+        """Uploads the file at `path`; registers its project and its release where they are new.
+
+        The project is displayed as this upload spells it from then on. A release that equals the version in another
+        spelling takes the file, unless `own_release`: so it was before March 2018. With `during_quarantine` a hidden
+        project or release takes the file too.
+        """
         path, moment = Path(path), _isoformat(at)
         upload = read_upload(path, project=project, version=version, uploaded_at=moment)
         operation = Operation(
             OperationKind.ADD,
             moment,
             upload.project,
-            version=normal_version(upload.version),
+            version=upload.version,
             owner=self.owner,
             file=upload.file,
+            own_release=own_release,
+            during_quarantine=during_quarantine,
         )
         with self._writing() as history:
             self._state.apply(operation)

@@ -37,7 +37,11 @@ class OperationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One line of the history: what was done, when (ISO 8601, UTC, ending in Z) and to what."""
+    """One line of the history: what was done, when (ISO 8601, UTC, ending in Z) and to what.
+
+    An upload with `own_release` makes a release for its exact version, as all did before March 2018: then `1.0` and
+    `1.0.0` are two releases. With `during_quarantine` it is accepted while its project or release is hidden.
+    """
 
     kind: OperationKind
     at: str
@@ -47,10 +51,12 @@ class Operation:
     reason: str | None = None
     owner: str | None = None
     file: StoredFile | None = None
+    own_release: bool = False
+    during_quarantine: bool = False
 
     def as_record(self) -> dict[str, Any]:
         """The JSON object that stands for it in the history."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        return {key: value for key, value in asdict(self).items() if value is not None and value is not False}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "Operation":
@@ -96,13 +102,30 @@ class Release:
 
 @dataclass(slots=True)
 class Project:
-    """One project; `name` is as displayed, releases are by canonical version."""
+    """One project; `name` is as the last upload spelled it, releases are by their own text."""
 
     name: str
     owner: str
     last_serial: int = 0
     status: ProjectStatus = ProjectStatus.ACTIVE
     releases: dict[str, Release] = field(default_factory=dict)
+    _spellings: dict[str, list[str]] = field(default_factory=dict)
+
+    def find_release(self, version: str) -> Release | None:
+        """The release of a version: the one that equals it, of several that are spelled otherwise the exact one."""
+        if version in self.releases:
+            return self.releases[version]
+        equal = self._spellings.get(canonicalize_version(version), [])
+        return self.releases[equal[0]] if equal else None
+
+    def add_release(self, version: str) -> Release:
+        release = self.releases[version] = Release(version)
+        self._spellings.setdefault(canonicalize_version(version), []).append(version)
+        return release
+
+    def remove_release(self, version: str) -> None:
+        del self.releases[version]
+        self._spellings[canonicalize_version(version)].remove(version)
 
     def visible_releases(self) -> list[Release]:
         """The releases that the index shows, in the order of their versions."""
@@ -141,7 +164,7 @@ class IndexState:
         return self.projects.get(canonicalize_name(name))
 
     def locate(self, filename: str) -> tuple[str, str]:
-        """The normalized project and the canonical version that hold a file now.
+        """The normalized project and the release (its own text) that hold a file now.
 
         Raises OperationRefusedError where none does.
         """
@@ -168,7 +191,7 @@ class IndexState:
     def _release(self, operation: Operation) -> tuple[Project, Release]:
         project = self._project(operation)
         version = operation.version or ""
-        release = project.releases.get(canonicalize_version(version))
+        release = project.find_release(version)
         if release is None:
             known = ", ".join(one.version for one in project.releases.values()) or "none"
             raise OperationRefusedError(f"project {project.name} has no release {version}; it has {known}")
@@ -182,42 +205,50 @@ class IndexState:
             raise OperationRefusedError(
                 f"{file.filename} has been on the index before; a filename is never used again: rename the file"
             )
-        normalized, canonical = canonicalize_name(operation.project), canonicalize_version(version)
+        normalized = canonicalize_name(operation.project)
         project = self.projects.get(normalized)
-        release = project.releases.get(canonical) if project else None
-        if project and project.status is not ProjectStatus.ACTIVE:
-            raise OperationRefusedError(
-                f"project {project.name} is {project.status} and takes no files; end that first"
-            )
-        if project and release and release.quarantined:
-            raise OperationRefusedError(
-                f"release {project.name} {release.version} is quarantined and takes no files; end that first"
-            )
+        release = None
+        if project is not None:
+            release = project.releases.get(version) if operation.own_release else project.find_release(version)
+            self._require_open(operation, project, release)
         if project is None:
             project = self.projects[normalized] = Project(operation.project, owner)
             self._log(operation, project, None, "create")
             self._log(operation, project, None, f"add Owner {owner}")
+        project.name = operation.project  # no row of the changelog marks that
         if release is None:
-            release = project.releases[canonical] = Release(version)
+            release = project.add_release(version)
             self._log(operation, project, release.version, "new release")
         release.files[file.filename] = file
         self.files[file.path] = file
         self._filenames.add(file.filename)
-        self._releases_by_filename[file.filename] = (normalized, canonical)
+        self._releases_by_filename[file.filename] = (normalized, release.version)
         self._log(operation, project, release.version, f"add {file.python_version} file {file.filename}")
+
+    def _require_open(self, operation: Operation, project: Project, release: Release | None) -> None:
+        """Raises OperationRefusedError where an upload is not accepted."""
+        is_hidden = project.status is ProjectStatus.QUARANTINED
+        if project.status is not ProjectStatus.ACTIVE and not (is_hidden and operation.during_quarantine):
+            raise OperationRefusedError(
+                f"project {project.name} is {project.status} and takes no files; end that first"
+            )
+        if release is not None and release.quarantined and not operation.during_quarantine:
+            raise OperationRefusedError(
+                f"release {project.name} {release.version} is quarantined and takes no files; end that first"
+            )
 
     def _remove_file(self, operation: Operation) -> None:
         filename = operation.filename or ""
-        normalized, canonical = self.locate(filename)
+        normalized, version = self.locate(filename)
         project = self.projects[normalized]
-        release = project.releases[canonical]
+        release = project.releases[version]
         del release.files[filename]
         del self._releases_by_filename[filename]
         self._log(operation, project, release.version, f"remove file {filename}")
 
     def _remove_release(self, operation: Operation) -> None:
         project, release = self._release(operation)
-        del project.releases[canonicalize_version(release.version)]
+        project.remove_release(release.version)
         self._forget_files(release)
         self._log(operation, project, release.version, "remove release")
 

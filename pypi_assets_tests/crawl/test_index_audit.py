@@ -1,7 +1,5 @@
 """An audit finds changes without an event, counts them by cause, and corrects the catalog."""
 
-from dataclasses import replace
-
 import pytest
 from sqlalchemy import func, select
 
@@ -109,14 +107,13 @@ def test_projects_that_are_on_one_side_only(auto: Follower) -> None:
     index = auto.index
     for name in ("one", "two", "three"):
         add(index, name)
-    hidden = index._pages.pop("three")
+    index.withdrawn = {"three"}
     crawl_full(auto.crawler)
-    index._pages["three"] = hidden  # it was there all the time
-    lost = index._pages.pop("two")
+    index.withdrawn = {"two"}  # the other one was there all the time
     assert found(auto) == {Drift.UNKNOWN_PROJECT: ["three"], Drift.NOT_LISTED: ["two"]}
     assert auto.live() == {(wheel("one", "1.0"), False), (wheel("three", "1.0"), False)}
     assert found(auto) == {}
-    index._pages["two"] = lost
+    index.withdrawn = set()
     assert found(auto, 100.0) == {}  # its page is as it was when the catalog last saw one
     assert auto.live() == index.shown[index.serial]
 
@@ -127,9 +124,9 @@ def test_serials_that_differ_without_an_event(auto: Follower) -> None:
     add(index, "two")
     add(index, "three")
     crawl_full(auto.crawler)
-    serial = index._pages["one"][-1].serial
-    index._pages["one"].append(replace(index._pages["one"][-1], serial=serial + 1))
-    index._pages["two"].append(replace(index._pages["two"][-1], serial=serial + 2))
+    serial = index.page_serial("one")
+    index.set_serial("one", serial + 1)
+    index.set_serial("two", serial + 2)
     assert found(auto) == {Drift.SERIAL_AHEAD: ["one"], Drift.SERIAL_LAGS: ["two"]}
 
 

@@ -68,7 +68,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     demo: History, tmp_path: Path, operate: Callable[[History], int], text: str
 ) -> None:
     demo.yank("demo", "1.0")
-    demo.add(make_wheel(tmp_path, "demo", "2.0"))
+    demo.add(make_wheel(tmp_path, "Demo", "2.0"))
     demo.quarantine_release("demo", "2.0")
     for project in ("held", "old"):
         demo.add(make_wheel(tmp_path, project, "1.0"))

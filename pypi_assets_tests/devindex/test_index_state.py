@@ -25,21 +25,54 @@ def test_an_upload_registers_project_and_release_once(demo: History, tmp_path: P
         ("Demo", "1.0", "new release"),
         ("Demo", "1.0", f"add py3 file {WHEEL}"),
         ("Demo", "1.0", "add source file demo-1.0.tar.gz"),
-        ("Demo", "1.1", "new release"),
-        ("Demo", "1.1", "add py3 file demo-1.1-py3-none-any.whl"),
+        ("demo", "1.1", "new release"),
+        ("demo", "1.1", "add py3 file demo-1.1-py3-none-any.whl"),
     ]
 
 
 def test_versions_that_are_equal_are_one_release(demo: History, tmp_path: Path) -> None:
     demo.add(make_wheel(tmp_path, "demo", "1.0.0"))
-    assert actions(demo, 5) == [("Demo", "1.0", "add py3 file demo-1.0.0-py3-none-any.whl")]
+    assert actions(demo, 5) == [("demo", "1.0", "add py3 file demo-1.0.0-py3-none-any.whl")]
+
+
+def test_an_upload_changes_how_its_project_is_displayed(demo: History, tmp_path: Path) -> None:
+    demo.add(make_wheel(tmp_path, "DEMO", "1.0", tag="py2-none-any"))
+    assert actions(demo, 5) == [("DEMO", "1.0", "add py2 file demo-1.0-py2-none-any.whl")]
+    demo.yank("demo", "1.0")
+    assert actions(demo, 6) == [("DEMO", "1.0", "yank release")]
+
+
+def test_both_spellings_of_a_version_can_have_releases(demo: History, tmp_path: Path) -> None:
+    demo.add(make_wheel(tmp_path, "Demo", "1.0.0"), own_release=True)
+    demo.add(make_sdist(tmp_path, "Demo", "1.0.0"))
+    assert [version for _, version, _ in actions(demo, 5)] == ["1.0.0", "1.0.0", "1.0.0"]
+    demo.remove_release("demo", "1.0")
+    assert actions(demo, 8) == [("Demo", "1.0", "remove release")]
+    assert shown(demo) == [("demo-1.0.0-py3-none-any.whl", False), ("demo-1.0.0.tar.gz", False)]
+    demo.yank("demo", "1")
+    assert actions(demo, 9) == [("Demo", "1.0.0", "yank release")]
+
+
+@pytest.mark.parametrize("what", ["project", "release"])
+def test_a_file_that_comes_during_a_quarantine_is_shown_after_it(what: str, demo: History, tmp_path: Path) -> None:
+    names = ("demo",) if what == "project" else ("demo", "1.0")
+    suffix = "" if what == "project" else "_release"
+    getattr(demo, f"quarantine{suffix}")(*names)
+    file = make_sdist(tmp_path, "Demo", "1.0", format="zip")
+    with pytest.raises(OperationRefusedError, match="takes no files"):
+        demo.add(file)
+    demo.add(file, during_quarantine=True)
+    assert actions(demo, 6) == [("Demo", "1.0", "add source file demo-1.0.zip")]
+    assert shown(demo) == []
+    getattr(demo, f"unquarantine{suffix}")(*names)
+    assert ("demo-1.0.zip", False) in shown(demo)
 
 
 def test_a_release_without_files_stays_a_release(demo: History, tmp_path: Path) -> None:
     demo.remove_file(WHEEL)
     demo.remove_file("demo-1.0.tar.gz")
     demo.add(make_sdist(tmp_path, "demo", "1.0", format="zip"))
-    assert actions(demo, 7) == [("Demo", "1.0", "add source file demo-1.0.zip")]
+    assert actions(demo, 7) == [("demo", "1.0", "add source file demo-1.0.zip")]
 
 
 def test_removing_a_release_is_one_event(demo: History, tmp_path: Path) -> None:
@@ -49,7 +82,7 @@ def test_removing_a_release_is_one_event(demo: History, tmp_path: Path) -> None:
     with pytest.raises(OperationRefusedError, match=f"no file {WHEEL}"):
         demo.remove_file(WHEEL)
     demo.add(make_sdist(tmp_path, "demo", "1.0", format="zip"))
-    assert actions(demo, 6)[0] == ("Demo", "1.0", "new release")
+    assert actions(demo, 6)[0] == ("demo", "1.0", "new release")
 
 
 def test_removing_a_project_is_one_event_and_frees_its_name(demo: History, tmp_path: Path) -> None:

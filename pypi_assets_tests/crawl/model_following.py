@@ -1,0 +1,323 @@
+"""An index, a catalog that follows it, and what must hold after each step of a history (model_steps.py)."""
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sqlalchemy import Connection, Table, select
+
+from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger, read_state
+from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.failures import count_failed_visits
+from pypi_assets.catalog.reports.ledger_faults import ledger_faults
+from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    live_intervals,
+    projects,
+    yanked_intervals,
+)
+from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.crawl import draining
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range
+from pypi_assets.crawl.index_audit import audit_index
+from pypi_assets.crawl.retry_failures import retry
+from pypi_assets.index.actions import file_change
+from pypi_assets.index.errors import TransientError
+from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.crawl.followers import empty_catalog
+from pypi_assets_tests.crawl.model_steps import LARGEST, Operation, Step
+from pypi_assets_tests.derived_statistics import derived_statistics, kept_statistics
+from pypi_assets_tests.model_index import REFRESH_S, ModelIndex, ModelReaders
+from pypi_assets_tests.model_truth import FOREVER, Spans, joined, within
+from pypi_assets_tests.workers_in_step import SteppedCatalog, Worker, run_in_step
+
+DEADLINE_S = 1_000.0
+
+
+def follow(catalog: Catalog, history: Sequence[Step]) -> "Following":
+    """Goes through a history, with an empty catalog. Raises AssertionError where the catalog is not exact.
+
+    What happens depends on the history alone, not on how long anything takes.
+    """
+    following = Following(catalog)
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(draining, "_GATHER_S", None))
+        stack.enter_context(patch.object(draining.Pace, "is_due", return_value=False))
+        for name, arguments in history:
+            random.seed(0)
+            following.step(name, arguments)
+        following.settle()
+    return following
+
+
+class Following:
+    """An index, and a catalog that follows it."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.now = 1_000_000.0
+        self.index = ModelIndex(clock=lambda: self.now)
+        self.catalog = replace(catalog, clock=lambda: self.now)
+        empty_catalog(self.catalog)
+        self.storage = open_storage("memory:///")
+        self.has_baseline = False
+        self.with_history = False
+        self.is_respelled = False
+        self.has_drifted = False
+
+    def step(self, name: str, arguments: dict[str, Any]) -> None:
+        if self.has_baseline or name not in {"trouble", "allocate", "work_on_a_range", "follow", "try_again", "audit"}:
+            getattr(self, name)(**arguments)
+            if "plan" in arguments:
+                self.require_exact()
+
+    # What the index does
+
+    def begin(
+        self,
+        before: list[Operation],
+        is_cached: bool,
+        history: bool,
+        racing: float,
+        forgets: bool,
+        plan: dict[str, Any],
+    ) -> None:
+        self.index.racing, self.index.forgets = racing, forgets
+        self.with_history = history
+        self.happen(before)
+        self.index.is_cached = is_cached
+        self.crawl_all(plan, history)
+
+    def happen(self, operations: Sequence[Operation]) -> None:
+        for operation in operations:
+            self._happen(*operation)
+
+    def _happen(self, kind: str, project: str, version: str | None, detail: Any) -> None:
+        index = self.index
+        match kind:
+            case "event":
+                index.record_event(project, version, detail)
+            case "lag":
+                index.record_event(project, version, detail, refreshes=False)
+            case "remove-user":
+                index.remove_with_its_user(project)
+            case "respell":
+                self.is_respelled = True
+                index.respell(project)
+            case "drift":
+                self.has_drifted = True
+                index.drift(project, version or "", detail)
+            case "add-many":
+                index.page_rows = LARGEST
+                index.add_many(project, version or "", detail)
+            case "add-own":
+                index.do("add", project, version, detail, own_release=True)
+            case "add-anyway":
+                index.do("add", project, version, detail, during_quarantine=True)
+            case _:
+                index.do(kind, project, version, detail)
+
+    def trouble(self, failing: float, stale: list[str], absent: list[str], is_cached: bool) -> None:
+        index = self.index
+        index.failing, index.stale, index.absent, index.is_cached = failing, set(stale), set(absent), is_cached
+
+    def heal(self) -> None:
+        self.trouble(0.0, [], [], False)
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+    # What is done
+
+    def crawl_all(self, plan: dict[str, Any], history: bool) -> None:
+        if not self.has_baseline:  # its pages are the only source
+            is_cached = self.index.is_cached
+            self.heal()
+            self.index.is_cached = is_cached
+            history = self.with_history
+        self._work(plan, lambda crawler: crawl_full(crawler, with_history=history))
+        with self.catalog.read() as connection:
+            self.has_baseline = last_completed_crawl(connection) is not None
+
+    def allocate(self, range_events: int) -> None:
+        failing, self.index.failing = self.index.failing, 0.0
+        allocate_next_ranges(replace(self._crawler(self.catalog), range_events=range_events))
+        self.index.failing = failing
+
+    def work_on_a_range(self, plan: dict[str, Any], choice: int) -> None:
+        with self.catalog.read() as connection:
+            ranges = [entry.serials for entry in ledger(connection)]
+        if len(ranges) > 1:
+            serials = ranges[1 + choice % (len(ranges) - 1)]
+            self._work(plan, lambda crawler: crawl_range(crawler, serials))
+
+    def follow(self, plan: dict[str, Any]) -> None:
+        self._work(plan, crawl_incremental)
+
+    def try_again(self, plan: dict[str, Any]) -> None:
+        self._work(plan, retry)
+
+    def audit(self, plan: dict[str, Any], share: float) -> None:
+        self._work(plan, lambda crawler: audit_index(crawler, share))
+
+    def _work(self, plan: dict[str, Any], work: Callable[[Crawler], object]) -> None:
+        index, moves = self.index, list(plan["moves"])
+        index.random = random.Random(plan["seed"])
+
+        def move() -> None:
+            if moves and index.random.random() < 0.15:
+                self._happen(*moves.pop(0))
+
+        def run(worker: Worker) -> None:
+            def sleep(seconds: float) -> None:
+                self.now += seconds
+                worker.step()
+
+            catalog = SteppedCatalog(self.catalog.engine, self.catalog.clock, step=worker.step)
+            try:
+                work(replace(self._crawler(catalog), sleep=sleep))
+            except CatalogError as error:
+                if "has no history: complete it first" not in str(error):
+                    raise
+
+        index.before_answer = move
+        run_in_step([Worker(run, lifetime) for lifetime in plan["lifetimes"]], plan["order"], (TransientError,))
+        index.before_answer = lambda: None
+        self.happen(moves)
+
+    def _crawler(self, catalog: Catalog) -> Crawler:
+        def sleep(seconds: float) -> None:
+            self.now += seconds
+
+        return Crawler(
+            index=self.index,  # type: ignore[arg-type]
+            catalog=catalog,
+            storage=self.storage,
+            readers=ModelReaders(),  # type: ignore[arg-type]
+            connections=1,
+            revisit_share=50.0,
+            retry_deadline_s=DEADLINE_S if self.has_baseline else 1e9,
+            sleep=sleep,
+        )
+
+    # What must hold
+
+    def require_exact(self) -> None:
+        """Each serial up to the complete one is as the index showed it."""
+        truth = self.index.truth
+        with self.catalog.read() as connection:
+            if last_completed_crawl(connection) is None:
+                return
+            assert not ledger_faults(connection)
+            first, complete = read_state(connection)["exact_from"], complete_serial(connection)
+            live = _spans(connection, live_intervals)
+            yanked = _spans(connection, yanked_intervals)
+            unknowable = self._unknowable(connection)
+            assert kept_statistics(connection) == derived_statistics(connection)
+        for filename in sorted(truth.filenames() | live.keys()):
+            if filename in unknowable:
+                continue
+            doubtful = truth.doubtful.get(filename)
+            for found, expected, what in (
+                (live, truth.live(filename), "live"),
+                (yanked, truth.yanked(filename), "yanked"),
+            ):
+                seen = within(found.get(filename, []), first, complete, without=doubtful)
+                shown = within(expected, first, complete, without=doubtful)
+                assert seen == shown, f"{filename} is {what} at {seen}, and should be at {shown}"
+        found_at = {(file.filename, file.yanked) for file in live_files(self.catalog, complete)}
+        left_out = unknowable | truth.doubtful.keys()
+        assert {pair for pair in found_at if pair[0] not in left_out} == {
+            pair for pair in truth.at(complete) if pair[0] not in left_out
+        }
+
+    def _unknowable(self, connection: Connection) -> set[str]:
+        """The files that are in the whole changelog alone, since no page has shown them.
+
+        They were added before the stored events, and are gone again; or they came while an older quarantine hid them.
+        """
+        since = read_state(connection)["events_since"]
+        events = (event for event in self.index.state.changelog if event.serial <= since)
+        unknowable = {name for event in events if (name := file_change(event).filename)}
+        unknowable -= set(connection.scalars(select(distributions.c.filename)))
+        unknowable |= {name for name, hidden_at in self.index.hidden_since.items() if hidden_at <= since}
+        return unknowable - self.index.delivered
+
+    def settle(self) -> None:
+        """In the end all is well again, and what was left undone is done."""
+        self.heal()
+        self.index.racing = 0.0
+        self.now += 2 * REFRESH_S
+        crawler = self._crawler(self.catalog)
+        with self.catalog.read() as connection:
+            is_crawl_open = find_open_crawl(connection) is not None
+        if is_crawl_open or not self.has_baseline:
+            crawl_full(crawler)
+            self.has_baseline = True
+        crawl_incremental(self._crawler(self.catalog))
+        retry(self._crawler(self.catalog))
+        if self.is_respelled or self.has_drifted:
+            audit_index(self._crawler(self.catalog), 100.0)
+            self.index.truth.is_seen(self.index.serial)
+            self.index.do("add", "alpha", "9.0", "alpha-9.0.tar.gz", during_quarantine=True)
+            crawl_incremental(self._crawler(self.catalog))
+        self.require_exact()
+        self.require_rest()
+
+    def require_rest(self) -> None:
+        """Nothing is left to do: all that is live now is known, and has been read."""
+        now = self.index.truth.now()
+        assert catalog_status(self.catalog).complete_serial == self.index.serial
+        live = {file.filename: file for file in live_files(self.catalog)}
+        assert {(file.filename, file.yanked) for file in live.values()} == self.index.shown[self.index.serial]
+        with self.catalog.read() as connection:
+            rows = connection.execute(
+                select(distributions.c.filename, distributions.c.sha256, distribution_data.c.outcome).join(
+                    distribution_data, distribution_data.c.distribution_id == distributions.c.id
+                )
+            ).all()
+            self._require_names(connection)
+        for filename, sha256, outcome in rows:
+            if filename in live:
+                expected = Outcome.UNSUPPORTED if filename.endswith(".exe") else Outcome.DATA
+                assert (outcome, sha256 is not None) == (expected, True), filename
+            elif filename in self.index.delivered:
+                assert outcome in {Outcome.DATA, Outcome.UNSUPPORTED, Outcome.VANISHED}, filename
+        if "releases" in CHECKED:
+            assert {name: file.version for name, file in live.items()} == {
+                name: file.version for name, file in now.items()
+            }
+        if "visits" in CHECKED:
+            with self.catalog.read() as connection:
+                assert count_failed_visits(connection) == 0
+
+    def _require_names(self, connection: Connection) -> None:
+        if "names" not in CHECKED:
+            return
+        displayed = {row.normalized: row.name for row in connection.execute(select(projects))}
+        expected = {normalized: project.name for normalized, project in self.index.state.projects.items()}
+        assert {name: displayed.get(name) for name in expected} == expected
+
+
+CHECKED = {"names", "releases", "visits"}
+
+
+def _spans(connection: Connection, table: Table) -> dict[str, Spans]:
+    """The stored intervals of each file."""
+    rows = connection.execute(
+        select(distributions.c.filename, table.c.start, table.c.end).join(
+            distributions, distributions.c.id == table.c.distribution_id
+        )
+    )
+    found: dict[str, Spans] = {}
+    for filename, start, end in rows:
+        found.setdefault(filename, []).append((start, FOREVER if end is None else end))
+    return {filename: joined(spans) for filename, spans in found.items()}

@@ -1,0 +1,123 @@
+"""Tries many histories in several processes: `python -m pypi_assets_tests.crawl.model_run --histories 20000`.
+
+Each history follows from its seed. A failure is printed with its seed, and in the end shortened to what still fails.
+"""
+
+# ruff: noqa: T201 - it prints what it finds
+
+import argparse
+import os
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from pprint import pformat
+
+import pytest
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets_tests.crawl.model_following import follow
+from pypi_assets_tests.crawl.model_shrinking import shrink
+from pypi_assets_tests.crawl.model_steps import Step, draw_history
+from pypi_assets_tests.databases import compile_statements_once, sqlite_database
+
+_AT_A_TIME = 25
+_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Where a history failed: its kind has the error and the line, without what was drawn."""
+
+    seed: int
+    kind: str
+    text: str
+
+
+def try_history(catalog: Catalog, history: list[Step], seed: int = 0) -> Failure | None:
+    """Follows a history; returns how it failed, or None."""
+    try:
+        follow(catalog, history)
+    except Exception as error:  # noqa: BLE001 - each failure is reported
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        kind = f"{type(error).__name__} in {place.name}:{place.lineno}"
+        return Failure(seed, kind, str(error)[:2_000] or place.line or kind)
+    return None
+
+
+def shortened(catalog: Catalog, failure: Failure, within_s: float) -> str:
+    """The shortest history found that fails like the one of the failure's seed, as text."""
+
+    def fails(history: list[Step]) -> bool:
+        found = try_history(catalog, history)
+        return found is not None and found.kind == failure.kind
+
+    history = shrink(draw_history(failure.seed), fails, within_s)
+    found = try_history(catalog, history)
+    return f"{pformat(history, width=118)}\n{found.text if found else 'it fails no longer'}"
+
+
+@contextmanager
+def scratch_catalog() -> Iterator[Catalog]:
+    """A catalog in a new SQLite database, in memory where the system has a place for that."""
+    folder = _MEMORY if _MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=folder) as name, pytest.MonkeyPatch.context() as patch:
+        compile_statements_once(patch)
+        catalog = open_catalog(sqlite_database(Path(name, "catalog.sqlite")))
+        yield catalog
+        catalog.close()
+
+
+def _try_seeds(seeds: range) -> list[Failure]:
+    with scratch_catalog() as catalog:
+        found = [try_history(catalog, draw_history(seed), seed) for seed in seeds]
+    return [failure for failure in found if failure is not None]
+
+
+def run(first: int, histories: int, workers: int, shrink_s: float) -> int:
+    """Tries the histories of the seeds from `first` on; returns how many failed."""
+    started = time.monotonic()
+    parts = [
+        range(seed, min(seed + _AT_A_TIME, first + histories)) for seed in range(first, first + histories, _AT_A_TIME)
+    ]
+    failures: list[Failure] = []
+    done = 0
+    with get_context("spawn").Pool(workers, maxtasksperchild=40) as pool:
+        for seeds, found in pool.imap_unordered(_try_part, parts):
+            done += len(seeds)
+            for failure in found:
+                print(f"seed {failure.seed}: {failure.kind}: {failure.text.splitlines()[0][:200]}", flush=True)
+            failures += found
+            if done % 1_000 < _AT_A_TIME:
+                print(f"{done} histories in {time.monotonic() - started:.0f} s, {len(failures)} failed", flush=True)
+    print(f"{done} histories in {time.monotonic() - started:.0f} s: {len(failures)} inexact", flush=True)
+    by_kind = {failure.kind: failure for failure in failures}
+    counts = Counter(failure.kind for failure in failures)
+    with scratch_catalog() as catalog:
+        for kind, failure in by_kind.items() if shrink_s else ():
+            print(f"\n{counts[kind]} times {kind}, for example seed {failure.seed}:")
+            print(shortened(catalog, failure, shrink_s), flush=True)
+    return len(failures)
+
+
+def _try_part(seeds: range) -> tuple[range, list[Failure]]:
+    return seeds, _try_seeds(seeds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--histories", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--shrink", type=float, default=60.0, help="for how many seconds each kind is shortened")
+    options = parser.parse_args()
+    raise SystemExit(min(run(options.first, options.histories, options.workers, options.shrink), 1))
+
+
+if __name__ == "__main__":
+    main()
