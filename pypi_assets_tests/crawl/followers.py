@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 from sqlalchemy import delete, text
 
@@ -23,7 +24,44 @@ from pypi_assets.crawl.lister_choice import AUTO
 from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ChangelogEvent, ListedProject
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.crawl.model_steps import ENDINGS, file_of
 from pypi_assets_tests.model_index import ModelIndex, ModelReaders
+
+operations = st.one_of(
+    st.builds(
+        lambda project, version, ending: ("add", project, version, file_of(project, version, ending)),
+        st.sampled_from(["Alpha", "beta.pkg", "gamma"]),
+        st.sampled_from(["1.0", "2.0", "3.0"]),
+        st.sampled_from(ENDINGS),
+    ),
+    st.builds(
+        lambda project, version, ending: ("remove-file", project, version, file_of(project, version, ending)),
+        st.sampled_from(["Alpha", "beta.pkg", "gamma"]),
+        st.sampled_from(["1.0", "2.0", "3.0"]),
+        st.sampled_from(["-py3-none-any.whl", ".tar.gz"]),
+    ),
+    st.tuples(
+        st.sampled_from(["remove-release", "yank", "unyank", "quarantine-release", "unquarantine-release"]),
+        st.sampled_from(["Alpha", "beta.pkg", "gamma"]),
+        st.sampled_from(["1.0", "2.0", "3.0"]),
+        st.none(),
+    ),
+    st.tuples(
+        st.sampled_from(["remove-project", "quarantine", "unquarantine", "archive", "unarchive"]),
+        st.sampled_from(["Alpha", "beta.pkg", "gamma"]),
+        st.none(),
+        st.none(),
+    ),
+    st.tuples(
+        st.sampled_from(
+            ["event:add Owner somebody", "event:rename from Other", "event:docupdate", "event:an unknown action"]
+        ),
+        st.sampled_from(["Alpha", "beta.pkg", "gamma"]),
+        st.none(),
+        st.none(),
+    ),
+)
+"""What happens on an index: (kind, project, version, filename), for `SilentIndex.happen`."""
 
 REFUSED = RefusedError("no changelog is served here", "https://index.example.org/pypi")
 BUSY = TransientError("HTTP 503", "https://index.example.org/pypi")

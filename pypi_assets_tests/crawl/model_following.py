@@ -267,7 +267,7 @@ class Following:
         if self.is_respelled or self.has_drifted:
             audit_index(self._crawler(self.catalog), 100.0)
             self.index.truth.is_seen(self.index.serial)
-            self.index.do("add", "alpha", "9.0", "alpha-9.0.tar.gz", during_quarantine=True)
+            self.index.do("add", "Alpha", "9.0", "alpha-9.0.tar.gz", during_quarantine=True)
             crawl_incremental(self._crawler(self.catalog))
         self.require_exact()
         self.require_rest()

@@ -20,8 +20,7 @@ from pypi_assets.crawl.lister_choice import AUTO
 from pypi_assets.crawl.listers import run_lister
 from pypi_assets.crawl.simple_lister import ComparedList, SimpleLister
 from pypi_assets.index.models import ListedProject
-from pypi_assets_tests.crawl.followers import REFUSED, Follower, add, follower
-from pypi_assets_tests.crawl.test_model import operations
+from pypi_assets_tests.crawl.followers import REFUSED, Follower, add, follower, operations
 
 steps = st.lists(
     st.tuples(st.lists(operations, max_size=6), st.booleans(), st.booleans(), st.lists(operations, max_size=2)),
