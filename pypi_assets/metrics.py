@@ -94,6 +94,12 @@ def _of_status(status: Status) -> Iterator[Metric]:
     yield _gauge("ranges", "Serial ranges that are not complete.", "state", ranges)
     yield _gauge("distributions", "Live distributions by outcome.", "outcome", catalog.outcomes)
     yield _gauge("unexplained_changes", "Changes of files that no event explains.", value=catalog.unexplained_changes)
+    yield _gauge(
+        "broken_entries",
+        "Entries of the index's answers that break its protocol, kept aside.",
+        "source",
+        catalog.broken_entries,
+    )
     yield _gauge("never_visited_projects", "Projects without a visit.", value=catalog.visited.never_visited)
     yield _gauge("dumps", "Committed dumps by kind.", "kind", status.dump_counts)
     yield _gauge("leveldb_version", "The newest published version.", "dataset", versions)

@@ -18,6 +18,7 @@ from pypi_assets.catalog.reports.catalog_status import CatalogStatus, catalog_st
 from pypi_assets.catalog.reports.followed_index import Followed
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.index.models import ChangelogEvent
 from pypi_assets.index.urls import shown_host
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
@@ -275,7 +276,8 @@ def _first_event_after(settings: Settings, serial: int) -> float | None:
     """When it happened (unix seconds); None where the changelog does not answer or has none."""
     try:
         with index_from(settings, patience_s=_PATIENCE_S) as index:
-            return next((event.timestamp for event in index.changelog_page(serial)), None)
+            page = index.changelog_page(serial)
+        return next((row.timestamp for row in page if isinstance(row, ChangelogEvent)), None)
     except (SettingsError, PackageIndexError):
         return None
 
@@ -324,6 +326,7 @@ def status_to_json(
         "failing_projects": catalog.visited.failing,
         "longest_unvisited": longest_unvisited,
         "unexplained_changes": catalog.unexplained_changes,
+        "broken_entries": sum(catalog.broken_entries.values()),
         "dumps": status.dump_counts | {"serial": status.cover.serial or None, "cover": list(status.cover.directories)},
         "answers": {
             "serial": status.answers.serial,

@@ -106,6 +106,25 @@ events = Table(
     comment="The changelog as it came.",
 )
 
+broken_entries = Table(
+    "broken_entries",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("source", Short, nullable=False, comment="changelog, project list or project page"),
+    Column("digest", Short, nullable=False, comment="of where it was and of its content: none is there twice"),
+    Column("project_id", ForeignKey("projects.id"), comment="of whose page it is; null: of no page"),
+    Column("name", Text, comment="of its project or file, where it has a usable one"),
+    Column("serial", Serial, comment="where it has one that is usable at its place"),
+    Column("after_serial", Serial, comment="of a row of the changelog: the usable serial before it"),
+    Column("problem", Text, nullable=False),
+    Column("content", Text, nullable=False, comment="its JSON, cut where it is very long"),
+    Column("seen_at", Time, nullable=False),
+    UniqueConstraint("source", "digest"),
+    Index(None, "project_id"),
+    Index(None, "source", "after_serial"),
+    comment="Entries of the index's answers that break its protocol, kept aside so that the others count.",
+)
+
 releases = Table(
     "releases",
     metadata,

@@ -72,6 +72,7 @@ def crawl_incremental_command(as_json: bool) -> None:
                 "events": result.events.events,
                 "unknown_events": result.events.unknown,
                 "unexplained_changes": result.unexplained_changes,
+                "broken_rows": result.broken_rows,
                 "projects": result.visits.total,
                 "visits_given_up": result.visits.exhausted,
                 "reads": reads_to_json(result.reads),
@@ -90,4 +91,7 @@ def crawl_incremental_command(as_json: bool) -> None:
         if result.unexplained_changes:
             unexplained = f"changes of files that no event explains: {result.unexplained_changes}"
             print_message(f"range {result.serials}: {unexplained}")
+        if result.broken_rows:
+            broken = f"rows of the changelog that break its protocol and were kept aside: {result.broken_rows}"
+            print_message(f'range {result.serials}: {broken}; see `pypi-assets failures list --kind "broken entry"`')
         report_failed(result.reads, result.visits.exhausted)

@@ -38,7 +38,7 @@ def failures_group() -> None:
 @click.option("--project", help="List each failure of this project.")
 @row_output
 def failures_list_command(kind: str | None, project: str | None, output: Output) -> None:
-    """List failed reads and visits by their kind.
+    """List failed reads and visits, and broken entries of the index, by their kind.
 
     With --kind or --project it lists each of them, with its error, attempts and when it is tried next.
     """
@@ -84,7 +84,7 @@ def _group_row(group: "FailureGroup") -> list[object]:
 @click.option("--project", help="Only failures of this project.")
 @JSON
 def failures_retry_command(kind: str | None, project: str | None, as_json: bool) -> None:
-    """Try failed and pending reads and visits again.
+    """Try failed and pending reads and visits again, and read what was kept aside.
 
     Without options it tries all. Pauses and deadline are those of a crawl.
     """
@@ -98,12 +98,15 @@ def failures_retry_command(kind: str | None, project: str | None, as_json: bool)
                 "retried_reads": result.retried_reads,
                 "retried_visits": result.retried_visits,
                 "visits_given_up": result.exhausted_visits,
+                "understood_rows": result.understood_rows,
                 "reads": reads_to_json(result.reads),
             }
         )
     else:
         retried = f"{result.retried_reads} reads and {result.retried_visits} visits"
         click.echo(f"tried {retried} again: {describe_reads(result.reads)}")
-    if (kind or project) and not result.retried_reads and not result.retried_visits:
+    if result.understood_rows:
+        print_message(f"rows of the changelog that can be read now: {result.understood_rows}")
+    if (kind or project) and not (result.retried_reads or result.retried_visits or result.understood_rows):
         print_message(_NONE_MATCH)
     report_failed(result.reads, result.exhausted_visits)

@@ -107,6 +107,8 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
             "unexplained",
             f"{counted(unexplained, 'change')} of files that no event explains; the pages were believed",
         )
+    if broken := sum(status.catalog.broken_entries.values()):
+        yield "broken entries", f'{broken} of the index, kept aside: `pypi-assets failures list --kind "broken entry"`'
     if crawl := status.catalog.open_crawl:
         yield "full crawl", _describe_crawl(crawl)
     yield "dumps", _describe_dumps(status)

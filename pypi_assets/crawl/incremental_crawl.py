@@ -40,6 +40,7 @@ from pypi_assets.catalog.observed.events import (
     has_at_least,
     range_ends,
 )
+from pypi_assets.catalog.observed.kept_aside import count_broken_rows
 from pypi_assets.catalog.observed.visit_priority import revisits_for
 from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.work.finished_scopes import (
@@ -73,13 +74,15 @@ _COMPUTED_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """One finished range. `unexplained_changes` counts the changes in it that pages showed and no event explains."""
+    """One finished range. `unexplained_changes` counts the changes in it that pages showed and no event explains,
+    `broken_rows` the rows of the changelog in it that were kept aside."""
 
     serials: SerialRange
     events: RangeEvents
     visits: ScopeProgress
     reads: ReadCounts
     unexplained_changes: int
+    broken_rows: int
     lister: str | None
 
 
@@ -217,7 +220,8 @@ def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
         visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
     with crawler.catalog.read() as connection:
         lister = require_range(connection, serials).lister
-        return RangeResult(serials, events, visits, reads, count_unexplained(connection, serials), lister)
+        unexplained, broken = count_unexplained(connection, serials), count_broken_rows(connection, serials)
+        return RangeResult(serials, events, visits, reads, unexplained, broken, lister)
 
 
 def crawl_incremental(crawler: Crawler) -> list[RangeResult]:

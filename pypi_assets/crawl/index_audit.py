@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
+from pypi_assets.catalog.observed.kept_aside import replace_list
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.work.audits import (
     Audit,
@@ -135,4 +136,5 @@ class _Comparing:
         chosen = longest_unvisited(connection, share, is_wanted=self.list.has)
         tasks = known_serials(connection, [project_id for project_id, _ in chosen])
         queue_visits(connection, audit.scope, tasks)
+        replace_list(connection, self.list.broken, self._now())
         return note_listed(connection, audit, self.list.serial, findings)

@@ -12,8 +12,15 @@ from functools import partial
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError
 
-from pypi_assets.catalog.derived.visits import SUCCESSFUL, Verdict, VisitStatus, record_verdicts
+from pypi_assets.catalog.derived.visits import (
+    SUCCESSFUL,
+    Verdict,
+    VisitStatus,
+    exhaust_broken,
+    record_verdicts,
+)
 from pypi_assets.catalog.observed.events import explained_absences, without_file_changes
+from pypi_assets.catalog.observed.kept_aside import replace_pages
 from pypi_assets.catalog.work.finished_scopes import forget_done
 from pypi_assets.catalog.work.visit_queue import (
     TaskState,
@@ -216,6 +223,7 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> in
         (one for one in judged if one.task.project.id in held), key=lambda one: one.task.project.id
     )
     record_verdicts(connection, [one.verdict for one in ordered], now)
+    _keep_aside(connection, [one.verdict for one in ordered], now)
     finish_visits(
         connection,
         [(one.task, _state(one.verdict), one.verdict.text) for one in ordered if one.verdict.due_at is None],
@@ -233,6 +241,17 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> in
     for scope in sorted(clear_exhausted(connection, reached)):
         forget_done(connection, scope)
     return len(judged) - len(ordered)
+
+
+def _keep_aside(connection: Connection, verdicts: Iterable[Verdict], now: float) -> None:
+    """Keeps the broken entries of new pages aside. Their files are live, and cannot be read."""
+    broken = {
+        verdict.project.id: () if verdict.page is None else verdict.page.broken
+        for verdict in verdicts
+        if verdict.is_conclusive and verdict.status in SUCCESSFUL
+    }
+    replace_pages(connection, broken, now)
+    exhaust_broken(connection, broken)
 
 
 def _is_success(verdict: Verdict) -> bool:

@@ -10,28 +10,35 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
-from pypi_assets.catalog.reports.failures import VISIT
+from pypi_assets.catalog.reports.failures import BROKEN, VISIT
 from pypi_assets.catalog.work.finished_scopes import forget_visits
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, require_followable
 from pypi_assets.catalog.work.requeued_failures import retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.work.visit_queue import ScopeProgress, range_scope, scope_progress, scopes_to_visit
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.reading import ReadCounts, read_scope
+from pypi_assets.crawl.rows_read_again import store_readable_rows
 from pypi_assets.crawl.visiting import visit_scope
 
 
 @dataclass(frozen=True, slots=True)
 class RetryResult:
-    """The counts of retried reads and visits, and the outcomes of all that was pending."""
+    """The counts of retried reads and visits, and the outcomes of all that was pending.
+
+    `understood_rows` counts rows of the changelog that had been kept aside and can be read now.
+    """
 
     retried_reads: int
     retried_visits: int
     exhausted_visits: int
+    understood_rows: int
     reads: ReadCounts
 
 
 def retry(crawler: Crawler, kind: str | None = None, project: str | None = None) -> RetryResult:
     """Retries all failures, or those of one error kind (`visit` for visits) or project, and what is pending.
+
+    Of the entries that were kept aside, the rows of the changelog that this version of the code can read are stored.
 
     It is as patient as a crawl, and can be stopped and run again like one. Visits of a full crawl or of a range that
     is still open are left to that crawl. Raises CatalogError where no full crawl is complete.
@@ -40,7 +47,6 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     normalized = None if project is None else canonicalize_name(project)
 
     def requeue(connection: Connection) -> tuple[int, dict[str, ScopeProgress]]:
-        require_followable(connection, crawler.index.index_url, crawler.selection)
         reads = 0 if kind == VISIT else retry_failed_reads(connection, kind, normalized)
         if kind in {None, VISIT}:
             retry_failed_visits(connection, normalized)
@@ -50,6 +56,9 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
         wanted = (scope for scope in scopes_to_visit(connection) if scope not in left_alone)
         return reads, {scope: scope_progress(connection, scope) for scope in wanted}
 
+    with catalog.read() as connection:
+        require_followable(connection, crawler.index.index_url, crawler.selection)
+    understood = store_readable_rows(crawler) if project is None and kind in {None, BROKEN} else 0
     reads, scopes = catalog.transact(requeue)
     after = [visit_scope(crawler, scope) for scope in scopes]
     read = read_scope(crawler, None)
@@ -58,7 +67,8 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     return RetryResult(
         retried_reads=reads,
         retried_visits=sum(progress.todo for progress in scopes.values()),
-        exhausted_visits=_exhausted(after) - _exhausted(scopes.values()),
+        exhausted_visits=max(_exhausted(after) - _exhausted(scopes.values()), 0),
+        understood_rows=understood,
         reads=read,
     )
 

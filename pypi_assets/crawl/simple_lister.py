@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, last_allocated_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.kept_aside import replace_list
 from pypi_assets.catalog.observed.lister_states import Content, OvertakenError, read_lister_state
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.work.listed_projects import (
@@ -22,7 +23,7 @@ from pypi_assets.catalog.work.listed_projects import (
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.listers import run_lister
 from pypi_assets.index.errors import RefusedError
-from pypi_assets.index.models import ListedProject
+from pypi_assets.index.models import BrokenEntry, ListedProject
 from pypi_assets.progress import Progress
 
 _PROJECTS_A_PAGE = 5_000
@@ -31,12 +32,13 @@ _PROJECTS_A_PAGE = 5_000
 class ComparedList:
     """The list of projects of one serial, a page at a time, and which of the catalog's projects were on it.
 
-    It takes one bit of memory a project.
+    It takes one bit of memory a project. `broken` are the entries that break the protocol, once all pages were read.
     """
 
-    def __init__(self, crawler: Crawler, serial: int, listed: Iterable[ListedProject]) -> None:
+    def __init__(self, crawler: Crawler, serial: int, listed: Iterable[ListedProject | BrokenEntry]) -> None:
         self.serial = serial
         self.projects = 0
+        self.broken: list[BrokenEntry] = []
         self._before = 0
         self._crawler = crawler
         self._listed = listed
@@ -44,10 +46,17 @@ class ComparedList:
 
     def pages(self) -> Iterator[list[ListedProject]]:
         """The projects that the catalog follows, some thousand at a time."""
-        followed = (project for project in self._listed if project.normalized in self._crawler.selection)
+        followed = (project for project in self._usable() if project.normalized in self._crawler.selection)
         while page := list(islice(followed, _PROJECTS_A_PAGE)):
             self._before = self.projects
             yield page
+
+    def _usable(self) -> Iterator[ListedProject]:
+        for project in self._listed:
+            if isinstance(project, BrokenEntry):
+                self.broken.append(project)
+            else:
+                yield project
 
     def compare(self, connection: Connection, page: Sequence[ListedProject]) -> list[ComparedProject]:
         """What the catalog knows of the projects of `page`, the last one of `pages`. It can be called again."""
@@ -104,6 +113,7 @@ class SimpleLister:
         now = self._crawler.catalog.clock()
         if self._is_new:
             queue_listed(connection, self._list.unlisted(connection), self._list.serial)
+            replace_list(connection, self._list.broken, now)
         self.serials = allocate_listed_range(connection, self._list.serial, now)
         return {"serial": self._list.serial, "projects": self._list.projects, "ended_at": now}
 

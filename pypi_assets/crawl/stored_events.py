@@ -5,6 +5,7 @@ What the events change is computed elsewhere: `catalog/derived/`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -17,11 +18,12 @@ from pypi_assets.catalog.observed.events import (
     store_earlier_events,
     store_events,
 )
+from pypi_assets.catalog.observed.kept_aside import keep_rows
 from pypi_assets.catalog.observed.lister_states import Content
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.listers import run_lister
 from pypi_assets.index.errors import StaleError
-from pypi_assets.index.models import ChangelogEvent
+from pypi_assets.index.models import BrokenEntry, ChangelogEvent, ChangelogRow, last_usable_serial
 from pypi_assets.progress import Progress
 
 _SERIALS_AT_A_TIME = 50_000
@@ -60,11 +62,19 @@ def catch_up(crawler: Crawler, until: int, pages: int | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogPage:
-    """All events with `after` < serial <= `through`."""
+    """All rows with `after` < serial <= `through`, and those between without a usable serial."""
 
-    events: Sequence[ChangelogEvent]
+    rows: Sequence[ChangelogRow]
     after: int
     through: int
+
+    @property
+    def events(self) -> list[ChangelogEvent]:
+        return [row for row in self.rows if isinstance(row, ChangelogEvent)]
+
+    @property
+    def broken(self) -> list[BrokenEntry]:
+        return [row for row in self.rows if isinstance(row, BrokenEntry)]
 
 
 class ChangelogLister:
@@ -89,11 +99,12 @@ class ChangelogLister:
         count = 0
         while self.through < self._until:
             before = self.through
-            for events in self._new_pages():
+            for rows in self._new_pages():
                 after = self.through
-                if (last := events[-1].serial) <= after:
+                page = ChangelogPage(rows, after, max(last_usable_serial(rows) or 0, after))
+                if page.through == after and not page.broken:
                     continue
-                yield ChangelogPage(events, after, last)
+                yield page
                 count += 1
                 if count == self._most_pages:
                     return
@@ -106,16 +117,17 @@ class ChangelogLister:
                 )
             is_reached = True  # events from before this answer can be missing on the pages: request them again
 
-    def _new_pages(self) -> Iterator[list[ChangelogEvent]]:
+    def _new_pages(self) -> Iterator[Sequence[ChangelogRow]]:
         known, self._known = self._known, None
-        for events in self._crawler.index.changelog(self.through if known is None else known.serial - 1, self._until):
-            if known is not None:
-                _require_known(events[0], known)
-                known = None
-            yield events
+        for rows in self._crawler.index.changelog(self.through if known is None else known.serial - 1, self._until):
+            if known is not None and isinstance(rows[0], ChangelogEvent):
+                _require_known(rows[0], known)
+            known = None
+            yield rows
 
     def commit(self, connection: Connection, page: ChangelogPage) -> Content:
         store_events(connection, page.events, page.after, page.through, self._crawler.selection)
+        keep_rows(connection, page.broken, self._crawler.catalog.clock())
         self.through = page.through
         progress = Progress("changelog", min(page.through, self._until) - self._start, self._until - self._start)
         self._crawler.report(progress)
@@ -137,8 +149,11 @@ def store_history(crawler: Crawler) -> None:
         until = start = events_since(connection)
     while until > 0:
         after = max(until - _SERIALS_AT_A_TIME, 0)
-        earlier = [event for page in crawler.index.changelog(after, until) for event in page]
-        store_earlier_events(crawler.catalog, earlier, after, until, crawler.selection)
+        rows = [row for page in crawler.index.changelog(after, until) for row in page]
+        page = ChangelogPage(rows, after, until)
+        broken = [row for row in page.broken if (row.after or 0) < until]  # later ones are kept already
+        crawler.catalog.transact(partial(keep_rows, rows=broken, now=crawler.catalog.clock()))
+        store_earlier_events(crawler.catalog, page.events, after, until, crawler.selection)
         until = after
         crawler.report(Progress("history", start - until, start))
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from pypi_assets.catalog.observed.kept_aside import count_kept_aside
 from pypi_assets.catalog.reports.exhausted_work import read_exhausted
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.reports.followed_index import read_followed
@@ -156,7 +157,7 @@ def check_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.
 @dg.asset_check(asset="changed_distributions", additional_deps=_CRAWLED)
 def nothing_drifted(catalog: CatalogResource) -> dg.AssetCheckResult:
     """The last audit found no difference between what is stored and the package index; warns where it did. Changes of
-    files that no event explains are counted in addition.
+    files that no event explains, and broken entries of the index's answers, are counted in addition.
     """
     return check_drift(catalog)
 
@@ -167,7 +168,8 @@ def check_drift(catalog: CatalogResource) -> dg.AssetCheckResult:
         audit = last_completed_audit(connection)
         is_missing = is_audit_missing(connection, catalog.get().clock())
         unexplained = count_unexplained(connection)
-    numbers: dict[str, int | None] = {"unexplained_changes": unexplained}
+        broken = sum(count_kept_aside(connection).values())
+    numbers: dict[str, int | None] = {"unexplained_changes": unexplained, "broken_entries": broken}
     if is_missing:
         return _warning("no audit was made yet: run the job audit, or turn on weekly_audit", numbers)
     if audit is None:

@@ -2,20 +2,24 @@
 
 import re
 import xmlrpc.client
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from xml.parsers.expat import ExpatError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.xmlrpc import DefusedExpatParser
 
+from pypi_assets.index.broken_entries import broken_entry, require_few
 from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import LONGEST_NAME, ChangelogEvent
+from pypi_assets.index.models import LONGEST_NAME, ChangelogEvent, ChangelogRow
 
 MAX_FAULT_CHARACTERS = 300
 _RESET = re.compile(r"reset in (\d{1,6}) second")
 _UNAVAILABLE = -32403
 _SERVER_ERROR = -32500
+_LAST_TIME = 253_402_300_799
+"""The end of the year 9999 in unix seconds, beyond which no date can be shown."""
 
 
 def call_body(method: str, *params: int) -> bytes:
@@ -67,28 +71,78 @@ def read_last_serial(value: object, url: str) -> int:
     return value
 
 
-def read_events(value: object, since: int, url: str) -> list[ChangelogEvent]:
-    """The events of one page of the changelog. Raises RefusedError unless types fit and serials ascend from `since`."""
+def read_events(value: object, since: int, url: str) -> list[ChangelogRow]:
+    """The rows of one page of the changelog, in order: events whose serials ascend from `since`, and broken rows.
+
+    A row is broken if its types do not fit, or if its serial does not ascend. Raises RefusedError where `value` is no
+    list, or where many rows are broken.
+    """
     if not isinstance(value, list):
         raise RefusedError("changelog breaks the protocol: not a list of rows", url)
-    events: list[ChangelogEvent] = []
-    for row in value:
-        event = _read_event(row)
-        previous = events[-1].serial if events else since
-        if event is None or event.serial <= previous:
-            wrong = "is no event" if event is None else "does not ascend"
-            raise RefusedError(f"changelog breaks the protocol: the row after serial {previous} {wrong}", url)
-        events.append(event)
-    return events
+    ascending = _ascending([_usable_serial(row) for row in value], since)
+    rows: list[ChangelogRow] = []
+    broken, previous = 0, since
+    for position, row in enumerate(value):
+        serial = ascending.get(position)
+        event = None if serial is None else read_event(row)
+        if event is None:
+            problem = "it does not ascend" if serial is None and read_event(row) else "it is no event"
+            rows.append(broken_entry(problem, row, name=_name_of(row), serial=serial, after=previous))
+            broken += 1
+        else:
+            rows.append(event)
+        previous = previous if serial is None else serial
+    require_few(broken, len(rows) - broken, "changelog", url)
+    return rows
 
 
-def _read_event(row: object) -> ChangelogEvent | None:
+def read_event(row: object) -> ChangelogEvent | None:
+    """The event of one row `[name, version, timestamp, action, serial]`; None where it is broken."""
     match row:
         case [str(name), None | str() as version, int(timestamp), str(action), int(serial)] if (
             0 < len(name) <= LONGEST_NAME
             and len(version or "") <= LONGEST_NAME
-            and not isinstance(timestamp, bool)
+            and is_count(timestamp)
+            and timestamp <= _LAST_TIME
             and is_count(serial)
         ):
             return ChangelogEvent(name, version, timestamp, action, serial)
     return None
+
+
+def _name_of(row: object) -> str | None:
+    match row:
+        case [str(name), *_] if 0 < len(name) <= LONGEST_NAME:
+            return name
+    return None
+
+
+def _usable_serial(row: object) -> int | None:
+    match row:
+        case [_, _, _, _, serial] if is_count(serial):
+            return serial
+    return None
+
+
+def _ascending(serials: Sequence[int | None], since: int) -> dict[int, int]:
+    """The longest ascending sequence of serials above `since`, by position. So one serial that is far too great costs
+    itself, and not those that follow."""
+    ends: list[int] = []  # for each length of a sequence the position that ends it with the least serial
+    least: list[int] = []
+    before: dict[int, int] = {}
+    for position, serial in enumerate(serials):
+        if serial is None or serial <= since:
+            continue
+        length = bisect_left(least, serial)
+        if length < len(least) and least[length] == serial:
+            continue  # the first of two equal ones counts
+        if length:
+            before[position] = ends[length - 1]
+        ends[length : length + 1] = [position]
+        least[length : length + 1] = [serial]
+    found: dict[int, int] = {}
+    end = ends[-1] if ends else None
+    while end is not None:
+        found[end] = serials[end] or 0
+        end = before.get(end)
+    return found

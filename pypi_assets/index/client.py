@@ -24,12 +24,14 @@ from pypi_assets.index.errors import GoneError, RefusedError, TransientError
 from pypi_assets.index.file_origins import FileOrigin, agreed_file_origin
 from pypi_assets.index.files import PromisedFile, RangedFile, stream_file
 from pypi_assets.index.models import (
-    ChangelogEvent,
+    BrokenEntry,
+    ChangelogRow,
     FetchedBytes,
     ListedProject,
     NotModified,
     ProjectListing,
     ProjectPage,
+    last_usable_serial,
 )
 from pypi_assets.index.pages import read_project_page
 from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
@@ -109,27 +111,31 @@ class IndexClient:
         """The serial of the index's last event, 0 on an empty index."""
         return read_last_serial(self._call("changelog_last_serial"), self.changelog_url)
 
-    def changelog_page(self, since: int) -> list[ChangelogEvent]:
-        """The events with serials above `since`, ascending, up to the index's limit for one page (PyPI: 50,000)."""
+    def changelog_page(self, since: int) -> list[ChangelogRow]:
+        """The events with serials above `since`, ascending, up to the index's limit for one page (PyPI: 50,000), and
+        broken rows among them."""
         return read_events(self._call("changelog_since_serial", since), since, self.changelog_url)
 
-    def changelog(self, since: int, until: int) -> Iterator[list[ChangelogEvent]]:
+    def changelog(self, since: int, until: int) -> Iterator[list[ChangelogRow]]:
         """The pages of events with serials above `since`, up to the page that reaches `until` or the last one.
 
-        Pages are given whole: the last one can hold events beyond `until`, which are as true as the others.
+        Pages are given whole: the last one can hold events beyond `until`, which are as true as the others. A page
+        without any usable serial ends the pages.
         """
-        while since < until and (page := self.changelog_page(since)):
+        last: int | None = since
+        while last is not None and last < until and (page := self.changelog_page(last)):
             yield page
-            since = page[-1].serial
+            last = last_usable_serial(page)
 
     def listing(self) -> ProjectListing:
         """All projects of the Simple index, in memory; PyPI lists about 800,000."""
         with self.iter_listing() as (last_serial, projects):
-            return ProjectListing(last_serial, tuple(projects))
+            return ProjectListing(last_serial, tuple(one for one in projects if isinstance(one, ListedProject)))
 
     @contextmanager
-    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
-        """The index's last serial at that time (None if it gives none), and its projects, one at a time.
+    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
+        """The index's last serial at that time (None if it gives none), and its projects, one at a time, with broken
+        entries among them.
 
         The list is fetched whole into a temporary file first. So a slow reader keeps no connection, and a list that is
         cut short is fetched again before any of it is returned.

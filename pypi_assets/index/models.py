@@ -3,6 +3,7 @@
 How the catalog stores them is defined in `catalog/tables.py`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
@@ -23,6 +24,29 @@ class ChangelogEvent:
     timestamp: int
     action: str
     serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenEntry:
+    """One entry of an answer that breaks the protocol. It is kept aside, so that it does not cost the others.
+
+    `text` is its JSON, cut where it is very long. `name` is that of its project or file, where it has a usable one. A
+    row of the changelog has a `serial` if that is usable at its place, and `after`, the usable serial before it.
+    """
+
+    problem: str
+    text: str
+    name: str | None = None
+    serial: int | None = None
+    after: int | None = None
+
+
+ChangelogRow = ChangelogEvent | BrokenEntry
+
+
+def last_usable_serial(rows: Sequence[ChangelogRow]) -> int | None:
+    """The serial of the last of these rows that has a usable one; None where none has."""
+    return next((row.serial for row in reversed(rows) if row.serial is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +71,13 @@ class ProjectListing:
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """One file of a project page (PEP 691, 700, 714). `size` is in bytes; `uploaded_at` is ISO 8601, UTC."""
+    """One file of a project page (PEP 691, 700, 714). `size` is in bytes; `uploaded_at` is ISO 8601, UTC.
+
+    `url` is None where the file's entry is broken: then it is known that the page shows the file, and nothing else.
+    """
 
     filename: str
-    url: str
+    url: str | None
     sha256: str | None
     size: int | None
     uploaded_at: str | None
@@ -63,13 +90,17 @@ class IndexFile:
 
 @dataclass(frozen=True, slots=True)
 class ProjectPage:
-    """One project's page of the Simple API, true at `last_serial`, the serial of the project's last event."""
+    """One project's page of the Simple API, true at `last_serial`, the serial of the project's last event.
+
+    `broken` are the entries of files that break the protocol. Those with a usable filename are among `files` too.
+    """
 
     project: str
     last_serial: int
     status: str
     files: tuple[IndexFile, ...]
     etag: str | None = None
+    broken: tuple[BrokenEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

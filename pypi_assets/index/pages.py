@@ -12,9 +12,10 @@ import orjson
 from packaging.utils import canonicalize_name
 
 from pypi_assets.characters import is_printable
+from pypi_assets.index.broken_entries import broken_entry, require_few
 from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import LONGEST_NAME, IndexFile, ProjectPage
+from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, ProjectPage
 from pypi_assets.index.urls import redact
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -25,8 +26,9 @@ def read_project_page(
 ) -> ProjectPage:
     """The page of `project` (normalized) in `body`, which came from `url`.
 
-    One broken file entry refuses the whole page: without it, the file would count as removed.
-    Raises TransientError where the body is not JSON at all, RefusedError where it is not a project page with a serial.
+    A broken entry of a file costs no other one, and the file does not count as removed: the page shows it.
+    Raises TransientError where the body is not JSON at all. Raises RefusedError where it is not a project page with a
+    serial, or where many entries are broken, or all.
     """
     try:
         document = orjson.loads(body)
@@ -39,7 +41,7 @@ def read_project_page(
         status = _read_object(document.get("project-status", {}), "project-status").get("status", "active")
         if not isinstance(status, str):
             raise ValueError("project-status is not text")
-        files = _read_files(document.get("files"), url)
+        files, broken = _read_files(document.get("files"), url)
     except ValueError as error:
         raise RefusedError(f"the page of {project} breaks the protocol: {error}", url) from error
     if last_serial is None:
@@ -50,7 +52,8 @@ def read_project_page(
             " not speak PyPI's protocol, and the page cannot be placed in time",
             url,
         )
-    return ProjectPage(project, last_serial, status, files, etag)
+    require_few(len(broken), len(files), f"the page of {project}", url)
+    return ProjectPage(project, last_serial, status, files, etag, broken)
 
 
 def read_meta_serial(meta: object) -> int | None:
@@ -72,28 +75,45 @@ def read_serial(value: object) -> int | None:
     return value
 
 
-def _read_files(entries: object, url: str) -> tuple[IndexFile, ...]:
+def _read_files(entries: object, url: str) -> tuple[tuple[IndexFile, ...], tuple[BrokenEntry, ...]]:
+    """The files of a page, and its broken entries. A file whose entry is broken has no address, and no other facts."""
     if not isinstance(entries, list):
         raise ValueError("files is not a list")
     files: dict[str, IndexFile] = {}
-    for position, entry in enumerate(entries):
+    broken: list[BrokenEntry] = []
+    for entry in entries:
         name = entry.get("filename") if isinstance(entry, dict) else None
         try:
-            file = _read_file(_read_object(entry, "it"), url)
+            filename = _read_filename(_read_object(entry, "it"))
+            if filename in files:
+                raise ValueError("it is listed twice")
         except ValueError as error:
-            raise ValueError(f"file {name if isinstance(name, str) else position!r}: {error}") from error
-        if file.filename in files:
-            raise ValueError(f"file {file.filename!r}: listed twice")
-        files[file.filename] = file
-    return tuple(files.values())
+            broken.append(broken_entry(str(error), entry, name=name))
+            continue
+        try:
+            files[filename] = _read_file(filename, entry, url)
+        except ValueError as error:
+            broken.append(broken_entry(str(error), entry, name=filename))
+            files[filename] = _without_facts(filename, is_yanked=bool(entry.get("yanked", False)))
+    if broken and not files:
+        raise ValueError(f"no entry of a file is usable: {broken[0].problem}")
+    return tuple(files.values()), tuple(broken)
 
 
-def _read_file(entry: dict[str, object], url: str) -> IndexFile:
+def _read_filename(entry: dict[str, object]) -> str:
     filename = _read_text(entry, "filename")
     if not is_printable(filename) or "/" in filename or "\\" in filename or filename in {".", ".."}:
         raise ValueError(f"{filename!r} is not a plain filename")
     if len(filename) > LONGEST_NAME:
         raise ValueError(f"{filename[:40]!r}... is longer than {LONGEST_NAME} characters")
+    return filename
+
+
+def _without_facts(filename: str, *, is_yanked: bool) -> IndexFile:
+    return IndexFile(filename, None, None, None, None, None, is_yanked, None, False, None)
+
+
+def _read_file(filename: str, entry: dict[str, object], url: str) -> IndexFile:
     size = entry.get("size")
     if size is not None and not is_count(size):
         raise ValueError("size is not a number of bytes")

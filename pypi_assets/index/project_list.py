@@ -8,9 +8,13 @@ from typing import BinaryIO
 
 import ijson
 
+from pypi_assets.index.broken_entries import broken_entry, require_few
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import LONGEST_NAME, ListedProject
+from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, ListedProject
 from pypi_assets.index.pages import read_meta_serial, read_serial
+
+_BROKEN_IN_MEMORY = 1_000
+"""Up to here the end of the list decides whether too many entries are broken."""
 
 
 def read_listing_serial(body: BinaryIO, url: str) -> int | None:
@@ -27,30 +31,45 @@ def read_listing_serial(body: BinaryIO, url: str) -> int | None:
         raise RefusedError(f"the list of projects breaks the protocol: {error}", url) from error
 
 
-def read_listed_projects(body: BinaryIO, url: str) -> Iterator[ListedProject]:
-    """The projects of the list in `body`; errors as in `read_listing_serial`, raised where the reader meets them."""
+def read_listed_projects(body: BinaryIO, url: str) -> Iterator[ListedProject | BrokenEntry]:
+    """The projects of the list in `body`, with broken entries among them; errors as in `read_listing_serial`, raised
+    where the reader meets them.
+
+    A project whose serial is broken is listed without a serial, after its broken entry. Raises RefusedError where many
+    entries are broken, or all.
+    """
     try:
         body.seek(0)
-        is_empty = True
+        broken = good = 0
         for entry in ijson.items(body, "projects.item"):
-            is_empty = False
-            yield _read_listed_project(entry, url)
-        if is_empty:
+            project, problem = _read_listed_project(entry)
+            if problem is not None:
+                broken += 1
+                if broken > _BROKEN_IN_MEMORY:
+                    require_few(broken, good, "the list of projects", url)
+                yield broken_entry(problem, entry, name=None if project is None else project.name)
+            if project is not None:
+                good += 1
+                yield project
+        require_few(broken, good, "the list of projects", url)
+        if not good:
             body.seek(0)
             if next(ijson.items(body, "projects"), None) != []:
-                raise RefusedError("the list of projects breaks the protocol: projects is not a list", url)
+                raise RefusedError("the list of projects breaks the protocol: projects is no list of projects", url)
     except ijson.JSONError as error:
         raise TransientError("the list of projects is broken JSON", url) from error
 
 
-def _read_listed_project(entry: object, url: str) -> ListedProject:
+def _read_listed_project(entry: object) -> tuple[ListedProject | None, str | None]:
+    """The project of one entry, and what is wrong with the entry."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
+        return None, "an entry without a name"
+    name = entry["name"]
+    if len(name) > LONGEST_NAME:
+        return None, f"the name {name[:40]!r}... is longer than {LONGEST_NAME} characters"
+    if "\0" in name:
+        return None, f"the name {name!r} holds a NUL, which no database can keep"
     try:
-        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
-            raise ValueError("an entry without a name")
-        if len(entry["name"]) > LONGEST_NAME:
-            raise ValueError(f"the name {entry['name'][:40]!r}... is longer than {LONGEST_NAME} characters")
-        if "\0" in entry["name"]:
-            raise ValueError(f"the name {entry['name']!r} holds a NUL, which no database can keep")
-        return ListedProject(entry["name"], read_serial(entry.get("_last-serial")))
+        return ListedProject(name, read_serial(entry.get("_last-serial"))), None
     except ValueError as error:
-        raise RefusedError(f"the list of projects breaks the protocol: {error}", url) from error
+        return ListedProject(name, None), str(error)

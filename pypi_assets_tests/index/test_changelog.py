@@ -1,12 +1,15 @@
+import itertools
+import json
 import xmlrpc.client
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pypi_assets.index.broken_entries import LONGEST_TEXT
 from pypi_assets.index.changelog import call_body, read_answer, read_events, read_last_serial
 from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
-from pypi_assets.index.models import ChangelogEvent
+from pypi_assets.index.models import BrokenEntry, ChangelogEvent
 
 URL = "https://index.example.org/pypi"
 ROW = ["Demo.Pkg", "1.0", 1_700_000_000, "new release", 8]
@@ -33,31 +36,79 @@ def test_an_answer_is_read_however_it_is_cut() -> None:
     ]
 
 
+NEXT = ["demo", None, 0, "create", 9]
+
+
 @pytest.mark.parametrize(
-    ("rows", "wrong"),
+    ("row", "problem", "name", "serial"),
     [
-        ("rows", "not a list"),
-        ([ROW, ROW], "the row after serial 8 does not ascend"),
-        ([[*ROW[:4], 9], ROW], "after serial 9 does not ascend"),
-        ([[*ROW[:4], 7]], "after serial 7 does not ascend"),
-        ([ROW[:4]], "after serial 7 is no event"),
-        ([[*ROW, 1]], "is no event"),
-        ([["", *ROW[1:]]], "is no event"),
-        ([["a" * 513, *ROW[1:]]], "is no event"),
-        ([[ROW[0], "1" * 513, *ROW[2:]]], "is no event"),
-        ([[None, *ROW[1:]]], "is no event"),
-        ([["a", 1, *ROW[2:]]], "is no event"),
-        ([["a", "1", 1.5, *ROW[3:]]], "is no event"),
-        ([["a", "1", True, *ROW[3:]]], "is no event"),
-        ([[*ROW[:3], None, 8]], "is no event"),
-        ([[*ROW[:4], "8"]], "is no event"),
-        ([[*ROW[:4], True]], "is no event"),
-        ([[*ROW[:4], 2**63]], "is no event"),
+        (ROW, "it does not ascend", "Demo.Pkg", None),
+        ([*ROW[:4], 7], "it does not ascend", "Demo.Pkg", None),
+        ([*ROW[:4], 10**15], "it does not ascend", "Demo.Pkg", None),
+        (ROW[:4], "it is no event", "Demo.Pkg", None),
+        ([*ROW, 1], "it is no event", "Demo.Pkg", None),
+        (None, "it is no event", None, None),
+        (["", *ROW[1:4], 8.5], "it is no event", None, None),
+        (["a", "1", 1.5, *ROW[3:4], True], "it is no event", "a", None),
+        ([*ROW[:4], "8"], "it is no event", "Demo.Pkg", None),
+        ([*ROW[:4], 2**63], "it is no event", "Demo.Pkg", None),
     ],
 )
-def test_rows_that_break_the_protocol_are_refused(rows: object, wrong: str) -> None:
-    with pytest.raises(RefusedError, match=f"changelog breaks the protocol: .*{wrong}"):
-        read_events(rows, 7, URL)
+def test_a_row_without_a_usable_serial_costs_no_other(
+    row: object, problem: str, name: str | None, serial: int | None
+) -> None:
+    first, broken, last = read_events([ROW, row, NEXT], 7, URL)
+    assert (first, last) == (ChangelogEvent(*ROW), ChangelogEvent(*NEXT))
+    assert broken == BrokenEntry(problem, json.dumps(row), name, serial, 8)
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        (["", *ROW[1:]], None),
+        (["a" * 513, *ROW[1:]], None),
+        ([ROW[0], "1" * 513, *ROW[2:]], "Demo.Pkg"),
+        ([None, *ROW[1:]], None),
+        (["a", 1, *ROW[2:]], "a"),
+        (["a", "1", 1.5, *ROW[3:]], "a"),
+        (["a", "1", True, *ROW[3:]], "a"),
+        (["a", "1", -1, *ROW[3:]], "a"),
+        (["a", "1", 10**12, *ROW[3:]], "a"),
+        ([*ROW[:3], None, 8], "Demo.Pkg"),
+    ],
+)
+def test_a_row_that_is_no_event_has_its_serial(row: object, name: str | None) -> None:
+    broken, event = read_events([row, NEXT], 7, URL)
+    assert broken == BrokenEntry("it is no event", json.dumps(row), name, 8, 7)
+    assert event == ChangelogEvent(*NEXT)
+
+
+def test_a_row_is_kept_up_to_a_bound() -> None:
+    [broken] = read_events([["demo", None, None, "a" * 10**6, 8]], 7, URL)
+    assert isinstance(broken, BrokenEntry)
+    assert len(broken.text) == LONGEST_TEXT
+
+
+def test_a_page_of_which_many_rows_are_broken_is_refused() -> None:
+    good = [["demo", None, 0, "create", serial] for serial in range(8, 208)]
+    for rows, most in (([], 10), (good[:99], 10), (good, 12)):
+        assert len(read_events([*rows, *[None] * most], 7, URL)) == len(rows) + most
+        with pytest.raises(RefusedError, match=f"{most + 1} of {len(rows) + most + 1} entries are broken"):
+            read_events([*rows, *[None] * (most + 1)], 7, URL)
+    with pytest.raises(RefusedError, match="changelog breaks the protocol: not a list of rows"):
+        read_events("rows", 7, URL)
+
+
+@given(st.lists(st.integers(0, 12) | st.none(), max_size=10))
+def test_the_longest_ascending_serials_count(serials: list[int | None]) -> None:
+    rows = read_events([["demo", None, 0, "create", serial] for serial in serials], 2, URL)
+    kept = [row.serial for row in rows if isinstance(row, ChangelogEvent)]
+    assert all(before < after for before, after in itertools.pairwise([2, *kept]))
+    usable = [serial for serial in serials if serial is not None and serial > 2]
+    longest = [0] * 13
+    for serial in usable:
+        longest[serial] = max(longest[serial], 1 + max(longest[:serial]))
+    assert len(kept) == max(longest)
 
 
 def test_the_last_serial_of_an_empty_index_is_zero() -> None:

@@ -93,17 +93,20 @@ def test_optional_fields_are_read() -> None:
 
 
 @pytest.mark.parametrize(
+    "filename", ["../../etc/passwd", "a\\b", "..", "a" * 513, "a\nb", "a\x00b", "", ..., 7], ids=str
+)
+def test_an_entry_without_a_plain_filename_is_left_out_and_costs_no_other(filename: object) -> None:
+    found = read(page(entry(filename="fine-1.0.zip"), entry(filename=filename)))
+    assert [file.filename for file in found.files] == ["fine-1.0.zip"]
+    [broken] = found.broken
+    assert broken.problem
+    with pytest.raises(RefusedError, match="no entry of a file is usable"):  # else the page would count as empty
+        read(page(entry(filename=filename)))
+
+
+@pytest.mark.parametrize(
     "changes",
     [
-        {"filename": "../../etc/passwd"},
-        {"filename": "a\\b"},
-        {"filename": ".."},
-        {"filename": "a" * 513},
-        {"filename": "a\nb"},
-        {"filename": "a\x00b"},
-        {"filename": ""},
-        {"filename": ...},
-        {"filename": 7},
         {"url": ...},
         {"url": "https://[::1/a"},
         {"hashes": ...},
@@ -123,11 +126,19 @@ def test_optional_fields_are_read() -> None:
     ],
     ids=str,
 )
-def test_one_broken_file_refuses_the_page_and_is_named(changes: dict[str, object]) -> None:
-    named = changes.get("filename", "demo_pkg-1.0.tar.gz")
-    with pytest.raises(RefusedError) as caught:
-        read(page(entry(filename="fine-1.0.zip"), entry(**changes)))
-    assert f"file {named!r}:" in str(caught.value) if isinstance(named, str) else "file 1:" in str(caught.value)
+def test_a_file_whose_entry_is_broken_is_shown_without_an_address(changes: dict[str, object]) -> None:
+    fine, file = read(page(entry(filename="fine-1.0.zip"), entry(**changes))).files
+    assert (fine.filename, file.filename) == ("fine-1.0.zip", "demo_pkg-1.0.tar.gz")
+    assert file == IndexFile(file.filename, None, None, None, None, None, changes.get("yanked") == 1, None, False, None)
+    [broken] = read(page(entry(**changes))).broken
+    assert broken.name == "demo_pkg-1.0.tar.gz"
+    assert json.loads(broken.text)["filename"] == broken.name
+
+
+def test_of_a_file_that_is_listed_twice_the_first_entry_counts() -> None:
+    found = read(page(entry(size=1), entry(size=2)))
+    assert [file.size for file in found.files] == [1]
+    assert [one.problem for one in found.broken] == ["it is listed twice"]
 
 
 @pytest.mark.parametrize(
@@ -142,8 +153,8 @@ def test_one_broken_file_refuses_the_page_and_is_named(changes: dict[str, object
         (page(name="other"), "page of other"),
         (page(name=...), "name is missing"),
         (page(files=...), "files is not a list"),
-        (page("demo"), "file 0: it is not an object"),
-        (page(entry(), entry()), "'demo_pkg-1.0.tar.gz': listed twice"),
+        (page("demo"), "no entry of a file is usable: it is not an object"),
+        (page(entry(), *["demo"] * 11), "11 of 12 entries are broken"),
         (page(**{"project-status": {"status": 7}}), "project-status is not text"),
     ],
 )

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import ListedProject
+from pypi_assets.index.models import BrokenEntry, ListedProject
 from pypi_assets.index.project_list import read_listed_projects, read_listing_serial
 
 URL = "https://index.example.org/simple/"
@@ -34,19 +34,36 @@ def test_an_empty_index_lists_nothing() -> None:
         body(meta=META),
         body(meta=META, projects={}),
         body(meta=META, projects=[7]),
-        body(meta=META, projects=[{"_last-serial": 7}]),
-        body(meta=META, projects=[{"name": ""}]),
-        body(meta=META, projects=[{"name": "a" * 513}]),
-        body(meta=META, projects=[{"name": "a\0b"}]),
-        body(meta=META, projects=[{"name": "a", "_last-serial": "7"}]),
-        body(meta=META, projects=[{"name": "a", "_last-serial": 1.5}]),
-        body(meta=META, projects=[{"name": "a", "_last-serial": 2**63}]),
+        body(meta=META, projects=[{"_last-serial": 7}] * 5),
+        body(meta=META, projects=[*PROJECTS, *[{"name": ""}] * 11]),
+        body(meta=META, projects=[*PROJECTS, *[7] * 5_000]),
     ],
     ids=lambda listing: listing.getvalue().decode()[:60],
 )
 def test_what_is_no_list_of_projects_is_refused_instead_of_empty(listing: io.BytesIO) -> None:
     with pytest.raises(RefusedError, match="the list of projects breaks the protocol"):
         list(read_listed_projects(listing, URL))
+
+
+@pytest.mark.parametrize(
+    ("entry", "listed"),
+    [
+        (7, []),
+        ({"_last-serial": 7}, []),
+        ({"name": ""}, []),
+        ({"name": "a" * 513}, []),
+        ({"name": "a\0b"}, []),
+        ({"name": "a", "_last-serial": "7"}, [ListedProject("a", None)]),
+        ({"name": "a", "_last-serial": 1.5}, [ListedProject("a", None)]),
+        ({"name": "a", "_last-serial": 2**63}, [ListedProject("a", None)]),
+    ],
+)
+def test_a_broken_entry_costs_no_other(entry: object, listed: list[ListedProject]) -> None:
+    first, broken, *rest = read_listed_projects(body(meta=META, projects=[PROJECTS[0], entry, PROJECTS[1]]), URL)
+    assert first == ListedProject("Demo.Pkg", 7)
+    assert isinstance(broken, BrokenEntry)
+    assert broken.name == ("a" if listed else None)
+    assert rest == [*listed, ListedProject("demo_lib", None)]
 
 
 @pytest.mark.parametrize("listing", [body(projects=[]), body(meta={"api-version": "2.0"}), io.BytesIO(b"[]")])

@@ -128,7 +128,7 @@ def compute_update(project: Project, page: ProjectPage | None, stored: StoredPro
     )
     histories = {} if folded is None else folded.histories
     known = stored.files[project.id]
-    shown = {} if page is None else {file.filename: file for file in page.files}
+    shown = {} if page is None else {file.filename: file for file in page.files if file.url is not None}
     update = ProjectUpdate(project, names, None if folded is None else folded.newest_page)
     for name in dict.fromkeys([*known, *shown, *histories]):
         row = known.get(name)

@@ -4,12 +4,12 @@ A visit is never updated. Statuses are appended to it, and the latest one is its
 follows for the project.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Column, Connection, bindparam, exists, func, insert, or_, select, update
+from sqlalchemy import Column, Connection, Row, Select, bindparam, exists, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import at_a_time, storable
 from pypi_assets.catalog.derived.recompute import recompute
@@ -19,9 +19,9 @@ from pypi_assets.catalog.observed.sightings import SeenNow, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
 from pypi_assets.catalog.reads.file_counts import counting_files
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import NO_PAGE, Outcome
 from pypi_assets.catalog.tables import distribution_data, distributions, projects, visit_statuses, visits
-from pypi_assets.index.models import ProjectPage
+from pypi_assets.index.models import BrokenEntry, ProjectPage
 
 
 class VisitStatus(StrEnum):
@@ -204,27 +204,53 @@ def _note_pages(connection: Connection, pages: Mapping[int, ProjectPage]) -> Non
 
 
 def _exhaust_unseen(connection: Connection, verdicts: Sequence[Verdict]) -> None:
-    if not verdicts:
-        return
-    why = {verdict.project.id: storable(verdict.text or "") for verdict in verdicts}
-    unseen = connection.execute(
-        select(distributions.c.id, distributions.c.project_id)
+    """Files of these projects that no page has shown cannot be read."""
+    why = {verdict.project.id: verdict.text or "" for verdict in verdicts}
+    pending = _without_address(connection, why)
+    _exhaust(connection, {row.id: why[row.project_id] for row in pending})
+
+
+def exhaust_broken(connection: Connection, broken: Mapping[int, Sequence[BrokenEntry]]) -> None:
+    """Files whose entries on their page are broken cannot be read; the entries by project id."""
+    problems = {(project_id, entry.name): entry.problem for project_id, found in broken.items() for entry in found}
+    pending = _without_address(connection, sorted({project_id for project_id, _ in problems}))
+    _exhaust(
+        connection,
+        {
+            row.id: f"its entry on the page is broken: {problems[row.project_id, row.filename]}"
+            for row in pending
+            if (row.project_id, row.filename) in problems
+        },
+    )
+
+
+def _without_address(connection: Connection, project_ids: Collection[int]) -> Sequence[Row[Any]]:
+    """The pending files of these projects whose address is not known."""
+    if not project_ids:
+        return []
+    query: Select[Any] = (
+        select(distributions.c.id, distributions.c.project_id, distributions.c.filename)
         .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
         .where(
-            distributions.c.project_id.in_(why),
+            distributions.c.project_id.in_(project_ids),
             distributions.c.url.is_(None),
             distribution_data.c.outcome == Outcome.PENDING,
         )
         .order_by(distributions.c.id)
-    ).all()
-    if not unseen:
+    )
+    return connection.execute(query).all()
+
+
+def _exhaust(connection: Connection, why: Mapping[int, str]) -> None:
+    """No attempt is left for these distributions, each with the reason."""
+    if not why:
         return
-    with counting_files(connection, [row.id for row in unseen]):
+    with counting_files(connection, list(why)):
         connection.execute(
             update(distribution_data)
             .where(distribution_data.c.distribution_id == bindparam("of_id"))
-            .values(outcome=Outcome.EXHAUSTED, error_kind="no page", error_text=bindparam("why")),
-            [{"of_id": row.id, "why": why[row.project_id]} for row in unseen],
+            .values(outcome=Outcome.EXHAUSTED, error_kind=NO_PAGE, error_text=bindparam("why")),
+            [{"of_id": id_, "why": storable(text)} for id_, text in why.items()],
         )
 
 

@@ -35,6 +35,10 @@ GONE = "gone"
 """The kind of a read that the index answers with a 404. What it means depends on whether the file is live."""
 
 
+NO_PAGE = "no page"
+"""The kind of a read of a file whose address no page has shown."""
+
+
 class Outcome(StrEnum):
     """What became of a distribution. All but PENDING are final.
 

@@ -8,6 +8,7 @@ from pypi_assets.catalog.coordination.claims import scopes_at_work
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import inexact_spans, unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.kept_aside import count_kept_aside
 from pypi_assets.catalog.observed.visit_statistics import VisitedProjects, visited_projects
 from pypi_assets.catalog.reads.file_counts import live_outcomes
 from pypi_assets.catalog.reads.read_outcomes import Outcome
@@ -40,7 +41,7 @@ class OpenCrawl:
 @dataclass(frozen=True, slots=True)
 class CatalogStatus:
     """The status of the catalog. Counts of distributions are of those live now. Serials are None before a full
-    crawl. `running` is what workers are at work on."""
+    crawl. `running` is what workers are at work on. `broken_entries` are counts of what was kept aside, by source."""
 
     followed: Followed
     exact_from: int | None
@@ -49,6 +50,7 @@ class CatalogStatus:
     outcomes: dict[str, int]
     exhausted: ExhaustedWork
     unexplained_changes: int
+    broken_entries: dict[str, int]
     visited: VisitedProjects
     open_ranges: int
     running_ranges: int
@@ -84,6 +86,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             outcomes=outcomes,
             exhausted=read_exhausted(connection),
             unexplained_changes=count_unexplained(connection),
+            broken_entries=count_kept_aside(connection),
             visited=visited_projects(connection),
             open_ranges=len(unfinished),
             running_ranges=len(unfinished & scopes_at_work(connection, now)),

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, and_, func, or_, select
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.kept_aside import KeptEntry, count_kept_aside, kept_aside
 from pypi_assets.catalog.reads.file_counts import failed_reads_by_kind
 from pypi_assets.catalog.reads.read_outcomes import FAILED, Outcome
 from pypi_assets.catalog.tables import (
@@ -23,13 +24,16 @@ from pypi_assets.catalog.work.visit_queue import IS_EXHAUSTED, TaskState
 
 VISIT = "visit"
 """The kind of failure of a visit. Kinds of failures of reads are kinds of errors."""
+BROKEN = "broken entry"
+"""The kind of failure of an entry of the index's answers that breaks the protocol."""
 WAITING = "waiting"
 _EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A distribution that could not be read, or a project whose page could not be judged (without a filename).
+    """A distribution that could not be read, a project whose page could not be judged (without a filename), or an entry
+    of the index's answers that breaks the protocol (without what it names in no usable way).
 
     `outcome` is *error*, which the same bytes would lead to again; *gave up*, where no attempt is left; or *waiting*
     for the next attempt at `next_due` (unix seconds). `attempts` were made in all, and `attempts_remaining` are left.
@@ -64,9 +68,10 @@ class FailureGroup:
 def list_failures(
     connection: Connection, max_attempts: int, kind: str | None = None, normalized: str | None = None
 ) -> Iterator[Failure]:
-    """All failures, or those of one kind or project: reads by project and filename, then visits by project.
+    """All failures, or those of one kind or project: reads by project and filename, then visits by project, then
+    entries of the index's answers that were kept aside.
 
-    In between come live files that were neither read nor queued.
+    Between reads and visits come live files that were neither read nor queued.
 
     After `max_attempts` a read or visit is exhausted.
     """
@@ -78,6 +83,10 @@ def list_failures(
         for row in _stream(connection, _failed_visits(normalized)):
             outcome = WAITING if row.outcome == TaskState.TODO else row.outcome
             yield _failure(row, VISIT, "", outcome, max_attempts)
+    if kind in {None, BROKEN}:
+        for kept in kept_aside(connection):
+            if normalized is None or canonicalize_name(kept.project or kept.entry.name or "") == normalized:
+                yield _broken_entry(kept)
 
 
 def failed_reads_of_range(connection: Connection, serials: SerialRange, max_attempts: int) -> list[Failure]:
@@ -113,7 +122,9 @@ def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
 def count_failures(connection: Connection, *, only_exhausted: bool = False) -> dict[str, int]:
     """The number of failures of each kind, except those that wait for the next attempt; or only of exhausted ones."""
     outcomes = (Outcome.EXHAUSTED,) if only_exhausted else FAILED
-    return failed_reads_by_kind(connection, *outcomes) | {VISIT: count_failed_visits(connection)}
+    counts = failed_reads_by_kind(connection, *outcomes) | {VISIT: count_failed_visits(connection)}
+    broken = 0 if only_exhausted else sum(count_kept_aside(connection).values())
+    return counts | ({BROKEN: broken} if broken else {})
 
 
 def count_failed_visits(connection: Connection) -> int:
@@ -140,6 +151,21 @@ def _failed_visits(normalized: str | None) -> Select[Any]:
         .order_by(projects.c.normalized, visit_queue.c.scope)
     )
     return query if normalized is None else query.where(projects.c.normalized == normalized)
+
+
+def _broken_entry(kept: KeptEntry) -> Failure:
+    entry = kept.entry
+    place = f"{kept.source}, after serial {entry.after}" if entry.after is not None else str(kept.source)
+    return Failure(
+        project=kept.project or entry.name or "",
+        filename=(entry.name or "") if kept.project else "",
+        outcome=str(Outcome.ERROR),
+        kind=BROKEN,
+        text=f"{place}: {entry.problem}: {entry.text}",
+        attempts=1,
+        attempts_remaining=0,
+        next_due=None,
+    )
 
 
 def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:

@@ -19,6 +19,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import events_since, events_through
+from pypi_assets.catalog.observed.kept_aside import replace_list
 from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_ids, project_shard
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.tables import (
@@ -33,7 +34,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.catalog.work.listed_projects import has_live_files, is_any_unseen
 from pypi_assets.catalog.work.read_queue import is_read_pending
 from pypi_assets.catalog.work.visit_queue import crawl_scope, is_visit_pending, queue_visits, scope_progress
-from pypi_assets.index.models import ListedProject
+from pypi_assets.index.models import BrokenEntry, ListedProject
 
 _LISTED_AT_A_TIME = 50_000
 
@@ -153,7 +154,7 @@ def require_followable(connection: Connection, index_url: str, selection: Select
 def list_projects(
     catalog: Catalog,
     crawl: FullCrawl,
-    listed: Iterable[ListedProject],
+    listed: Iterable[ListedProject | BrokenEntry],
     listed_serial: int | None,
     *,
     with_history: bool = False,
@@ -164,12 +165,16 @@ def list_projects(
     `listed_serial` is the index's serial when the list was made: a project that it leaves out may have existed before.
     `with_history`: the events since serial 0 are stored, and the projects that they change are queued already.
     `is_all`: there is no other source than the list, since the changelog is off. A crawl is listed once: where another
-    process has listed it meanwhile, its list counts.
+    process has listed it meanwhile, its list counts. Broken entries of the list are kept aside.
     """
     list_serial = listed_serial if is_all else None
     chunk: dict[str, ListedProject] = {}
     missing = set(crawl.selection.names)
+    broken: list[BrokenEntry] = []
     for project in listed:
+        if isinstance(project, BrokenEntry):
+            broken.append(project)
+            continue
         normalized = project.normalized
         if normalized in crawl.selection:
             missing.discard(normalized)
@@ -196,6 +201,7 @@ def list_projects(
             .where(full_crawls.c.id == crawl.id)
             .values(listed_at=catalog.clock(), listed_serial=listed_serial, with_history=with_history)
         )
+        replace_list(connection, broken, catalog.clock())
         return CrawlListing(scope_progress(connection, crawl.scope).total, tuple(sorted(missing)))
 
     return catalog.transact(end)

@@ -198,6 +198,14 @@ def queue_revisits(connection: Connection, count: int, excluded_scope: str) -> i
     return again + queue_visits(connection, REVISITS, [(project_id, shard, 0) for project_id, shard in chosen])
 
 
+def revisit_soon(connection: Connection, tasks: Collection[tuple[int, int, int]]) -> None:
+    """Queues (project id, its shard, least serial) as revisits, also where they were revisited before."""
+    for ids in at_a_time(sorted(project_id for project_id, _, _ in tasks)):
+        is_over = (visit_queue.c.scope == REVISITS, visit_queue.c.project_id.in_(ids))
+        connection.execute(delete(visit_queue).where(*is_over, visit_queue.c.state != TaskState.TODO))
+    queue_visits(connection, REVISITS, tasks)
+
+
 def longest_unvisited(
     connection: Connection,
     count: int,

@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.kept_aside import count_broken_rows
 from pypi_assets.catalog.reports.failures import failed_reads_of_range
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, visit_range
@@ -28,10 +29,13 @@ def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg
 
     def store(serials: SerialRange) -> dict[str, Any]:
         events = store_changelog(opened, serials)
+        with opened.catalog.read() as connection:
+            broken = count_broken_rows(connection, serials)
         return {
             "dagster/partition_row_count": events.events,
             "serials": serials.end - serials.start,
             "unknown_events": events.unknown,
+            "broken_rows": broken,
             "changed_projects": events.changed_projects,
         }
 

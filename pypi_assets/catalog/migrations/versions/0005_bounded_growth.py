@@ -23,6 +23,7 @@ def upgrade() -> None:
     _sightings()
     _checkpoints()
     _displayed_names()
+    _broken_entries()
     _ledger()
     _visit_queue()  # after what changes the states of visits
     _full_crawls()
@@ -32,6 +33,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     _refuse_without_sightings()
+    op.drop_table("broken_entries")
     op.drop_table("counters")
     op.drop_column("full_crawls", "attempts_before")
     _undo_visit_queue()
@@ -177,6 +179,36 @@ def _displayed_names() -> None:
         ),
     )
     _comment("COLUMN projects.name", "as displayed")
+
+
+def _broken_entries() -> None:
+    """Entries of answers that break the protocol are kept aside."""
+    op.create_table(
+        "broken_entries",
+        sa.Column("id", Key, nullable=False),
+        sa.Column("source", Short, nullable=False, comment="changelog, project list or project page"),
+        sa.Column("digest", Short, nullable=False, comment="of where it was and of its content: none is there twice"),
+        sa.Column("project_id", Key, nullable=True, comment="of whose page it is; null: of no page"),
+        sa.Column("name", Text, nullable=True, comment="of its project or file, where it has a usable one"),
+        sa.Column("serial", sa.BigInteger(), nullable=True, comment="where it has one that is usable at its place"),
+        sa.Column(
+            "after_serial",
+            sa.BigInteger(),
+            nullable=True,
+            comment="of a row of the changelog: the usable serial before it",
+        ),
+        sa.Column("problem", Text, nullable=False),
+        sa.Column("content", Text, nullable=False, comment="its JSON, cut where it is very long"),
+        sa.Column("seen_at", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_broken_entries_project_id_projects")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_broken_entries")),
+        sa.UniqueConstraint("source", "digest", name=op.f("uq_broken_entries_source_digest")),
+        comment="Entries of the index's answers that break its protocol, kept aside so that the others count.",
+    )
+    op.create_index(op.f("ix_broken_entries_project_id"), "broken_entries", ["project_id"])
+    op.create_index(
+        op.f("ix_broken_entries_source_broken_entries_after_serial"), "broken_entries", ["source", "after_serial"]
+    )
 
 
 def _exhausted_visits() -> None:

@@ -1,0 +1,57 @@
+"""Rows of the changelog that were kept aside, and that this version of the code can read: their events are stored late.
+
+What is broken is decided in `index/changelog.py`; where such rows are kept is in `catalog/observed/kept_aside.py`.
+"""
+
+import json
+from functools import partial
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.events import events_through, has_at_least, store_events
+from pypi_assets.catalog.observed.kept_aside import KeptEntry, forget_rows, kept_rows
+from pypi_assets.catalog.observed.projects import Selection, find_project, project_shard
+from pypi_assets.catalog.work.visit_queue import revisit_soon
+from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.index.actions import NO_FILE_CHANGE, file_change
+from pypi_assets.index.changelog import read_event
+from pypi_assets.index.models import ChangelogEvent
+
+
+def store_readable_rows(crawler: Crawler) -> int:
+    """Stores the events of the rows that can be read now, and returns how many.
+
+    Revisits of the projects whose files they change are queued. A row whose serial does not fit its place stays aside.
+    """
+    return crawler.catalog.transact(partial(_store, selection=crawler.selection))
+
+
+def _store(connection: Connection, selection: Selection) -> int:
+    readable = [
+        (kept.id, event)
+        for kept in kept_rows(connection)
+        if (event := _event_of(kept)) is not None and _fits(connection, kept.entry.after or 0, event.serial)
+    ]
+    visits: dict[int, tuple[int, int, int]] = {}
+    for _, event in readable:
+        store_events(connection, [event], event.serial - 1, event.serial, selection)
+        project = find_project(connection, event.name)
+        if project is not None and file_change(event).action not in NO_FILE_CHANGE:
+            visits[project.id] = (project.id, project_shard(project.normalized), event.serial)
+    revisit_soon(connection, list(visits.values()))
+    forget_rows(connection, [id_ for id_, _ in readable])
+    return len(readable)
+
+
+def _event_of(kept: KeptEntry) -> ChangelogEvent | None:
+    try:
+        return read_event(json.loads(kept.entry.text))
+    except ValueError:  # it was cut
+        return None
+
+
+def _fits(connection: Connection, after: int, serial: int) -> bool:
+    """Whether a row that follows the serial `after` can have this serial: no stored event lies between."""
+    is_stored = after < serial <= events_through(connection)
+    return is_stored and not has_at_least(connection, SerialRange(after, serial), 1)
