@@ -10,9 +10,10 @@ from pypi_assets.catalog.work.requeued_failures import retry_failed_reads
 from pypi_assets.catalog.work.visit_queue import range_scope, scope_progress
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.reading import read_scope
 from pypi_assets_tests.crawl.failing_requests import fail
-from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.served_index import ServedIndex, live
 
 
 def test_a_file_that_keeps_failing_is_exhausted_shown_and_read_on_retry(index: ServedIndex, catalog: Catalog):
@@ -85,5 +86,28 @@ def test_a_success_with_an_older_page_clears_nothing_that_wanted_a_newer_one(ind
     index.faults = None
     index.wheel("two", "2.0")
     crawl_incremental(crawler)
+    with catalog.read() as connection:
+        assert list(list_failures(connection, 50, "visit")) == []
+
+
+def test_a_page_that_outlives_its_project_agrees_once_it_is_gone(index: ServedIndex, catalog: Catalog):
+    """The removal of a user's projects does not refresh their pages, which stay 200 for up to a day."""
+    wheel = index.wheel("one", "1.0")
+    crawler = index.crawler(catalog, revisit_share=100.0)
+    crawl_full(crawler)
+    index.serve_page("one", index.page("one"))
+    index.history.remove_project("one")
+    removed = index.serial
+    [result] = crawl_incremental(crawler)
+    assert (result.visits.exhausted, result.unexplained_changes) == (1, 0)
+    index.wheel("two", "1.0")
+    crawl_incremental(crawler)  # it sees the old page of `one` again
+    assert live(catalog) == index.shown() == {("two-1.0-py3-none-any.whl", False)}
+    index.faults = None
+    audit_index(crawler, 100.0)
+    assert live(catalog) == index.shown()
+    assert live(catalog, removed) == set()
+    assert live(catalog, removed - 1) == {(wheel, False)}
+    assert catalog_status(catalog).unexplained_changes == 0
     with catalog.read() as connection:
         assert list(list_failures(connection, 50, "visit")) == []

@@ -154,7 +154,7 @@ def test_a_fault_that_names_a_reset_is_waited_for() -> None:
     [
         fault(-32500, "ValueError: deprecated"),
         fault(-32601, "no such method"),
-        rows(2, 1),
+        rows(*range(20, 0, -1)),
         Answer(200, b"<!DOCTYPE a [<!ENTITY b 'c'>]><methodResponse>&b;</methodResponse>", XML),
         Answer(404),
         Answer(403),

@@ -9,13 +9,13 @@ from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile
 from pypi_assets.catalog.ledger.range_ledger import Seals
+from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.record import FilenameParts
 from pypi_assets.index.models import ChangelogEvent, ProjectPage
 
-CORRECTED = "corrected"
 _UNREAD = frozenset({Outcome.PENDING, Outcome.EXHAUSTED})
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, and_, func, or_, select, update
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import lock_state, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
 from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_ids
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.tables import catalog_state, events, projects
@@ -42,14 +43,18 @@ def store_events(
 ) -> None:
     """Stores one page of the changelog: all events with `after` < serial <= `through`.
 
-    Events that are stored already stay as they are. Raises CatalogError where `after` would leave a gap.
+    Events that are stored already stay as they are. Projects take the names that newer events display. Raises
+    CatalogError where `after` would leave a gap.
     """
+    wanted = [event for event in page if event.serial <= through]
+    renamed = rename_projects(connection, (ShownName(event.name, event.serial) for event in wanted))
     state = lock_state(connection, exclusive=True)
     if after > state["events_through"]:
         raise CatalogError(
             f"events are stored up to serial {state['events_through']}, so a page after {after} leaves a gap"
         )
-    _insert_events(connection, [event for event in page if event.serial <= through], selection)
+    _insert_events(connection, wanted, selection)
+    log_renamed(connection, renamed)
     if through > state["events_through"]:
         connection.execute(update(catalog_state).values(events_through=through))
 
@@ -104,13 +109,16 @@ def _insert_events(connection: Connection, page: Sequence[ChangelogEvent], selec
 
 
 def _entered(connection: Connection, page: Iterable[ChangelogEvent], normalized: Mapping[str, str]) -> dict[str, int]:
-    """The ids of the projects of `page` by normalized name. New ones are entered, known since their first event."""
+    """The ids of the projects of `page` by normalized name. New ones are entered, known since their first event,
+    as the last one displays them."""
     first: dict[str, ChangelogEvent] = {}
+    last: dict[str, ChangelogEvent] = {}
     for event in page:
         first.setdefault(normalized[event.name], event)
+        last[normalized[event.name]] = event
     ids = project_ids(connection, sorted(first))
     new = sorted(first.keys() - ids.keys())
-    enter_projects(connection, ((first[name].name, first[name].serial - 1) for name in new))
+    enter_projects(connection, ((last[name].name, first[name].serial - 1, last[name].serial) for name in new))
     return ids | project_ids(connection, new)
 
 

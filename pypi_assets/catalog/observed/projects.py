@@ -56,13 +56,16 @@ def _digest(normalized: str) -> bytes:
     return hashlib.sha256(normalized.encode()).digest()
 
 
-def enter_projects(connection: Connection, names: Iterable[tuple[str, int]]) -> None:
-    """Enters new projects from `names`: each as displayed, with the serial above which its events are stored."""
-    first: dict[str, tuple[str, int]] = {}
-    for name, known_since in names:
-        first.setdefault(canonicalize_name(name), (name, known_since))
+def enter_projects(connection: Connection, names: Iterable[tuple[str, int] | tuple[str, int, int | None]]) -> None:
+    """Enters new projects from `names`: each as displayed, with the serial above which its events are stored.
+
+    A third item is the serial at which it is displayed so, where that is known.
+    """
+    first: dict[str, tuple[str, int, int | None]] = {}
+    for name, known_since, *at in names:
+        first.setdefault(canonicalize_name(name), (name, known_since, at[0] if at else None))
     rows = []
-    for normalized, (name, known_since) in sorted(first.items()):
+    for normalized, (name, known_since, named_at) in sorted(first.items()):
         digest = _digest(normalized)
         rows.append(
             {
@@ -71,6 +74,7 @@ def enter_projects(connection: Connection, names: Iterable[tuple[str, int]]) -> 
                 "bucket": _bucket(digest),
                 "shard": _shard(digest),
                 "known_since": known_since,
+                "named_at": named_at,
             }
         )
     insert_missing(connection, projects, rows)

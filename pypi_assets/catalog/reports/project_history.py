@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED
-from pypi_assets.catalog.derived.file_updates import CORRECTED
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import intervals_of_projects
 from pypi_assets.catalog.observed.events import events_by_project
+from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
 from pypi_assets.catalog.reports.past_visits import PastVisit, past_visits

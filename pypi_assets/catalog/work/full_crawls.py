@@ -20,6 +20,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import events_since, events_through
 from pypi_assets.catalog.observed.kept_aside import replace_list
+from pypi_assets.catalog.observed.project_names import log_renamed, rename_projects
 from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_ids, project_shard
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.tables import (
@@ -31,7 +32,7 @@ from pypi_assets.catalog.tables import (
     visit_statuses,
     visits,
 )
-from pypi_assets.catalog.work.listed_projects import has_live_files, is_any_unseen
+from pypi_assets.catalog.work.listed_projects import has_live_files, is_any_unseen, shown_names
 from pypi_assets.catalog.work.read_queue import is_read_pending
 from pypi_assets.catalog.work.visit_queue import crawl_scope, is_visit_pending, queue_visits, scope_progress
 from pypi_assets.index.models import BrokenEntry, ListedProject
@@ -222,11 +223,12 @@ def _enter_listed(
         enter_projects(
             connection,
             (
-                (project.name, min(since, through) if serials[normalized] > through else since)
+                (project.name, min(since, through) if serials[normalized] > through else since, project.last_serial)
                 for normalized, project in listed.items()
                 if normalized not in known
             ),
         )
+        log_renamed(connection, rename_projects(connection, shown_names(listed.values())))
         return known | project_ids(connection, sorted(listed.keys() - known.keys()))
 
     ids = catalog.transact(enter)

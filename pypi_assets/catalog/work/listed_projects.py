@@ -1,6 +1,6 @@
 """The index's list of projects compared with the catalog: projects whose serial differs, and those not listed."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from pypi_assets.catalog.database import at_a_time, upsert
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, allocate_range, lock_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects, events_through
+from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.tables import (
     distributions,
@@ -38,7 +39,7 @@ class ComparedProject:
 
 
 def compare_listed(connection: Connection, page: Sequence[ListedProject], list_serial: int) -> list[ComparedProject]:
-    """The projects of one page of the list, which is of `list_serial`. New ones are entered.
+    """The projects of one page of the list, which is of `list_serial`. New ones are entered, and others renamed.
 
     Their `listed_serial` is 0 where the list has none.
     """
@@ -48,13 +49,22 @@ def compare_listed(connection: Connection, page: Sequence[ListedProject], list_s
     new = listed.keys() - project_ids(connection, sorted(listed)).keys()
     enter_projects(  # no event lies between a project's last one and the list, so those above the latter are stored too
         connection,
-        [(listed[name].name, through if serials[name] > through else list_serial) for name in sorted(new)],
+        [
+            (listed[name].name, through if serials[name] > through else list_serial, listed[name].last_serial)
+            for name in sorted(new)
+        ],
     )
+    log_renamed(connection, rename_projects(connection, shown_names(listed.values())))
     return [
         ComparedProject(row.id, row.shard, row.name, _known(row), serials[row.normalized])
         for names in at_a_time(sorted(listed))
         for row in connection.execute(_known_projects().where(projects.c.normalized.in_(names)))
     ]
+
+
+def shown_names(listed: Iterable[ListedProject]) -> Iterator[ShownName]:
+    """The names of projects on the list, where it has the serial at which a project is displayed so."""
+    return (ShownName(project.name, project.last_serial) for project in listed if project.last_serial is not None)
 
 
 def unlisted_projects(

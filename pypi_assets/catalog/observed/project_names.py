@@ -1,0 +1,81 @@
+"""The names of projects as displayed: each follows the newest event or list of projects that shows another one.
+
+An upload can change it without an event of its own. Rows of live files hold the name, so they are published again.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, bindparam, func, select, update
+
+from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values, storable
+from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
+from pypi_assets.catalog.tables import changes, distributions, events, live_intervals, projects
+
+CORRECTED = "corrected"
+"""The cause of a change that is in no history of a file: its row is recorded otherwise than before."""
+
+
+class ShownName(NamedTuple):
+    """A project's name as displayed by an event or on a list, with the serial of that event or of the project there."""
+
+    name: str
+    serial: int
+
+
+def rename_projects(connection: Connection, shown: Iterable[ShownName]) -> dict[int, int]:
+    """Gives known projects the names that are newer than theirs. Returns the serials of the new names, by project id.
+
+    It locks these projects, so call it before anything that locks the state of the catalog. `log_renamed` follows.
+    """
+    newest: dict[str, ShownName] = {}
+    for one in shown:
+        normalized = canonicalize_name(one.name)
+        if normalized not in newest or one.serial >= newest[normalized].serial:
+            newest[normalized] = one
+    named = sent_values(connection, projects.c.normalized, sorted(newest))
+    columns = (projects.c.id, projects.c.normalized, projects.c.name, projects.c.named_at)
+    known = connection.execute(select(*columns).join(named, projects.c.normalized == named.c.value)).all()
+    other = {row.id: row for row in known if storable(newest[row.normalized].name) != row.name}
+    last_events = _last_events(connection, sorted(other))
+    renamed = {
+        id_: newest[row.normalized]
+        for id_, row in sorted(other.items())
+        if newest[row.normalized].serial >= max(row.named_at or 0, last_events.get(id_, 0))
+    }
+    if renamed:
+        connection.execute(
+            update(projects)
+            .where(projects.c.id == bindparam("of_project"))
+            .values(name=bindparam("new_name"), named_at=bindparam("at")),
+            [{"of_project": id_, "new_name": storable(one.name), "at": one.serial} for id_, one in renamed.items()],
+        )
+    return {id_: one.serial for id_, one in renamed.items()}
+
+
+def _last_events(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for ids in at_a_time(project_ids):
+        of_each = select(events.c.project_id, func.max(events.c.serial)).where(events.c.project_id.in_(ids))
+        rows = connection.execute(of_each.group_by(events.c.project_id))
+        found.update((project_id, serial) for project_id, serial in rows)
+    return found
+
+
+def log_renamed(connection: Connection, renamed: Mapping[int, int]) -> None:
+    """Logs the live files of renamed projects, so that the next dumps have their rows; serials by project id."""
+    if not renamed:
+        return
+    lock_state(connection, exclusive=False)
+    sealed = seals(connection)
+    is_live = live_intervals.c.distribution_id == distributions.c.id
+    live = select(distributions.c.id, distributions.c.project_id).join(live_intervals, is_live)
+    live = live.where(live_intervals.c.end.is_(None))
+    for ids in at_a_time(sorted(renamed)):
+        rows = [
+            {"distribution_id": id_, "serial": renamed[project_id], "cause": CORRECTED, "logged_serial": logged}
+            for id_, project_id in connection.execute(live.where(distributions.c.project_id.in_(ids)))
+            for logged in sealed.logged_serials(max(renamed[project_id], 1))
+        ]
+        insert_missing(connection, changes, rows)
