@@ -60,7 +60,8 @@ class ModelIndex:
     a 404 that is there again at the deadline is believed; `withdrawn` those that are neither listed nor have a page.
     `is_cached`: the list of projects may be old,
     `forgets` that what is not shown cannot be downloaded. `racing` is how often a page has content that is newer than
-    its serial. `fetched` is what was; `delivered` are the files of all pages that were answered; `hidden_since` has the
+    its serial. `fetched` is what was; `delivered` are the files of all pages that were answered, `delivered_late` those of stale
+    pages alone; `hidden_since` has the
     serial of the quarantine during which a file came.
     """
 
@@ -80,6 +81,7 @@ class ModelIndex:
     page_rows: int = 7
     fetched: list[str] = field(default_factory=list)
     delivered: set[str] = field(default_factory=set)
+    delivered_late: set[str] = field(default_factory=set)
     hidden_since: dict[str, int] = field(default_factory=dict)
     index_url: str = URL
     changelog_url: str = URL.replace("/simple/", "/pypi")
@@ -182,7 +184,8 @@ class ModelIndex:
             self.state._releases_by_filename[filename] = (normalized, release.version)
         else:
             return
-        self.truth.doubt(filename, self._pages[normalized][-1].serial)
+        is_known = any(file.filename in self.delivered for page in self._pages[normalized] for file in page.files or ())
+        self.truth.doubt(filename, self._pages[normalized][-1].serial if is_known else 0)
         self._remember(project, is_event=False)
 
     def _remember(self, name: str, *, refreshes: bool = True, is_event: bool = True) -> None:
@@ -266,7 +269,12 @@ class ModelIndex:
             page = None
         if page is None or page.files is None or normalized in self.withdrawn:
             raise GoneError("HTTP 404", url)
-        self.delivered.update(file.filename for file in page.files)
+        shown = {file.filename for file in page.files}
+        if normalized in self.stale and page is not pages[-1]:
+            self.delivered_late |= shown - self.delivered
+        else:
+            self.delivered |= shown
+            self.delivered_late -= shown
         versions: Any = {"versions": page.versions} if _HAS_VERSIONS else {}
         return ProjectPage(normalized, page.serial, page.status, page.files, **versions)
 

@@ -242,12 +242,14 @@ class Following:
     def _unknowable(self, connection: Connection) -> set[str]:
         """The files that are in the whole changelog alone, since no page has shown them.
 
-        They were added before the stored events, and are gone again; or they came while an older quarantine hid them.
+        They were added before the stored events, and are gone again; or they came while an older quarantine hid them. A
+        page that is older than one that was seen before does not count.
         """
         since = read_state(connection)["events_since"]
         events = (event for event in self.index.state.changelog if event.serial <= since)
         unknowable = {name for event in events if (name := file_change(event).filename)}
         unknowable -= set(connection.scalars(select(distributions.c.filename)))
+        unknowable |= self.index.delivered_late
         unknowable |= {name for name, hidden_at in self.index.hidden_since.items() if hidden_at <= since}
         return unknowable - self.index.delivered
 
@@ -303,8 +305,9 @@ class Following:
         if "names" not in CHECKED:
             return
         displayed = {row.normalized: row.name for row in connection.execute(select(projects))}
-        expected = {normalized: project.name for normalized, project in self.index.state.projects.items()}
-        assert {name: displayed.get(name) for name in expected} == expected
+        expected = {name: project.name for name, project in self.index.state.projects.items() if name in displayed}
+        found = {name: displayed[name] for name in expected}
+        assert found == expected, f"{found} are displayed, and should be {expected}"
 
 
 CHECKED = {"names", "releases", "visits"}
