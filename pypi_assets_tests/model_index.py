@@ -5,7 +5,7 @@ It stands in for the client of an index: it answers a crawl at once, without HTT
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from io import BytesIO
 from random import Random
 from typing import Any, BinaryIO
@@ -19,8 +19,17 @@ from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import FinishedReading, WholeFile
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
+from pypi_assets.index.changelog import read_events
 from pypi_assets.index.errors import GoneError, TransientError
-from pypi_assets.index.models import ChangelogEvent, FetchedBytes, IndexFile, ListedProject, ProjectPage
+from pypi_assets.index.models import (
+    ChangelogEvent,
+    ChangelogRow,
+    FetchedBytes,
+    IndexFile,
+    ListedProject,
+    ProjectPage,
+    last_usable_serial,
+)
 from pypi_assets_tests.model_truth import ShownBySerial, ShownFile, Truth
 
 URL = "https://index.example.org/simple/"
@@ -58,15 +67,17 @@ class ModelIndex:
     Before each answer `before_answer` is called. `failing` is how often, of all requests, one fails. `stale` names the
     projects whose pages are older than they should be, `absent` those whose page is missing, each once only, since
     a 404 that is there again at the deadline is believed; `withdrawn` those that are neither listed nor have a page.
-    `is_cached`: the list of projects may be old,
-    `forgets` that what is not shown cannot be downloaded. `racing` is how often a page has content that is newer than
-    its serial. `fetched` is what was; `delivered` are the files of all pages that were answered, `delivered_late` those of stale
-    pages alone; `hidden_since` has the
-    serial of the quarantine during which a file came.
+    `is_cached`: the list of projects may be old, `forgets` that what is not shown cannot be downloaded. `racing` is how
+    often a page has content that is newer than its serial. `odd_rows` are rows of the changelog that break the
+    protocol, by serial.
+
+    `fetched` is what was; `delivered` are the files of all pages that were answered, `delivered_late` those of stale
+    pages alone; `hidden_since` has the serial of the quarantine during which a file came.
     """
 
     state: IndexState = field(default_factory=IndexState)
     truth: Truth = field(default_factory=Truth)
+    odd_rows: dict[int, list[Any]] = field(default_factory=dict)
     random: Random = field(default_factory=lambda: Random(0))
     failing: float = 0.0
     racing: float = 0.0
@@ -146,6 +157,19 @@ class ModelIndex:
         known.last_serial = self.serial + 1
         self.state.changelog.append(ChangelogEvent(known.name, version, 1_700_000_000, action, known.last_serial))
         self._remember(project, refreshes=refreshes)
+
+    def record_odd_row(self, project: str, shape: str) -> None:
+        """An event that changes nothing, and whose row breaks the protocol."""
+        if self.state.project(project) is not None:
+            self.record_event(project, None, "an odd row")
+            name, _, timestamp, action, serial = astuple(self.state.changelog[-1])
+            self.odd_rows[self.serial] = {
+                "no name": [None, None, timestamp, action, serial],
+                "odd version": [name, 10, timestamp, action, serial],
+                "no serial": [name, None, timestamp, action, None],
+                "serial as text": [name, None, timestamp, action, str(serial)],
+                "short": [name, None],
+            }[shape]
 
     def remove_with_its_user(self, project: str) -> None:
         """Removes a project; its page stays for a day."""
@@ -231,14 +255,19 @@ class ModelIndex:
         self._answer()
         return self.serial
 
-    def changelog(self, since: int, until: int) -> Iterator[list[ChangelogEvent]]:
-        while since < until:
+    def changelog(self, since: int, until: int) -> Iterator[Sequence[ChangelogRow]]:
+        last: int | None = since
+        while last is not None and last < until:
             self._answer()
-            page = self.state.changelog_since(since, self.page_rows)
-            if not page:
+            events = self.state.changelog_since(last, self.page_rows)
+            if not events:
                 return
+            page: Sequence[ChangelogRow] = events
+            if any(event.serial in self.odd_rows for event in events):
+                rows = [self.odd_rows.get(event.serial, list(astuple(event))) for event in events]
+                page = read_events(rows, last, self.changelog_url)
             yield page
-            since = page[-1].serial
+            last = last_usable_serial(page)
 
     @contextmanager
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:

@@ -107,6 +107,8 @@ class Following:
                 index.record_event(project, version, detail)
             case "lag":
                 index.record_event(project, version, detail, refreshes=False)
+            case "odd-row":
+                index.record_odd_row(project, detail)
             case "remove-user":
                 index.remove_with_its_user(project)
             case "respell":
@@ -248,8 +250,7 @@ class Following:
         since = read_state(connection)["events_since"]
         events = (event for event in self.index.state.changelog if event.serial <= since)
         unknowable = {name for event in events if (name := file_change(event).filename)}
-        unknowable -= set(connection.scalars(select(distributions.c.filename)))
-        unknowable |= self.index.delivered_late
+        unknowable -= set(connection.scalars(select(distributions.c.filename))) - self.index.delivered_late
         unknowable |= {name for name, hidden_at in self.index.hidden_since.items() if hidden_at <= since}
         return unknowable - self.index.delivered
 

@@ -18,10 +18,11 @@ SPELLINGS = {"alpha": ("Alpha", "ALPHA"), "beta-pkg": ("beta.pkg", "Beta_Pkg"), 
 VERSIONS = ("1.0", "2.0", "1.0.0")
 ENDINGS = ("-py3-none-any.whl", "-py2-none-any.whl", ".tar.gz", ".zip", "-py3.8.egg", ".exe")
 EVENTS = ("add Owner somebody", "rename from Other", "docupdate", "an unknown action")
+ODD_ROWS = ("no name", "odd version", "no serial", "serial as text", "short")
 LARGEST = 2_000
 _LARGE = (50, 50, 120, 120, 300, 700, LARGEST)
 
-KINDS = ("renames", "spellings", "anyway", "drift", "races", "lags", "users", "audits", "histories", "sizes")
+KINDS = ("renames", "spellings", "anyway", "drift", "races", "lags", "users", "audits", "histories", "sizes", "rows")
 """What a history can have apart from what all have. `drift` leaves out what would make it unknowable."""
 SWITCHED_OFF = frozenset({"renames", "spellings", "races"})
 
@@ -116,6 +117,8 @@ class _Draw:
                 return kind, name, version, file_of(project, version, random.choice(ENDINGS))
             case "remove-file":
                 return kind, name, version, file_of(project, version, random.choice(ENDINGS[:3]))
+            case "odd-row":
+                return kind, name, None, random.choice(ODD_ROWS)
             case "add-many":
                 return kind, name, version, random.choice(_LARGE)
             case "event" | "lag":
@@ -153,6 +156,8 @@ class _Draw:
             weights["lag"] = 3
         if "users" in self._kinds:
             weights["remove-user"] = 2
+        if "rows" in self._kinds:
+            weights["odd-row"] = 2
         if "sizes" in self._kinds:
             weights["add-many"] = 3
         return list(weights), list(weights.values())
