@@ -43,7 +43,7 @@ SERIAL = 40_000_000
 _MEDIAN_RELEASES, _SPREAD = 4, 1.42  # of a log-normal distribution with a mean of 11
 _KINDS = (("sdist", 20), ("wheel", 15), ("both", 55), ("platforms", 10))
 _MEDIAN_PLATFORM_WHEELS, _PLATFORM_SPREAD = 7, 0.8
-_RELEASES_A_LIST = 4
+RELEASES_A_LIST = 4
 _WORDS = ("auto", "cloud", "data", "deep", "flow", "http", "json", "lite", "micro", "net", "py", "smart", "tiny", "web")
 _NOTHING_READ: Row = dict.fromkeys(
     (
@@ -138,12 +138,18 @@ def generate_projects(rows: int, seed: int = 0) -> Iterator[Project]:
         kind = draw.choices([kind for kind, _ in _KINDS], [weight for _, weight in _KINDS])[0]
         suffixes = {"sdist": (".tar.gz",), "wheel": ("-py3-none-any.whl",)}.get(kind, ("-py3-none-any.whl", ".tar.gz"))
         if kind == "platforms":
-            wheels = round(draw.lognormvariate(math.log(_MEDIAN_PLATFORM_WHEELS), _PLATFORM_SPREAD))
-            suffixes = (*(f"-{tags}.whl" for tags in _PLATFORMS[: max(2, wheels)]), ".tar.gz")
+            suffixes = platform_suffixes(
+                round(draw.lognormvariate(math.log(_MEDIAN_PLATFORM_WHEELS), _PLATFORM_SPREAD))
+            )
         files = min(rows, releases * len(suffixes))
         yield Project(seed, number, releases, suffixes, files)
         rows -= files
         number += 1
+
+
+def platform_suffixes(wheels: int) -> tuple[str, ...]:
+    """Those of the files of a release with about `wheels` wheels for platforms, and its sdist."""
+    return (*(f"-{tags}.whl" for tags in _PLATFORMS[: max(2, wheels)]), ".tar.gz")
 
 
 def project_rows(project: Project, serial: int = SERIAL) -> list[Row]:
@@ -158,7 +164,7 @@ def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterat
     name, normalized = project.name, project.normalized
     stem = normalized.replace("-", "_")
     version = f"{release // 50}.{release // 5 % 10}.{release % 5}"
-    lists = _lists(project, release // _RELEASES_A_LIST)
+    lists = project_lists(project, release)
     since = serial * (release + 1) // (project.releases + 2)
     uploaded_at = f"20{10 + release % 16:02}-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}T12:34:56.{since:06}Z"
     yanked, broken = draw.random() < 0.01, draw.random() < 0.02
@@ -267,8 +273,9 @@ def _renamed(number: int, stem: str) -> RealLists:
     return RealLists(stem, modules, real.requires_dist, real.provides_extra, real.requires_python)
 
 
-def _lists(project: Project, epoch: int) -> RealLists:
+def project_lists(project: Project, release: int) -> RealLists:
     """What the files of some releases share: the project's own lists, with a few modules and a requirement changed."""
+    epoch = release // RELEASES_A_LIST
     own = Random(f"{project.seed}/{project.number}/lists").randrange(len(real_lists()))
     return _changed(project.seed, own, project.normalized.replace("-", "_"), epoch)
 

@@ -1,0 +1,215 @@
+"""An index in this process over the projects of a filled catalog, which answers at once from memory.
+
+New releases appear on it as they are wanted; what their files contain is made up from their project's number.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import Any, BinaryIO
+
+from sqlalchemy import func, select
+
+from benchmarks.generated import Project, project_lists
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.derived.stored_files import load_files
+from pypi_assets.catalog.observed.events import events_through, last_event
+from pypi_assets.catalog.tables import distributions, events, live_intervals, projects, yanked_intervals
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.reader_pool import FinishedReading, WholeFile
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord
+from pypi_assets.index.models import ChangelogEvent, FetchedBytes, IndexFile, ListedProject, ProjectPage
+
+URL = "https://index.example.org/simple/"
+_RELEASE_EVENTS = 3
+
+
+@dataclass
+class AnsweringIndex:
+    """What a crawl requests of an index, over the projects of `catalog`.
+
+    `drifted` are projects whose page has a newer serial than the catalog knows, without an event.
+    """
+
+    catalog: Catalog
+    index_url: str = URL
+    changelog_url: str = "https://index.example.org/pypi"
+    log: list[ChangelogEvent] = field(default_factory=list)
+    pages: dict[str, ProjectPage] = field(default_factory=dict)
+    drifted: set[str] = field(default_factory=set)
+    serial: int = 0
+
+    def __post_init__(self) -> None:
+        with self.catalog.read() as connection:
+            self.serial = events_through(connection)
+            if (last := last_event(connection)) is not None:
+                self.log.append(last)
+
+    def release(self, name: str, version: str) -> None:
+        """The project has a new release of a wheel and an sdist, in three events."""
+        normalized = name.lower()
+        stem = normalized.replace("-", "_")
+        page = self.pages.get(normalized) or self._known_page(normalized)
+        filenames = (f"{stem}-{version}-py3-none-any.whl", f"{stem}-{version}.tar.gz")
+        actions = ("new release", f"add py3 file {filenames[0]}", f"add source file {filenames[1]}")
+        for action in actions:
+            self.serial += 1
+            at = int(self.catalog.clock())
+            self.log.append(ChangelogEvent(name, version, at, action, self.serial))
+        files = (*page.files, *(_new_file(filename) for filename in filenames))
+        self.pages[normalized] = replace(page, last_serial=self.serial, files=files)
+
+    def drift(self, name: str) -> None:
+        """The project's page has the index's serial from now on, without an event of the project."""
+        normalized = name.lower()
+        self.pages[normalized] = replace(self.project_page(normalized), last_serial=self.serial)
+        self.drifted.add(normalized)
+
+    def _known_page(self, normalized: str) -> ProjectPage:
+        """The page as the catalog knows it."""
+        with self.catalog.read() as connection:
+            project = connection.execute(select(projects).where(projects.c.normalized == normalized)).one()
+            of_project = select(distributions.c.id).where(distributions.c.project_id == project.id)
+            live, yanked = (
+                set(
+                    connection.scalars(
+                        select(table.c.distribution_id).where(
+                            table.c.distribution_id.in_(of_project), table.c.end.is_(None)
+                        )
+                    )
+                )
+                for table in (live_intervals, yanked_intervals)
+            )
+            last = connection.scalar(select(func.max(events.c.serial)).where(events.c.project_id == project.id))
+            stored = load_files(connection, [project.id])[project.id]
+        files = tuple(
+            IndexFile(filename, yanked=file.id in yanked, **file.facts._asdict())
+            for filename, file in stored.items()
+            if file.id in live
+        )
+        return ProjectPage(normalized, max(last or 0, project.page_serial), project.status, files)
+
+    # What a crawl requests
+
+    def last_serial(self) -> int:
+        return self.serial
+
+    def changelog(self, since: int, until: int) -> Iterator[list[ChangelogEvent]]:
+        if found := [event for event in self.log if since < event.serial <= max(until, self.serial)]:
+            yield found
+
+    def project_page(self, project: str) -> ProjectPage:
+        if project not in self.pages:
+            self.pages[project] = self._known_page(project)
+        return self.pages[project]
+
+    @contextmanager
+    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
+        yield self.serial, self._listed()
+
+    def _listed(self) -> Iterator[ListedProject]:
+        with self.catalog.read() as connection:
+            latest = select(func.max(events.c.serial)).where(events.c.project_id == projects.c.id).scalar_subquery()
+            query = select(projects.c.name, projects.c.normalized, projects.c.page_serial, latest)
+            for name, normalized, page_serial, last in connection.execution_options(yield_per=5_000).execute(query):
+                known = max(page_serial or 0, last or 0)
+                yield ListedProject(name, self.serial if normalized in self.drifted else known)
+
+    def stream_file(
+        self, url: str, consume: Callable[[BinaryIO], Any], *, sha256: str | None, size: int | None, max_bytes: int
+    ) -> tuple[Any, FetchedBytes]:
+        del url, sha256, size, max_bytes
+        return consume(BytesIO()), FetchedBytes(0, 1, 0.0)
+
+    @contextmanager
+    def open_ranges(self, url: str, **_: object) -> Iterator["_Ranges"]:
+        del url
+        yield _Ranges()
+
+
+@dataclass
+class _Ranges:
+    fetched: FetchedBytes = field(default_factory=lambda: FetchedBytes(0, 1, 0.0))
+
+    def whole(self) -> BinaryIO:
+        return BytesIO()
+
+
+class MadeUpReaders:
+    """Readers that make up a file's record and its extract."""
+
+    limits = Limits()
+
+    def read_together(self, files: Sequence[WholeFile]) -> list[FinishedReading]:
+        return [self.read(None, file.filename, project=file.project) for file in files]
+
+    def read(
+        self,
+        _source: object,
+        filename: str,
+        *,
+        project: str | None,
+        kind: DistributionKind | None = None,
+        extract_first: bool = False,
+    ) -> FinishedReading:
+        del kind, extract_first
+        parts = parse_filename(filename, project)
+        number = re.search(r"(\d+)$", project or "0")
+        lists = project_lists(Project(0, int(number[1]) if number else 0, 1, (), 1), int(self._release(parts.version)))
+        record = DistributionRecord(
+            filename,
+            parts.kind,
+            parts.project,
+            parts.version,
+            requires_dist=lists.requires_dist,
+            modules=lists.modules,
+            modules_by="archive",
+            requires_by="METADATA",
+        )
+        return FinishedReading(record, hashlib.sha512(filename.encode()).digest() * 14)
+
+    @staticmethod
+    def _release(version: str | None) -> str:
+        return (version or "0").partition(".")[0]
+
+
+def active_projects(catalog: Catalog, count: int, seed: int) -> list[str]:
+    """The displayed names of some projects; one with many events is drawn more likely. Each comes once."""
+    with catalog.read() as connection:
+        first, last = connection.execute(select(func.min(events.c.serial), func.max(events.c.serial))).one()
+        step = max((last - first) // (4 * count + 1), 1)
+        serials = [first + (seed * 7_919 + at * step) % (last - first + 1) for at in range(4 * count)]
+        query = (
+            select(projects.c.name)
+            .join(events, events.c.project_id == projects.c.id)
+            .where(events.c.serial.in_(serials), projects.c.id != 1)
+            .order_by(events.c.serial)
+        )
+        return list(dict.fromkeys(connection.scalars(query)))[:count]
+
+
+def release_each(index: AnsweringIndex, names: Sequence[str], version: str) -> int:
+    """A new release of each of the projects; returns the number of events."""
+    for name in names:
+        index.release(name, version)
+    return len(names) * _RELEASE_EVENTS
+
+
+def _new_file(filename: str) -> IndexFile:
+    digest = hashlib.sha256(filename.encode()).hexdigest()
+    return IndexFile(
+        filename=filename,
+        url=f"https://files.example.org/packages/{digest[:2]}/{filename}",
+        sha256=digest,
+        size=100_000,
+        uploaded_at="2026-01-02T03:04:05.678901Z",
+        requires_python=">=3.9",
+        yanked=False,
+        yanked_reason=None,
+        core_metadata=False,
+        core_metadata_sha256=None,
+    )
