@@ -200,7 +200,7 @@ def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterat
             "stubs": (),
             "left_out": 0,
             **(_NOTHING_READ if broken else _described(project)),
-            "modules_grade": None,
+            "modules_grade": None if broken else "exact",
             "notes": None if broken else (),
             "start_up_paths": () if wheel and not broken else None,
             "project_status": None,

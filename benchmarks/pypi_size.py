@@ -30,7 +30,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import func, insert, select
 from sqlalchemy.engine import make_url
 
 from benchmarks.leveldb_build import resident
@@ -38,9 +38,13 @@ from benchmarks.size_filling import PERIODS, BulkFill, connect, drop_constraints
 from benchmarks.size_index import URL
 from benchmarks.size_measures import STAGES, Figures, measure, server_seconds
 from benchmarks.size_projects import LARGEST, IndexPlan, plan_index
-from benchmarks.size_rows import YEAR_S, CatalogRows
+from benchmarks.size_rows import CRAWL, YEAR_S, CatalogRows
+from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import open_catalog
-from pypi_assets.catalog.tables import catalog_state, full_crawls, serial_ranges
+from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.reports.recounts import count_again
+from pypi_assets.catalog.tables import catalog_state, full_crawls, serial_ranges, visits
+from pypi_assets.catalog.work.visit_queue import range_scope
 from pypi_assets.extracts.packs import pack_path
 
 WORKERS = 2
@@ -143,10 +147,12 @@ def fill(url: str, folder: Path, plan: IndexPlan, ended_at: float) -> Figures:
 
 
 def enter_state(url: str, plan: IndexPlan, ended_at: float) -> None:
-    """The full crawl, and the ranges of the year, all complete and dumped."""
+    """The full crawl, and the ranges of the year, all complete and dumped; and the counts that are kept."""
     began_at = ended_at - YEAR_S
     catalog = open_catalog(url)
     with catalog.write() as connection:
+        visited = dict(connection.execute(select(visits.c.scope, func.count()).group_by(visits.c.scope)).all())
+        add_counts(connection, count_again(connection))
         connection.execute(
             insert(catalog_state).values(
                 id=1,
@@ -159,11 +165,14 @@ def enter_state(url: str, plan: IndexPlan, ended_at: float) -> None:
         )
         times = {"opened_at": began_at, "listed_at": began_at, "completed_at": began_at + 86_400}
         connection.execute(
-            insert(full_crawls).values(serial=plan.start, selection="[]", listed_serial=plan.start, **times)
+            insert(full_crawls).values(
+                serial=plan.start, selection="[]", listed_serial=plan.start, visited=visited.get(CRAWL, 0), **times
+            )
         )
         ends = [0, *(plan.range_end(number) for number in range(-1, plan.ranges))]
         rows = [
             {"start": start, "end": end, "state": "complete", "sealed": True, "lister": "xmlrpc" if start else None}
+            | {"visited": visited.get(range_scope(SerialRange(start, end)), 0) if start else 0}
             | dict.fromkeys(("requested_at", "begun_at", "completed_at"), began_at + YEAR_S * number / len(ends))
             for number, (start, end) in enumerate(pairwise(ends))
         ]

@@ -1,7 +1,7 @@
 """The rows of a catalog that has followed an index of PyPI's shape for a year, made for some of its projects at a time.
 
-They are what a full crawl at the year's begin and one visit in each range with changes would have left, all of it read.
-Retries, drift and failures are left out.
+They are what a full crawl at the year's begin and one visit in each range with changes would have left, all of it read,
+and nothing of it pruned. Retries, drift and failures are left out.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from pypi_assets.catalog.observed.snapshots import LONGEST_CHAIN
 from pypi_assets.catalog.reads.shared_details import record_details
 from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.work.visit_queue import crawl_scope, range_scope, visit_kind
-from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord
+from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord, ModulesGrade
 from pypi_assets.distributions.requirement_names import required_projects
 from pypi_assets.index.actions import Action, file_change
 from pypi_assets.index.models import ChangelogEvent
@@ -188,9 +188,6 @@ class CatalogRows:
             *("project_id", "last_seen_at", "last_visited_at", "last_successful_at", "successive_outcomes"),
             last_outcome="full",
         )
-        self.queue = table(
-            "visit_queue", "scope", "project_id", "shard", "min_serial", "nice", state="done", attempts=1
-        )
 
     def make(self) -> None:
         """Makes all of them."""
@@ -266,7 +263,6 @@ class _ProjectRows:
         self._stem = self._normalized.replace("-", "_")
         self._draw = Random(plan.seed * 7_000_003 + shape.number)
         self._id = shape.number + 1
-        self._shard = project_shard(self._normalized)
         self._units = plan.units(shape)
         self._showing = _Showing()
         self._files: dict[int, list[_File]] = {}
@@ -293,8 +289,8 @@ class _ProjectRows:
             serials = SerialRange(plan.range_end(number - 1), plan.range_end(number))
             for unit in units:
                 self._happen(unit)
-            if changes := [unit.last for unit in units if unit.kind != "remark"]:
-                self._visit(range_scope(serials), units[-1].last, serials.end, min_serial=changes[-1])
+            if any(unit.kind != "remark" for unit in units):
+                self._visit(range_scope(serials), units[-1].last, serials.end)
         self._enter_project(rows.period_at(self._units[0].serial) if shape.is_born else 0)
 
     def _by_range(self) -> Iterator[tuple[int, list[Unit]]]:
@@ -408,6 +404,7 @@ class _ProjectRows:
             version,
             provides_extra=lists.provides_extra,
             modules_by="archive" if is_wheel else "package_dir",
+            modules_grade=ModulesGrade.EXACT,
             requires_by="METADATA" if is_wheel else "PKG-INFO",
             declared=(self._stem,),
             **described,
@@ -448,7 +445,7 @@ class _ProjectRows:
             self._rows.shared.add(period, id_, hashlib.sha256(content).hexdigest(), zlib.compress(content))
         return self._shared_ids[content]
 
-    def _visit(self, scope: str, page_serial: int, through: int, *, min_serial: int = 0) -> None:
+    def _visit(self, scope: str, page_serial: int, through: int) -> None:
         rows = self._rows
         period, at = rows.period_at(through), rows.time_at(through) + 60
         self._visits += 1
@@ -460,7 +457,6 @@ class _ProjectRows:
             period, rows.id("visit_statuses"), visit_id, at + 1, "full", page_serial, through, snapshot_id, "active"
         )
         rows.sightings.add(period, rows.id("sightings"), self._id, visit_id, at + 1, page_serial, through, snapshot_id)
-        rows.queue.add(period, scope, self._id, self._shard, min_serial or page_serial, -5_000)
 
     def _snapshot(self, period: int) -> int:
         if not self._showing.entries:
@@ -486,7 +482,13 @@ class _ProjectRows:
         known_since = self._units[0].serial - 1 if self._shape.is_born else start
         rows.projects.add(
             period,
-            *(self._id, self._normalized, self._name, project_bucket(self._normalized), self._shard),
+            *(
+                self._id,
+                self._normalized,
+                self._name,
+                project_bucket(self._normalized),
+                project_shard(self._normalized),
+            ),
             *(known_since, self._newest_page, last),
         )
         rows.statistics.add(period, self._id, at, at, at, self._visits)

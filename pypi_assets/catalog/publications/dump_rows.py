@@ -30,9 +30,10 @@ _ROWS_AT_A_TIME = 1_000
 _ENTRY_POINTS_SINCE = 2
 """The first extractor version whose details are sure to have summary, entry points and notes."""
 _LICENSES_SINCE = 3
-_GRADES_SINCE = 4
 """The first extractor version that reads licences, project URLs, import names and start-up paths, and that has null for
 unknown entry points."""
+_GRADES_SINCE = 4
+"""The first extractor version that grades modules."""
 
 
 class _Found(NamedTuple):
@@ -211,21 +212,82 @@ def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator
             contents = lists.load_json(list_id for row in rows for list_id in (row.requires_dist_id, row.modules_id))
             names: dict[int | None, object] = {list_id: to_dump(content) for list_id, content in contents.items()}
             names[None] = None
-            common = details.load(row.shared_details_id for row in rows)
-            shared = {details_id: from_json(content) for details_id, content in common.items()}
+            shared = details.load(row.shared_details_id for row in rows)
+            release_columns = _ReleaseColumns({id_: from_json(content) for id_, content in shared.items()})
             for row in rows:
                 if row.live_since is None:
                     yield _place(row) | {"tombstone": True}
                 else:
-                    yield _live_row(row, names, _details(row, shared))
+                    yield _live_row(row, names, release_columns)
 
 
-def _details(found: _Found, shared: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+class _Known(NamedTuple):
+    """What is known of a file that its details leave out: that it is empty, or unknown and so None.
+
+    It is known to be empty where the whole file was read by an extractor that looks for it, and only then. Version 2
+    left out the entry points of an sdist also where they are unknown.
+    """
+
+    in_version_2: list[str] | None
+    in_version_3: list[str] | None
+    entry_points: dict[str, dict[str, str]] | None
+
+    @classmethod
+    def of(cls, found: _Found) -> "_Known":
+        version = (found.extractor_version or 0) if found.outcome == Outcome.DATA else 0
+        return _KNOWN[found.kind == DistributionKind.SDIST, version >= _ENTRY_POINTS_SINCE, version >= _LICENSES_SINCE]
+
+
+_KNOWN = {
+    (is_sdist, in_2, in_3): _Known(
+        [] if in_2 else None, [] if in_3 else None, {} if (in_3 if is_sdist else in_2) else None
+    )
+    for is_sdist in (False, True)
+    for in_2 in (False, True)
+    for in_3 in (False, True)
+}
+
+
+class _ReleaseColumns:
+    """The columns that follow from what the files of a release share, computed once for all of them."""
+
+    def __init__(self, shared: Mapping[int, dict[str, Any]]) -> None:
+        self._shared = shared
+        self._computed: dict[tuple[int, int], dict[str, object]] = {}
+
+    def of(self, found: _Found, own: Mapping[str, Any], known: _Known) -> Mapping[str, object]:
+        """Those of a file whose `own` details are these."""
+        if found.shared_details_id is None:
+            return _release_columns(own, known)
+        if "entry_points" in own:  # unknown, though others know them
+            return _release_columns({**own, **self._shared[found.shared_details_id]}, known)
+        key = (found.shared_details_id, id(known))
+        if key not in self._computed:
+            self._computed[key] = _release_columns(self._shared[found.shared_details_id], known)
+        return self._computed[key]
+
+
+def _release_columns(details: Mapping[str, Any], known: _Known) -> dict[str, object]:
+    entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", known.entry_points)
+    return {
+        "summary": details.get("summary"),
+        "license_expression": details.get("license_expression"),
+        "license": details.get("license"),
+        "license_classifiers": details.get("license_classifiers", known.in_version_3),
+        "console_scripts": _entry_points(entry_points, "console_scripts"),
+        "gui_scripts": _entry_points(entry_points, "gui_scripts"),
+        "entry_point_groups": None if entry_points is None else sorted(entry_points),
+        "project_urls": details.get("project_urls", known.in_version_3),
+        "import_names": details.get("import_names"),
+        "provides_extra": details.get("provides_extra", []),
+    }
+
+
+def _live_row(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
     own: dict[str, Any] = from_json(found.details) if found.details else {}
-    return own if found.shared_details_id is None else own | shared[found.shared_details_id]
-
-
-def _live_row(found: _Found, names: Mapping[int | None, object], details: Mapping[str, Any]) -> dict[str, object]:
+    known = _Known.of(found)
+    of_release = release.of(found, own, known)
+    has_grade = (found.extractor_version or 0) >= _GRADES_SINCE and "modules_by" in own
     return {
         **_place(found),
         "tombstone": False,
@@ -244,13 +306,21 @@ def _live_row(found: _Found, names: Mapping[int | None, object], details: Mappin
         "extractor_version": found.extractor_version,
         "metadata_version": found.metadata_version,
         "requires_dist": names[found.requires_dist_id],
-        "provides_extra": details.get("provides_extra", []),
+        "provides_extra": of_release["provides_extra"],  # its place; the others of the release follow below
         "modules": names[found.modules_id],
-        "modules_by": details.get("modules_by"),
-        "requires_by": details.get("requires_by"),
-        "stubs": details.get("stubs", []),
-        "left_out": details.get("left_out", 0),
-        **_added_columns(details, found.kind, found.outcome, found.extractor_version or 0),
+        "modules_by": own.get("modules_by"),
+        "requires_by": own.get("requires_by"),
+        "stubs": own.get("stubs", []),
+        "left_out": own.get("left_out", 0),
+        **of_release,
+        "modules_grade": own.get("modules_grade", ModulesGrade.EXACT.value if has_grade else None),
+        "notes": own.get("notes", known.in_version_2),
+        # those of an sdist are known once it is built
+        "start_up_paths": own.get(
+            "start_up_paths", None if found.kind == DistributionKind.SDIST else known.in_version_3
+        ),
+        "project_status": None,
+        "provenance": None,
     }
 
 
@@ -260,35 +330,6 @@ def _place(found: _Found) -> dict[str, object]:
         "normalized": found.normalized,
         "version": found.version,
         "filename": found.filename,
-    }
-
-
-def _added_columns(details: Mapping[str, Any], kind: str, outcome: str, extractor_version: int) -> dict[str, object]:
-    """The columns that can be unknown. Details leave out what is empty: it is known to be so where the whole file was
-    read by an extractor that looks for it, and only then. The start-up files of an sdist are known once it is built.
-    Version 2 left out the entry points of an sdist also where they are unknown."""
-    is_whole = outcome == Outcome.DATA
-    is_sdist = kind == DistributionKind.SDIST
-    in_version_2: list[str] | None = [] if is_whole and extractor_version >= _ENTRY_POINTS_SINCE else None
-    in_version_3: list[str] | None = [] if is_whole and extractor_version >= _LICENSES_SINCE else None
-    exact = ModulesGrade.EXACT.value if extractor_version >= _GRADES_SINCE and "modules_by" in details else None
-    left_out: Any = None if (in_version_3 if is_sdist else in_version_2) is None else {}
-    entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", left_out)
-    return {
-        "summary": details.get("summary"),
-        "license_expression": details.get("license_expression"),
-        "license": details.get("license"),
-        "license_classifiers": details.get("license_classifiers", in_version_3),
-        "console_scripts": _entry_points(entry_points, "console_scripts"),
-        "gui_scripts": _entry_points(entry_points, "gui_scripts"),
-        "entry_point_groups": None if entry_points is None else sorted(entry_points),
-        "project_urls": details.get("project_urls", in_version_3),
-        "import_names": details.get("import_names"),
-        "modules_grade": details.get("modules_grade", exact),
-        "notes": details.get("notes", in_version_2),
-        "start_up_paths": details.get("start_up_paths", None if is_sdist else in_version_3),
-        "project_status": None,
-        "provenance": None,
     }
 
 
