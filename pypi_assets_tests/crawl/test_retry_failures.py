@@ -10,8 +10,8 @@ from pypi_assets.catalog.work.requeued_failures import retry_failed_reads
 from pypi_assets.catalog.work.visit_queue import range_scope, scope_progress
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.reading import read_scope
+from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.crawl.failing_requests import fail
 from pypi_assets_tests.served_index import ServedIndex, live
 
@@ -104,7 +104,7 @@ def test_a_page_that_outlives_its_project_agrees_once_it_is_gone(index: ServedIn
     crawl_incremental(crawler)  # it sees the old page of `one` again
     assert live(catalog) == index.shown() == {("two-1.0-py3-none-any.whl", False)}
     index.faults = None
-    audit_index(crawler, 100.0)
+    assert retry(crawler).retried_visits == 1
     assert live(catalog) == index.shown()
     assert live(catalog, removed) == set()
     assert live(catalog, removed - 1) == {(wheel, False)}
