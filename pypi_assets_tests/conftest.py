@@ -15,6 +15,7 @@ from hypothesis import settings as hypothesis_settings
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets_tests.databases import compile_statements_once, sqlite_database
+from pypi_assets_tests.lock_order import LockOrder, watched_lock_order
 
 # CI draws the same examples each time, so that its failures can be repeated; elsewhere they are new each time.
 # The check for slow examples would measure how busy the machine is: drawing the first text reads all of Unicode once.
@@ -72,6 +73,22 @@ def _statements_are_compiled_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         compile_statements_once(patch)
         yield
+
+
+@pytest.fixture(scope="session")
+def lock_order() -> Iterator[LockOrder]:
+    """What watches the transactions of all tests."""
+    with watched_lock_order() as order:
+        yield order
+
+
+@pytest.fixture(autouse=True)
+def _locks_are_taken_in_order(lock_order: LockOrder) -> Iterator[None]:
+    """Fails each test in which a transaction locks tables in another order than all others."""
+    lock_order.breaches.clear()
+    yield
+    if lock_order.breaches:
+        pytest.fail("\n".join(dict.fromkeys(lock_order.breaches)))
 
 
 def _named(server_url: str, database: str) -> str:

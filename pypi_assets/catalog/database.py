@@ -307,6 +307,21 @@ def sent_values(connection: Connection, column: Column[Any], values: Sequence[An
     return func.unnest(array).table_valued("value", name="sent").render_derived()
 
 
+def lock_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> None:
+    """Locks the rows that meet `conditions`, in the order of their keys, before a statement changes many: two that lock
+    the same rows in two orders would wait for each other. SQLite has one writer at a time anyway."""
+    if connection.dialect.name != "sqlite":
+        key = list(table.primary_key)
+        rows = select(*key).where(*conditions).order_by(*key).with_for_update(key_share=True).subquery()
+        connection.execute(select(func.count()).select_from(rows))
+
+
+def lock_name(connection: Connection, name: str) -> None:
+    """Locks `name` until the transaction ends, before it locks anything else."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
+
+
 def storable(text: str) -> str:
     """`text` without the characters that a database cannot store: NUL and lone surrogates."""
     if text.isascii() and "\0" not in text:

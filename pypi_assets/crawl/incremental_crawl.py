@@ -182,7 +182,8 @@ def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
     with _work_on(crawler, serials):
         catalog.transact(partial(_require_visited, serials))
         counts = read_scope(crawler, scope)
-        catalog.transact(partial(_complete_if_finished, serials, catalog.clock()))
+        if catalog.transact(partial(_complete_if_finished, serials, catalog.clock())):
+            catalog.transact(partial(_forget_done, serials))
     with catalog.read() as connection:
         are_left = is_read_pending(connection, REVISITS)
     if are_left:
@@ -203,14 +204,19 @@ def _require_visited(serials: SerialRange, connection: Connection) -> None:
         )
 
 
-def _complete_if_finished(serials: SerialRange, now: float, connection: Connection) -> None:
+def _complete_if_finished(serials: SerialRange, now: float, connection: Connection) -> bool:
     scope, entry = range_scope(serials), require_range(connection, serials, lock=True)
     if is_visit_pending(connection, scope) or is_read_pending(connection, scope):
-        return
+        return False
     if entry.state != RangeState.COMPLETE:
         exact_from = exact_again_from(connection, serials) if entry.lister == SIMPLE else None
         complete_range(connection, serials, now, exact_from)
-    forget_done(connection, scope)
+    return True
+
+
+def _forget_done(serials: SerialRange, connection: Connection) -> None:
+    require_range(connection, serials, lock=True)
+    forget_done(connection, range_scope(serials))
 
 
 def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:
@@ -252,16 +258,12 @@ def explain_ranges(crawler: Crawler) -> None:
     for start in range(0, len(changed), _COMPUTED_AT_ONCE):
         catalog.transact(partial(recompute_stored, project_ids=changed[start : start + _COMPUTED_AT_ONCE]))
     for serials, _ in found:
-        catalog.transact(partial(_end_span, serials))
+        catalog.transact(partial(end_inexact_span, start=serials.start))
+        catalog.transact(partial(_forget_done, serials))
 
 
 def _queue_span(scope: str, span: SerialRange, connection: Connection) -> None:
     queue_visits(connection, scope, changed_projects(connection, span))
-
-
-def _end_span(serials: SerialRange, connection: Connection) -> None:
-    end_inexact_span(connection, serials.start)
-    forget_done(connection, range_scope(serials))
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from pypi_assets.catalog.work.audits import (
 )
 from pypi_assets.catalog.work.finished_scopes import forget_visits
 from pypi_assets.catalog.work.full_crawls import last_completed_crawl, require_followable
-from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed
+from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed, rename_listed
 from pypi_assets.catalog.work.visit_queue import ScopeProgress, longest_unvisited, queue_visits
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import query_changelog
@@ -104,6 +104,7 @@ class _Comparing:
     def compare(self, connection: Connection, page: Sequence[ListedProject]) -> list[tuple[ComparedProject, Drift]]:
         """The projects of `page` that differ, with the cause of each."""
         compared = self.list.compare(connection, page)
+        rename_listed(connection, page)
         note_seen(connection, dict.fromkeys((one.id for one in compared), self._now()))
         return [(project, cause) for project in compared if (cause := self._cause(project)) is not None]
 

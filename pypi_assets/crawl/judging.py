@@ -203,9 +203,10 @@ def _postpone_or_exhaust(
 
 def _store(crawler: Crawler, judged: Sequence[_Judged]) -> int:
     """Stores verdicts; returns how many are dropped."""
-    now = crawler.catalog.clock()
+    catalog = crawler.catalog
+    now = catalog.clock()
     try:
-        return crawler.catalog.transact(lambda connection: _record(connection, judged, now))
+        lost, cleared = catalog.transact(lambda connection: _record(connection, judged, now))
     except _FAULTS_OF_DATA as error:
         if len(judged) > 1:
             return sum(_store(crawler, [one]) for one in judged)
@@ -214,14 +215,20 @@ def _store(crawler: Crawler, judged: Sequence[_Judged]) -> int:
         text = f"what is known of the project cannot be stored: {type(cause).__name__}: {cause}"
         failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, is_conclusive=False)
         failed = replace(one, verdict=failure)
-        return crawler.catalog.transact(lambda connection: _record(connection, [failed], now))
+        lost, cleared = catalog.transact(lambda connection: _record(connection, [failed], now))
+    for scope in sorted(cleared):
+        catalog.transact(partial(forget_done, scope=scope))
+    return lost
 
 
-def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> int:
+def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> tuple[int, set[str]]:
+    """Returns how many are dropped, and the scopes whose exhausted visits are done now."""
     held = still_claimed(connection, [one.task for one in judged])
     ordered = sorted(  # so that no two writers wait for each other
         (one for one in judged if one.task.project.id in held), key=lambda one: one.task.project.id
     )
+    reached = {one.task.project.id: _reached(one) for one in ordered if _is_success(one.verdict)}
+    cleared = clear_exhausted(connection, reached)
     record_verdicts(connection, [one.verdict for one in ordered], now)
     _keep_aside(connection, [one.verdict for one in ordered], now)
     finish_visits(
@@ -237,10 +244,7 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> in
             if one.verdict.due_at is not None
         ],
     )
-    reached = {one.task.project.id: _reached(one) for one in ordered if _is_success(one.verdict)}
-    for scope in sorted(clear_exhausted(connection, reached)):
-        forget_done(connection, scope)
-    return len(judged) - len(ordered)
+    return len(judged) - len(ordered), cleared
 
 
 def _keep_aside(connection: Connection, verdicts: Iterable[Verdict], now: float) -> None:

@@ -47,9 +47,9 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     normalized = None if project is None else canonicalize_name(project)
 
     def requeue(connection: Connection) -> tuple[int, dict[str, ScopeProgress]]:
-        reads = 0 if kind == VISIT else retry_failed_reads(connection, kind, normalized)
         if kind in {None, VISIT}:
             retry_failed_visits(connection, normalized)
+        reads = 0 if kind == VISIT else retry_failed_reads(connection, kind, normalized)
         crawl = find_open_crawl(connection)
         left_alone = {range_scope(entry.serials) for entry in unfinished_ranges(connection)}
         left_alone |= set() if crawl is None else {crawl.scope}

@@ -18,6 +18,7 @@ from pypi_assets.catalog.work.listed_projects import (
     allocate_listed_range,
     compare_listed,
     queue_listed,
+    rename_listed,
     unlisted_projects,
 )
 from pypi_assets.crawl.crawler import Crawler
@@ -106,6 +107,7 @@ class SimpleLister:
         compared = self._list.compare(connection, page)
         ahead = [project for project in compared if (project.listed_serial or 0) > project.known_serial]
         queue_listed(connection, ahead, self._list.serial)
+        rename_listed(connection, page)
         note_seen(connection, dict.fromkeys((one.id for one in ahead), self._crawler.catalog.clock()))
         return {"serial": self._list.serial, "projects": self._list.projects}
 
@@ -113,8 +115,9 @@ class SimpleLister:
         now = self._crawler.catalog.clock()
         if self._is_new:
             queue_listed(connection, self._list.unlisted(connection), self._list.serial)
-            replace_list(connection, self._list.broken, now)
         self.serials = allocate_listed_range(connection, self._list.serial, now)
+        if self._is_new:
+            replace_list(connection, self._list.broken, now)
         return {"serial": self._list.serial, "projects": self._list.projects, "ended_at": now}
 
     def reconcile(self, stored: Content, own: Content) -> Content:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, delete, func, select, tuple_, update
 
 from pypi_assets.catalog.coordination.worker_names import is_dead, process_of
-from pypi_assets.catalog.database import upsert
+from pypi_assets.catalog.database import lock_rows, upsert
 from pypi_assets.catalog.tables import read_queue, scope_claims, visit_queue
 
 WORKER_DIED = "worker died"
@@ -60,6 +60,7 @@ def renew_claims(connection: Connection, worker: str, until: float) -> None:
 def claim_scope(connection: Connection, scope: str, worker: str, now: float, until: float) -> None:
     """Records that `worker` is active on `scope` until `until` (unix seconds). Expired records of other workers are
     deleted."""
+    lock_rows(connection, scope_claims, scope_claims.c.claimed_until <= now)
     connection.execute(delete(scope_claims).where(scope_claims.c.claimed_until <= now))
     row = {"claimed_by": worker, "scope": scope, "claimed_until": until}
     upsert(connection, scope_claims, [row], key=("claimed_by",), update=("claimed_until",))
@@ -80,6 +81,7 @@ def scopes_at_work(connection: Connection, now: float) -> set[str]:
 def release_claims(connection: Connection, worker: str) -> None:
     """Releases what `worker` has claimed and not finished."""
     for queue in (visit_queue, read_queue):
+        lock_rows(connection, queue, queue.c.claimed_by == worker)
         connection.execute(update(queue).where(queue.c.claimed_by == worker).values(RELEASED))
     connection.execute(delete(scope_claims).where(scope_claims.c.claimed_by == worker))
 
@@ -96,4 +98,5 @@ def claiming_workers(connection: Connection) -> set[str]:
 def expire_claims(connection: Connection, worker: str) -> None:
     """Ends the claims of a dead worker at once."""
     for claims in (visit_queue, read_queue, scope_claims):
+        lock_rows(connection, claims, claims.c.claimed_by == worker)
         connection.execute(update(claims).where(claims.c.claimed_by == worker).values(claimed_until=0.0))

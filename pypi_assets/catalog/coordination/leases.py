@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, delete, func, select, update
 
-from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing
+from pypi_assets.catalog.database import Catalog, CatalogError, insert_missing, lock_rows
 from pypi_assets.catalog.tables import leases
 
 
@@ -76,6 +76,7 @@ def oldest_lease(connection: Connection, now: float) -> float:
 
 def end_expired_leases(connection: Connection, now: float) -> None:
     """Deletes expired leases. Their former holders get LeaseTakenError, also where no other process took them."""
+    lock_rows(connection, leases, leases.c.expires_at <= now)
     connection.execute(delete(leases).where(leases.c.expires_at <= now))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from pypi_assets.catalog.counters import add_counts
-from pypi_assets.catalog.database import at_a_time, insert_missing, upsert
+from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, upsert
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import (
     ChangeRow,
@@ -70,6 +70,7 @@ def recompute(connection: Connection, projects: Sequence[Project], pages: Mappin
             if file.is_to_be_read or (file.stored is None and file.shown is not None)
         ],
     )
+    _lock_unseen(connection, stored)
     with counting_files(connection, _changed_files(updates)) as entered:
         entered += [file.id for one in updates for file in one.files if file.stored is None]
         _update_files(connection, updates, release_ids)
@@ -80,6 +81,14 @@ def recompute(connection: Connection, projects: Sequence[Project], pages: Mappin
             (yanked_intervals, stored.yanked, {file.id: file.history.yanked for one in updates for file in one.files}),
         ):
             _replace_intervals(connection, table, old, new)
+
+
+def _lock_unseen(connection: Connection, stored: StoredProjects) -> None:
+    """Locks what may be exhausted afterwards, since no page shows it: that is before the state is locked."""
+    files = (file for of_project in stored.files.values() for file in of_project.values())
+    unseen = sorted(file.id for file in files if file.facts.url is None and file.outcome == Outcome.PENDING)
+    for ids in at_a_time(unseen):
+        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(ids))
 
 
 def _changed_files(updates: Iterable[ProjectUpdate]) -> list[int]:

@@ -5,7 +5,7 @@ follows for the project.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, Row, Select, bindparam, exists, func,
 from pypi_assets.catalog.database import at_a_time, storable
 from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.observed.events import events_through
-from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.projects import Project, load_projects
 from pypi_assets.catalog.observed.sightings import SeenNow, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
@@ -129,7 +129,8 @@ def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: fl
     pages = {verdict.project.id: verdict.page for verdict in conclusive if verdict.page is not None}
     _note_pages(connection, pages)
     if conclusive:
-        recompute(connection, [verdict.project for verdict in conclusive], pages)
+        visited = load_projects(connection, [verdict.project.id for verdict in conclusive])  # as they are now
+        recompute(connection, visited, pages)
     _exhaust_unseen(connection, [verdict for verdict in conclusive if verdict.status in _WITHOUT_PAGE])
     ended = (
         EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
@@ -141,9 +142,7 @@ def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: fl
 def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None:
     """Recomputes these projects from what is stored, after more of their events were stored."""
     _lock_projects(connection, project_ids)
-    columns = (projects.c[field.name] for field in fields(Project))
-    rows = connection.execute(select(*columns).where(projects.c.id.in_(project_ids)).order_by(projects.c.id))
-    recompute(connection, [Project(*row) for row in rows], {})
+    recompute(connection, load_projects(connection, project_ids), {})
 
 
 def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select, update
 
-from pypi_assets.catalog.database import CatalogError, storable
+from pypi_assets.catalog.database import CatalogError, lock_name, storable
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.tables import catalog_state, serial_ranges
 
@@ -133,8 +133,10 @@ def require_range(connection: Connection, serials: SerialRange, *, lock: bool = 
 
     Raises UnknownRangeError where the ledger has no range of exactly these.
     """
+    if lock:  # not its row, which is locked while it is sealed
+        lock_name(connection, f"range:{serials.key}")
     query = select(serial_ranges).where(serial_ranges.c.start == serials.start, serial_ranges.c.end == serials.end)
-    row = connection.execute(query.with_for_update() if lock else query).first()
+    row = connection.execute(query).first()
     if row is None:
         raise UnknownRangeError(
             f"{serials} is not a range of the ledger; `pypi-assets crawl incremental` and the sensor allocate ranges"

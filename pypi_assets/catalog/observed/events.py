@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, and_, func, or_, select, update
@@ -46,15 +47,16 @@ def store_events(
     Events that are stored already stay as they are. Projects take the names that newer events display. Raises
     CatalogError where `after` would leave a gap.
     """
-    wanted = [event for event in page if event.serial <= through]
-    renamed = rename_projects(connection, (ShownName(event.name, event.serial) for event in wanted))
+    wanted = _followed(page, through, selection)
+    ids = _entered(connection, wanted)
+    renamed = rename_projects(connection, (ShownName(event.name, event.serial) for event, _ in wanted))
     state = lock_state(connection, exclusive=True)
     if after > state["events_through"]:
         raise CatalogError(
             f"events are stored up to serial {state['events_through']}, so a page after {after} leaves a gap"
         )
-    _insert_events(connection, wanted, selection)
     log_renamed(connection, renamed)
+    _insert_events(connection, wanted, ids)
     if through > state["events_through"]:
         connection.execute(update(catalog_state).values(events_through=through))
 
@@ -68,26 +70,42 @@ def store_earlier_events(
     where `until` would leave a gap.
     """
 
+    wanted = _followed((event for event in earlier if event.serial > after), until, selection)
+
     def store(connection: Connection) -> None:
+        ids = _entered(connection, wanted)
         since = lock_state(connection, exclusive=True)["events_since"]
         if until < since:
             raise CatalogError(f"events are stored from serial {since} on, so a page up to {until} leaves a gap")
-        _insert_events(connection, [event for event in earlier if after < event.serial <= until], selection)
+        _insert_events(connection, wanted, ids)
         if after < since:
             connection.execute(update(catalog_state).values(events_since=after))
-        if after == 0:
-            connection.execute(update(projects).where(projects.c.known_since > 0).values(known_since=0))
 
     catalog.transact(store)
 
 
-def _insert_events(connection: Connection, page: Sequence[ChangelogEvent], selection: Selection) -> None:
-    normalized = {name: canonicalize_name(name) for name in {event.name for event in page}}
-    wanted = [event for event in page if normalized[event.name] in selection]
-    ids = _entered(connection, wanted, normalized)
+class _Followed(NamedTuple):
+    """An event of a project that is followed, and the project's normalized name."""
+
+    event: ChangelogEvent
+    project: str
+
+
+def _followed(page: Iterable[ChangelogEvent], through: int, selection: Selection) -> list[_Followed]:
+    normalized: dict[str, str] = {}
+    found = []
+    for event in page:
+        if (name := normalized.get(event.name)) is None:
+            name = normalized[event.name] = canonicalize_name(event.name)
+        if event.serial <= through and name in selection:
+            found.append(_Followed(event, name))
+    return found
+
+
+def _insert_events(connection: Connection, wanted: Sequence[_Followed], ids: Mapping[str, int]) -> None:
     named_at: dict[int, float] = {}
-    for event in wanted:
-        project_id = ids[normalized[event.name]]
+    for event, project in wanted:
+        project_id = ids[project]
         named_at[project_id] = max(event.timestamp, named_at.get(project_id, 0.0))
     note_seen(connection, named_at)
     insert_missing(
@@ -96,26 +114,26 @@ def _insert_events(connection: Connection, page: Sequence[ChangelogEvent], selec
         [
             {
                 "serial": event.serial,
-                "project_id": ids[normalized[event.name]],
+                "project_id": ids[project],
                 "name": event.name,
                 "version": event.version,
                 "timestamp": event.timestamp,
                 "action": event.action,
                 "kind": file_change(event).action,
             }
-            for event in wanted
+            for event, project in wanted
         ],
     )
 
 
-def _entered(connection: Connection, page: Iterable[ChangelogEvent], normalized: Mapping[str, str]) -> dict[str, int]:
-    """The ids of the projects of `page` by normalized name. New ones are entered, known since their first event,
+def _entered(connection: Connection, wanted: Iterable[_Followed]) -> dict[str, int]:
+    """The ids of the projects of `wanted` by normalized name. New ones are entered, known since their first event,
     as the last one displays them."""
     first: dict[str, ChangelogEvent] = {}
     last: dict[str, ChangelogEvent] = {}
-    for event in page:
-        first.setdefault(normalized[event.name], event)
-        last[normalized[event.name]] = event
+    for event, project in wanted:
+        first.setdefault(project, event)
+        last[project] = event
     ids = project_ids(connection, sorted(first))
     new = sorted(first.keys() - ids.keys())
     enter_projects(connection, ((last[name].name, first[name].serial - 1, last[name].serial) for name in new))

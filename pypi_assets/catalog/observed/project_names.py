@@ -47,7 +47,7 @@ def rename_projects(connection: Connection, shown: Iterable[ShownName]) -> dict[
     if renamed:
         connection.execute(
             update(projects)
-            .where(projects.c.id == bindparam("of_project"))
+            .where(projects.c.id == bindparam("of_project"), func.coalesce(projects.c.named_at, 0) <= bindparam("at"))
             .values(name=bindparam("new_name"), named_at=bindparam("at")),
             [{"of_project": id_, "new_name": storable(one.name), "at": one.serial} for id_, one in renamed.items()],
         )

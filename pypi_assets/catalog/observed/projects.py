@@ -5,23 +5,37 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, case, select, update
 
-from pypi_assets.catalog.database import insert_missing, sent_values
-from pypi_assets.catalog.tables import projects
+from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_values
+from pypi_assets.catalog.tables import catalog_state, projects
 
 PROJECT_SHARDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """One project of the catalog. All its events above `known_since` are stored."""
+    """One project of the catalog. All its events above `known_since` are stored.
+
+    That is 0 for each project once the whole changelog is stored, whatever its row has.
+    """
 
     id: int
     normalized: str
     name: str
     known_since: int
     page_serial: int | None
+
+
+_IS_ALL_STORED = select(catalog_state.c.events_since == 0).scalar_subquery()
+PROJECT_COLUMNS = (
+    projects.c.id,
+    projects.c.normalized,
+    projects.c.name,
+    case((_IS_ALL_STORED, 0), else_=projects.c.known_since).label("known_since"),
+    projects.c.page_serial,
+)
+"""The columns of a Project, in the order of its fields. That all events are stored is one row and not one a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,5 +109,23 @@ def projects_in_shards(connection: Connection, shards: Sequence[int]) -> list[tu
 
 def find_project(connection: Connection, name: str) -> Project | None:
     """The project of that name in any spelling; None where it is unknown."""
-    row = connection.execute(select(projects).where(projects.c.normalized == canonicalize_name(name))).first()
-    return None if row is None else Project(row.id, row.normalized, row.name, row.known_since, row.page_serial)
+    named = select(*PROJECT_COLUMNS).where(projects.c.normalized == canonicalize_name(name))
+    row = connection.execute(named).first()
+    return None if row is None else Project(*row)
+
+
+def load_projects(connection: Connection, ids: Sequence[int]) -> list[Project]:
+    """These projects, in order of their ids."""
+    found = []
+    for some in at_a_time(sorted(ids)):
+        query = select(*PROJECT_COLUMNS).where(projects.c.id.in_(some)).order_by(projects.c.id)
+        found += [Project(*row) for row in connection.execute(query)]
+    return found
+
+
+def keep_known_since(connection: Connection) -> None:
+    """Writes 0 into the row of each project, where all events are stored: before only events to come are known of
+    further projects."""
+    is_later = projects.c.known_since > 0
+    lock_rows(connection, projects, is_later, _IS_ALL_STORED)
+    connection.execute(update(projects).where(is_later, _IS_ALL_STORED).values(known_since=0))

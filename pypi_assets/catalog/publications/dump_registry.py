@@ -292,12 +292,12 @@ def begin_commit(
                 raise DumpError(
                     f"dump {dump.directory} cannot be committed: {len(missing)} shards missing, {missing[:5]}"
                 )
+            connection.execute(update(dumps).where(dumps.c.id == dump.id).values(state=DumpState.COMMITTING))
             connection.execute(
                 update(dump_files)
                 .where(dump_files.c.dump_id == dump.id, dump_files.c.name.in_([file.name for file in files]))
                 .values(frozen=True)
             )
-            connection.execute(update(dumps).where(dumps.c.id == dump.id).values(state=DumpState.COMMITTING))
         rows = connection.execute(
             select(dump_files).where(dump_files.c.dump_id == dump.id, dump_files.c.frozen).order_by(dump_files.c.shard)
         )

@@ -12,6 +12,7 @@ from isal import isal_zlib
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Select, bindparam, func, select, tuple_, update
 
+from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest
 from pypi_assets.catalog.reads.read_outcomes import Outcome, record_outcome
@@ -219,6 +220,10 @@ def store_reprocessed(
     A distribution that a crawl has read meanwhile, or is to read, is left as it is. Returns what was stored of the
     others that changed until now, by their ids.
     """
+    unchanged = list(unchanged)
+    ids = sorted(record.place.distribution_id for record in (*unchanged, *(old for old, _ in changed)))
+    for some in at_a_time(ids):
+        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(some))
     _raise_versions(connection, unchanged)
     before = _lock_unmoved(connection, [old for old, _ in changed])
     stored = [(old, new) for old, new in changed if old.place.distribution_id in before]

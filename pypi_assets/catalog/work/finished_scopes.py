@@ -9,11 +9,11 @@ from functools import partial
 from sqlalchemy import Connection, and_, case, delete, select, update
 
 from pypi_assets.catalog.coordination.claims import scopes_at_work
-from pypi_assets.catalog.database import Catalog, at_a_time, insert_missing
+from pypi_assets.catalog.database import Catalog, at_a_time, insert_missing, lock_rows
 from pypi_assets.catalog.ledger.range_ledger import LedgerRange
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
-from pypi_assets.catalog.tables import audits, projects, serial_ranges, visit_queue
+from pypi_assets.catalog.tables import audits, full_crawls, projects, serial_ranges, visit_queue
 from pypi_assets.catalog.work.visit_queue import (
     TaskState,
     owner_of,
@@ -30,6 +30,7 @@ def forget_done(connection: Connection, scope: str, limit: int | None = None) ->
 
     Projects that a list of projects lacked stay, until the events of that time are known: they are then computed again.
     """
+    _lock_crawl(connection, scope)
     if not _is_complete(connection, scope):
         return 0
     over = and_(visit_queue.c.scope == scope, visit_queue.c.state == TaskState.DONE)
@@ -38,6 +39,7 @@ def forget_done(connection: Connection, scope: str, limit: int | None = None) ->
     if limit is not None:
         some = select(visit_queue.c.project_id).where(over).limit(limit).scalar_subquery()
         over = and_(over, visit_queue.c.project_id.in_(some))
+    lock_rows(connection, visit_queue, over)
     gone = connection.execute(delete(visit_queue).where(over)).rowcount
     _add_visited(connection, scope, gone)
     return gone
@@ -61,6 +63,7 @@ def queue_again(
 ) -> None:
     """Makes visits of a complete scope due once more: `tasks`, as in queue_visits, and those that the queue still has
     within `shards` (None: all)."""
+    _lock_crawl(connection, scope)
     returned = queue_visits(connection, scope, tasks)
     requeue_visits(connection, scope, shards)
     _add_visited(connection, scope, -returned)
@@ -72,6 +75,7 @@ def queue_done(connection: Connection, scope: str, tasks: Collection[tuple[int, 
         {"scope": scope, "project_id": project_id, "shard": shard, "min_serial": serial, "state": TaskState.DONE}
         for project_id, shard, serial in sorted(tasks)
     ]
+    _lock_crawl(connection, scope)
     _add_visited(connection, scope, -insert_missing(connection, visit_queue, rows))
 
 
@@ -99,6 +103,14 @@ def projects_to_explain(connection: Connection, ranges: Sequence[SerialRange]) -
     for scopes in at_a_time(range_scope(serials) for serials in ranges):
         found.update(connection.scalars(select(visit_queue.c.project_id).where(visit_queue.c.scope.in_(scopes))))
     return sorted(found)
+
+
+def _lock_crawl(connection: Connection, scope: str) -> None:
+    """Locks the full crawl that counts the visits of `scope`, before visits are locked: see the order of locks in
+    docs/design.md."""
+    owner = owner_of(scope)
+    if owner is not None and owner.table is full_crawls:
+        lock_rows(connection, full_crawls, owner.is_it)
 
 
 def _is_complete(connection: Connection, scope: str) -> bool:

@@ -20,8 +20,13 @@ from pypi_assets.catalog.ledger.range_ledger import (
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import events_since, events_through
 from pypi_assets.catalog.observed.kept_aside import replace_list
-from pypi_assets.catalog.observed.project_names import log_renamed, rename_projects
-from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_ids, project_shard
+from pypi_assets.catalog.observed.projects import (
+    Selection,
+    enter_projects,
+    keep_known_since,
+    project_ids,
+    project_shard,
+)
 from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.tables import (
     catalog_state,
@@ -32,7 +37,7 @@ from pypi_assets.catalog.tables import (
     visit_statuses,
     visits,
 )
-from pypi_assets.catalog.work.listed_projects import has_live_files, is_any_unseen, shown_names
+from pypi_assets.catalog.work.listed_projects import has_live_files, is_any_unseen, rename_listed
 from pypi_assets.catalog.work.read_queue import is_read_pending
 from pypi_assets.catalog.work.visit_queue import crawl_scope, is_visit_pending, queue_visits, scope_progress
 from pypi_assets.index.models import BrokenEntry, ListedProject
@@ -88,6 +93,8 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             "exact_from": 0,
             "next_dump_sequence": 1,
         }
+        if find_open_crawl(connection) is None and not _was_last(connection, selection):
+            keep_known_since(connection)  # before the state is locked: see the order of locks in docs/design.md
         is_first = insert_missing(connection, catalog_state, [first_state]) == 1
         lock_state(connection, exclusive=True)  # of two that open one at the same time, the second joins
         _require_same_index(connection, index_url)
@@ -228,7 +235,7 @@ def _enter_listed(
                 if normalized not in known
             ),
         )
-        log_renamed(connection, rename_projects(connection, shown_names(listed.values())))
+        rename_listed(connection, listed.values())
         return known | project_ids(connection, sorted(listed.keys() - known.keys()))
 
     ids = catalog.transact(enter)
@@ -260,6 +267,7 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
     """Completes the crawl if no visit and no read of it is left. Returns whether it is complete."""
 
     def complete(connection: Connection) -> bool:
+        _is_listed(connection, crawl, lock_exclusive=True)  # what is opened once is locked before the state
         lock_state(connection, exclusive=True)
         current = _crawl_where(connection, full_crawls.c.id == crawl.id)
         if current is None or current.listed_at is None:
@@ -333,9 +341,13 @@ def _require_same_selection(known: Selection, wanted: Selection, what: str) -> N
 
 def _forget_history_of_fewer(connection: Connection, selection: Selection) -> None:
     """Where the selection grew, the events of all projects are known only from now on."""
-    last = last_completed_crawl(connection)
-    if last is None or last.selection != selection:
+    if not _was_last(connection, selection):
         connection.execute(update(catalog_state).values(events_since=catalog_state.c.events_through))
+
+
+def _was_last(connection: Connection, selection: Selection) -> bool:
+    last = last_completed_crawl(connection)
+    return last is not None and last.selection == selection
 
 
 def _require_none_dropped(connection: Connection, selection: Selection) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, or_, select, update
 
-from pypi_assets.catalog.database import at_a_time, upsert
+from pypi_assets.catalog.database import at_a_time, lock_rows, upsert
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, allocate_range, lock_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects, events_through
@@ -39,7 +39,7 @@ class ComparedProject:
 
 
 def compare_listed(connection: Connection, page: Sequence[ListedProject], list_serial: int) -> list[ComparedProject]:
-    """The projects of one page of the list, which is of `list_serial`. New ones are entered, and others renamed.
+    """The projects of one page of the list, which is of `list_serial`. New ones are entered.
 
     Their `listed_serial` is 0 where the list has none.
     """
@@ -54,12 +54,17 @@ def compare_listed(connection: Connection, page: Sequence[ListedProject], list_s
             for name in sorted(new)
         ],
     )
-    log_renamed(connection, rename_projects(connection, shown_names(listed.values())))
     return [
         ComparedProject(row.id, row.shard, row.name, _known(row), serials[row.normalized])
         for names in at_a_time(sorted(listed))
         for row in connection.execute(_known_projects().where(projects.c.normalized.in_(names)))
     ]
+
+
+def rename_listed(connection: Connection, page: Iterable[ListedProject]) -> None:
+    """Gives the projects of one page of the list the names that it shows. Visits are queued before that, since this
+    locks projects, and the state of the catalog."""
+    log_renamed(connection, rename_projects(connection, shown_names(page)))
 
 
 def shown_names(listed: Iterable[ListedProject]) -> Iterator[ShownName]:
@@ -145,6 +150,7 @@ def allocate_listed_range(connection: Connection, list_serial: int, now: float) 
 
     Stored events know more than the list, so the projects that they change are visited too.
     """
+    lock_rows(connection, visit_queue, visit_queue.c.scope == LISTING)
     lock_state(connection, exclusive=True)
     serials = allocate_range(connection, list_serial, now, SIMPLE)
     if serials is None:

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, update
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
-from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import FAILED, GONE, Outcome
 from pypi_assets.catalog.tables import (
@@ -34,7 +34,7 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
         for row in connection.execute(query)
     ]
     queue_reads(connection, failed)
-    for ids in at_a_time(id_ for id_, _ in failed):
+    for ids in at_a_time(sorted(id_ for id_, _ in failed)):
         are_failed = distribution_data.c.distribution_id.in_(ids)
         with counting_files(connection, ids):
             connection.execute(update(distribution_data).where(are_failed).values(outcome=Outcome.PENDING))
@@ -48,6 +48,7 @@ def retry_failed_visits(connection: Connection, normalized: str | None = None) -
         named = select(projects.c.id).where(projects.c.normalized == normalized)
         exhausted = and_(exhausted, visit_queue.c.project_id.in_(named))
     scopes = list(connection.scalars(select(visit_queue.c.scope).where(exhausted).distinct().order_by("scope")))
+    lock_rows(connection, visit_queue, exhausted)
     connection.execute(update(visit_queue).where(exhausted).values(RESET))
     return scopes
 

@@ -29,10 +29,10 @@ from sqlalchemy import (
 )
 
 from pypi_assets.catalog.coordination.claims import RELEASED, claim_values, failures_at_claim, is_claimable, ready_at
-from pypi_assets.catalog.database import at_a_time, insert_missing, storable
+from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, storable
 from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
 from pypi_assets.catalog.observed.visit_priority import NEVER_VISITED, due_at, nice_of
 from pypi_assets.catalog.observed.visit_statistics import prospects
 from pypi_assets.catalog.tables import full_crawls, projects, read_queue, serial_ranges, visit_queue, visit_statistics
@@ -189,11 +189,13 @@ def queue_revisits(connection: Connection, count: int, excluded_scope: str) -> i
         return 0
     is_pending = exists().where(read_queue.c.project_id == visit_queue.c.project_id)
     is_over = and_(visit_queue.c.scope == REVISITS, visit_queue.c.state == TaskState.DONE, ~is_pending)
+    lock_rows(connection, visit_queue, is_over)
     connection.execute(delete(visit_queue).where(is_over))
     chosen = longest_unvisited(connection, count, excluded_scopes=(REVISITS, excluded_scope))
     again = 0
-    for ids in at_a_time(project_id for project_id, _ in chosen):
+    for ids in at_a_time(sorted(project_id for project_id, _ in chosen)):
         of_these = (visit_queue.c.scope == REVISITS, visit_queue.c.project_id.in_(ids), IS_EXHAUSTED)
+        lock_rows(connection, visit_queue, *of_these)
         again += connection.execute(update(visit_queue).where(*of_these).values(error_text=None, **RESET)).rowcount
     return again + queue_visits(connection, REVISITS, [(project_id, shard, 0) for project_id, shard in chosen])
 
@@ -242,11 +244,9 @@ def longest_unvisited(
 
 def requeue_visits(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> None:
     """Makes visits of `scope` that are done or exhausted due again."""
-    connection.execute(
-        update(visit_queue)
-        .where(_in_scope(scope, shards), visit_queue.c.state != TaskState.TODO)
-        .values(error_text=None, **RESET)
-    )
+    is_over = and_(_in_scope(scope, shards), visit_queue.c.state != TaskState.TODO)
+    lock_rows(connection, visit_queue, is_over)
+    connection.execute(update(visit_queue).where(is_over).values(error_text=None, **RESET))
 
 
 def claim_visits(
@@ -264,7 +264,7 @@ def claim_visits(
     Lower nice values come first, and within them those that have been due for longest.
     """
     query = (
-        select(visit_queue, projects.c.normalized, projects.c.name, projects.c.known_since, projects.c.page_serial)
+        select(*PROJECT_COLUMNS, visit_queue)
         .join(projects, projects.c.id == visit_queue.c.project_id)
         .where(_todo(scope, shards), is_claimable(visit_queue, now))
         .order_by(visit_queue.c.nice, visit_queue.c.due_at, visit_queue.c.project_id)
@@ -280,7 +280,7 @@ def claim_visits(
         attempts, first_failed_at = failures_at_claim(row, now)
         task = VisitTask(
             scope=row.scope,
-            project=Project(row.project_id, row.normalized, row.name, row.known_since, row.page_serial),
+            project=Project(*row[: len(PROJECT_COLUMNS)]),
             shard=row.shard,
             min_serial=row.min_serial,
             attempts=attempts,

@@ -1,11 +1,14 @@
 """Events: stored without a gap, each once, and counted by range."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, update
+from sqlalchemy import delete, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.range_ledger import lock_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import (
     RangeEvents,
@@ -24,7 +27,7 @@ from pypi_assets.catalog.observed.events import (
     without_file_changes,
 )
 from pypi_assets.catalog.observed.projects import Selection, find_project
-from pypi_assets.catalog.tables import catalog_state, events
+from pypi_assets.catalog.tables import catalog_state, events, projects
 from pypi_assets.index.models import ChangelogEvent
 
 EVERYTHING = Selection()
@@ -64,7 +67,7 @@ def test_a_new_project_is_known_since_its_first_event_and_others_are_not_followe
         store_events(connection, page, 10, 13, Selection(frozenset({"followed"})))
         project = find_project(connection, "FOLLOWED")
         assert project is not None
-        assert (project.name, project.known_since) == ("Followed", 10)
+        assert (project.name, project.known_since) == ("followed", 10)  # as the newest event displays it
         assert find_project(connection, "other") is None
 
 
@@ -83,7 +86,19 @@ def test_earlier_events_are_stored_down_to_serial_0(opened: Catalog):
         project = find_project(connection, "demo")
         assert project is not None
         assert (events_since(connection), project.known_since) == (0, 0)
+        assert connection.scalars(select(projects.c.known_since)).all() == [10]  # the end of the history is one row
         assert [one.serial for one in events_by_project(connection, [project.id])[project.id]] == [2, 5, 9, 11]
+
+
+def test_the_end_of_the_history_waits_for_no_visit(opened: Catalog):
+    if opened.is_sqlite:
+        return  # it has one writer at a time
+    with opened.write() as connection:
+        store_events(connection, [event(11)], 10, 11, EVERYTHING)
+    with ThreadPoolExecutor(1) as pool, opened.write() as visit:
+        visit.execute(select(projects).with_for_update(key_share=True))
+        pool.submit(store_earlier_events, opened, [event(2)], 0, 10, EVERYTHING).result(timeout=60)
+        lock_state(visit, exclusive=False)
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

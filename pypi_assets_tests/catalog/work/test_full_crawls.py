@@ -3,15 +3,23 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Connection, delete, func, select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.observed.projects import Selection, project_bucket, project_shard
+from pypi_assets.catalog.observed.events import store_earlier_events
+from pypi_assets.catalog.observed.projects import (
+    Selection,
+    enter_projects,
+    find_project,
+    project_bucket,
+    project_shard,
+)
 from pypi_assets.catalog.tables import projects, visit_queue
 from pypi_assets.catalog.work import full_crawls
 from pypi_assets.catalog.work.full_crawls import (
     CrawlListing,
     FullCrawl,
+    complete_crawl,
     find_open_crawl,
     list_projects,
     open_crawl,
@@ -97,3 +105,24 @@ def test_a_crawl_is_listed_once(catalog: Catalog, crawl: FullCrawl, came: int):
     with catalog.read() as connection:
         now = read_crawl(connection, crawl.id)
     assert (now.listed_serial, now.with_history) == (SERIAL, True)
+
+
+def test_a_catalog_that_follows_more_keeps_the_history_of_what_it_followed(catalog: Catalog):
+    url, few = "https://index.example.org/simple/", Selection(frozenset({"one"}))
+    crawl = open_crawl(catalog, SERIAL, SERIAL, url, few)
+    list_projects(catalog, crawl, [ListedProject("one", 1)], SERIAL)
+    store_earlier_events(catalog, [], 0, SERIAL, few)
+    with catalog.write() as connection:
+        connection.execute(delete(visit_queue))
+    assert complete_crawl(catalog, crawl)
+    with catalog.read() as connection:
+        assert known_since(connection, "one") == 0
+    open_crawl(catalog, SERIAL + 5, SERIAL, url, Selection(frozenset({"one", "two"})))
+    with catalog.write() as connection:
+        enter_projects(connection, [("two", SERIAL)])
+        assert (known_since(connection, "one"), known_since(connection, "two")) == (0, SERIAL)
+
+
+def known_since(connection: Connection, name: str) -> int | None:
+    project = find_project(connection, name)
+    return project and project.known_since

@@ -1,0 +1,153 @@
+"""Watches in which order transactions lock rows: two that lock in two orders can wait for each other for ever.
+
+The order is that of docs/design.md, *The order of locks*. A transaction locks each table for the first time in this
+order; later statements may touch again what it has locked or inserted. What waits for nothing is not watched: plain
+inserts, locks that skip what others have locked, and SQLite, which has one writer at a time. Only what goes through
+`Catalog.transact` is watched, since tests prepare what they need in any order.
+"""
+
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pytest
+from sqlalchemy import Connection, Delete, Engine, Function, Insert, Select, Table, Update, event
+from sqlalchemy.sql import visitors
+
+from pypi_assets.catalog.database import Catalog
+
+_T = TypeVar("_T")
+
+NAMES = "names"
+NEW_PROJECTS = "projects, new ones"
+LOCK_ORDER = (
+    NAMES,
+    "full_crawls",
+    "audits",
+    NEW_PROJECTS,
+    "visit_queue",
+    "projects",
+    "snapshots",
+    "releases",
+    "read_queue",
+    "distribution_data",
+    "distributions",
+    "extract_packs",
+    "name_lists",
+    "module_roots",
+    "required_names",
+    "shared_details",
+    "catalog_state",
+    "changes",
+    "live_intervals",
+    "yanked_intervals",
+    "visit_statistics",
+    "events",
+    "broken_entries",
+    "serial_ranges",
+    "lister_states",
+    "scope_claims",
+    "read_attempts",
+    "visit_statuses",
+    "visits",
+    "pruning_positions",
+    "leases",
+    "rates",
+)
+GUARDED = frozenset({"sightings", "checkpoints", "dumps", "dump_files", "leveldb_builds", "leveldb_versions"})
+"""Tables whose rows only the holder of the lock on the project, or of the state's exclusive lock, touches together with
+others: he waits for nothing."""
+
+
+def locked_tables(statement: Any) -> list[str]:
+    """The entries of LOCK_ORDER whose rows the statement locks, and for which it may wait."""
+    found = [name for part in visitors.iterate(statement) for name in _locked_by(part)]
+    return list(dict.fromkeys(found))
+
+
+def owned_tables(statement: Any) -> set[str]:
+    """The tables of which the statement locks rows without waiting: new ones, or what others have not locked."""
+    if isinstance(statement, Insert):
+        return set() if locked_tables(statement) else {statement.table.name}
+    if isinstance(statement, Select) and (locking := statement._for_update_arg) is not None and locking.skip_locked:
+        tables = locking.of or statement.get_final_froms()
+        return {table.name for table in tables if isinstance(table, Table)}
+    return set()
+
+
+def _locked_by(part: Any) -> list[str]:
+    if isinstance(part, Insert):
+        if part._post_values_clause is None:
+            return []
+        return [NEW_PROJECTS if part.table.name == "projects" else part.table.name]
+    if isinstance(part, Update | Delete):
+        return [part.table.name]
+    if isinstance(part, Function) and part.name == "pg_advisory_xact_lock":
+        return [NAMES]
+    if isinstance(part, Select) and (locking := part._for_update_arg) is not None and not locking.skip_locked:
+        tables = locking.of or part.get_final_froms()
+        return [table.name for table in tables if isinstance(table, Table)]
+    return []
+
+
+class LockOrder:
+    """What the transactions of all catalogs have locked so far, and each breach of the order."""
+
+    def __init__(self) -> None:
+        self.breaches: list[str] = []
+        self._inserted: weakref.WeakKeyDictionary[Connection, set[str]] = weakref.WeakKeyDictionary()
+        self._locked: weakref.WeakKeyDictionary[Connection, list[str]] = weakref.WeakKeyDictionary()
+
+        self._watched = threading.local()
+
+    def transact(self, original: Callable[..., _T], catalog: Catalog, work: Callable[[Connection], _T]) -> _T:
+        self._watched.depth = getattr(self._watched, "depth", 0) + 1
+        try:
+            return original(catalog, work)
+        finally:
+            self._watched.depth -= 1
+
+    def begin(self, connection: Connection) -> None:
+        self._locked[connection] = []
+        self._inserted[connection] = set()
+
+    def note(self, connection: Connection, statement: Any, *_: Any) -> None:
+        if connection.dialect.name == "sqlite" or not getattr(self._watched, "depth", 0):
+            return
+        locked = self._locked.setdefault(connection, [])
+        inserted = self._inserted.setdefault(connection, set())
+        inserted.update(owned_tables(statement))
+        for name in locked_tables(statement):
+            if name in locked or name in inserted or name in GUARDED:
+                continue
+            if name not in LOCK_ORDER:
+                self._add(f"{name} has no place in LOCK_ORDER")
+            elif locked and LOCK_ORDER.index(name) < max(map(LOCK_ORDER.index, locked)):
+                last = max(locked, key=LOCK_ORDER.index)
+                self._add(f"{name} is locked after {last}, and LOCK_ORDER has it before")
+            if name in LOCK_ORDER:
+                locked.append(name)
+
+    def _add(self, what: str) -> None:
+        frames = [frame for frame in traceback.extract_stack() if "/pypi_assets" in frame.filename]
+        shown = [f"{frame.filename.rpartition('/pypi_assets')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+        self.breaches.append("\n  ".join([what, *shown[-9:-2]]))
+
+
+@contextmanager
+def watched_lock_order() -> Iterator[LockOrder]:
+    """Watches all transactions of this process until the block ends."""
+    order = LockOrder()
+    event.listen(Engine, "begin", order.begin)
+    event.listen(Engine, "before_execute", order.note)
+    original = Catalog.transact
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Catalog, "transact", lambda catalog, work: order.transact(original, catalog, work))
+            yield order
+    finally:
+        event.remove(Engine, "begin", order.begin)
+        event.remove(Engine, "before_execute", order.note)
