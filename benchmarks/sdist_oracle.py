@@ -5,14 +5,17 @@
 `FOLDER` (default .corpora) contains `pairs`, an sdist and a wheel of each of many releases, which
 `python -m benchmarks.corpora.download` fetches. The modules of the sdist's record are compared with those in the
 wheel, and the requirements where the sdist's are known. Every difference is printed; docs/sdist-differences.md gives
-the reasons. Public modules are those without a leading underscore in any part of their name.
+the reasons. Public modules are those without a leading underscore in any part of their name. pairs.txt has the stratum
+and the set of each release; where modules are unknown, the index is 0.
 
-Fails if the mean Jaccard index of the public modules is below 0.98, or if any requirements differ.
+Fails if the mean Jaccard index is below 0.98 for the public modules, or below 0.995 for all modules of the sdists that
+are graded exact, or if any requirements differ.
 """
 
 import argparse
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -20,11 +23,13 @@ from statistics import fmean
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
-from benchmarks.corpora.download import FOLDER
+from benchmarks.corpora.download import FOLDER, listed_pairs
+from benchmarks.corpora.download import canonical as canonical_release
 from pypi_assets.distributions.reader import read_path
-from pypi_assets.distributions.record import DistributionRecord
+from pypi_assets.distributions.record import DistributionRecord, ModulesGrade
 
 LEAST_PUBLIC = 0.98
+LEAST_EXACT = 0.995
 SHOWN = 12
 
 
@@ -33,15 +38,28 @@ class Pair:
     """The records of an sdist and of a wheel of the same release."""
 
     release: str
+    stratum: str
+    chosen_as: str
     sdist: DistributionRecord
     wheel: DistributionRecord
+
+    @property
+    def index(self) -> float:
+        """The Jaccard index of all modules."""
+        return 0.0 if self.sdist.modules is None else jaccard(set(self.sdist.modules), set(self.wheel.modules or ()))
 
 
 def read_pairs(folder: Path) -> list[Pair]:
     sdists = {parse_sdist_filename(path.name): path for path in folder.glob("*.tar.gz")}
     wheels = {parse_wheel_filename(path.name)[:2]: path for path in folder.glob("*.whl")}
+    listed = {canonical_release(pair.release): (pair.stratum, pair.chosen_as) for pair in listed_pairs()}
     return [
-        Pair(f"{name} {version}", read_path(sdists[name, version]), read_path(wheels[name, version]))
+        Pair(
+            f"{name} {version}",
+            *listed.get(f"{name}=={version}", ("other", "not listed")),
+            read_path(sdists[name, version]),
+            read_path(wheels[name, version]),
+        )
         for name, version in sorted(sdists.keys() & wheels.keys())
     ]
 
@@ -71,6 +89,18 @@ def listing(names: set[str]) -> str:
     return ", ".join(shown) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
+def print_groups(title: str, pairs: list[Pair], group_of: Callable[[Pair], str]) -> None:
+    """For each group: how many there are, the mean index, and the shares that are graded exact and below 0.5."""
+    groups: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        groups[group_of(pair)].append(pair)
+    print(f"\n{title:24}{'pairs':>6}{'mean':>9}{'exact':>8}{'below 0.5':>11}")
+    for name, members in [*sorted(groups.items()), ("all", pairs)]:
+        exact = sum(pair.sdist.modules_grade == ModulesGrade.EXACT for pair in members) / len(members)
+        below = sum(pair.index < 0.5 for pair in members) / len(members)
+        print(f"{name:24}{len(members):6}{fmean(pair.index for pair in members):9.4f}{exact:8.0%}{below:11.1%}")
+
+
 def compare_modules(pairs: list[Pair]) -> tuple[float, float]:
     """Prints each difference and the means by rule; returns the mean indices of public and of all modules."""
     public_by_rule: dict[str, list[float]] = defaultdict(list)
@@ -79,11 +109,11 @@ def compare_modules(pairs: list[Pair]) -> tuple[float, float]:
     for pair in pairs:
         claimed, found = set(pair.sdist.modules or ()), set(pair.wheel.modules or ())
         public_by_rule[pair.sdist.modules_by or "unknown"].append(jaccard(public(claimed), public(found)))
-        every.append(jaccard(claimed, found))
+        every.append(pair.index)
         if pair.sdist.stubs != pair.wheel.stubs:
             stubs_differ.append(pair.release)
         if claimed != found:
-            print(f"{pair.release} ({pair.sdist.modules_by}): {every[-1]:.3f}")
+            print(f"{pair.release} ({pair.sdist.modules_by}, {pair.sdist.modules_grade}): {every[-1]:.3f}")
             for side, names in (("sdist", claimed - found), ("wheel", found - claimed)):
                 if names:
                     print(f"    only in the {side}: {listing(names)}")
@@ -125,6 +155,9 @@ def main() -> None:
     if not pairs:
         parser.error(f"no pairs in {folder}: python -m benchmarks.corpora.download brings them")
     public_mean, mean = compare_modules(pairs)
+    print_groups("grade", pairs, lambda pair: pair.sdist.modules_grade or "unknown")
+    print_groups("stratum", pairs, lambda pair: pair.stratum)
+    print_groups("set", pairs, lambda pair: pair.chosen_as)
     print()
     differing = compare_requirements(pairs)
     same = sum(pair.sdist.modules == pair.wheel.modules for pair in pairs)
@@ -132,7 +165,8 @@ def main() -> None:
     print(f"\n{len(pairs)} pairs, {same} with the same modules in both")
     print(f"mean Jaccard index: public modules {public_mean:.4f}, all modules {mean:.4f}")
     print(f"requirements are known from {known} sdists, {differing} of them differ from the wheel's")
-    if public_mean < LEAST_PUBLIC or differing:
+    exact = [pair.index for pair in pairs if pair.sdist.modules_grade == ModulesGrade.EXACT]
+    if public_mean < LEAST_PUBLIC or (exact and fmean(exact) < LEAST_EXACT) or differing:
         sys.exit(1)
 
 

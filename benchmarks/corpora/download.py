@@ -3,17 +3,20 @@
     python -m benchmarks.corpora.download [--wheels] [FOLDER]
 
 `FOLDER` (default .corpora) gets `closure/`, the wheels of this project's own pinned dependencies, and `pairs/`, an
-sdist and a wheel of each release in pairs.txt; with `--wheels`, no sdists, and of these wheels those that `closure/`
-lacks. pip requests the metadata of an sdist from its build backend before it keeps it; here every backend is replaced
-by one that copies the sdist's PKG-INFO, so that nothing of a distribution is run.
+sdist and a wheel of each release in pairs.txt, which must be the files that it names by their sha256. With `--wheels`
+there are no sdists, and of these wheels those that `closure/` lacks. pip requests the metadata of an sdist from its
+build backend before it keeps it. Here every backend is replaced by one that copies the sdist's PKG-INFO, so that
+nothing of a distribution is run.
 """
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.utils import parse_sdist_filename, parse_wheel_filename
@@ -57,10 +60,48 @@ if named:
 the sdist itself are never looked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An sdist and a wheel of one release, as pairs.txt lists them.
+
+    `stratum` is the kind of project, `chosen_as` the set that it is in: `chosen` are those that the rules were written
+    with, `known` those of which a fault was known, and `drawn-N` were drawn at random and compared once before any rule
+    was changed for them. `wheel_sha256` is None where the wheel depends on the platform.
+    """
+
+    release: str
+    stratum: str
+    chosen_as: str
+    sdist_sha256: str
+    wheel_sha256: str | None
+
+
 def releases(path: Path) -> list[str]:
     """The `name==version` lines of a list."""
     lines = (line.partition("#")[0].strip() for line in path.read_text().splitlines())
     return [line for line in lines if line]
+
+
+def listed_pairs() -> list[Pair]:
+    """What pairs.txt lists."""
+    return [
+        Pair(release, stratum, chosen_as, sdist, None if wheel == "-" else wheel)
+        for release, stratum, chosen_as, sdist, wheel in map(str.split, releases(PAIRS))
+    ]
+
+
+def other_files(folder: Path) -> list[str]:
+    """The names of those files in `folder` that are not what pairs.txt lists."""
+    sdists = {canonical(pair.release): pair.sdist_sha256 for pair in listed_pairs()}
+    wheels = {canonical(pair.release): pair.wheel_sha256 for pair in listed_pairs()}
+    found = []
+    for path in sorted(folder.iterdir()):
+        is_wheel = path.suffix == ".whl"
+        name, version = parse_wheel_filename(path.name)[:2] if is_wheel else parse_sdist_filename(path.name)
+        expected = (wheels if is_wheel else sdists).get(f"{name}=={version}")
+        if expected and hashlib.sha256(path.read_bytes()).hexdigest() != expected:
+            found.append(path.name)
+    return found
 
 
 def pip_download(folder: Path, *options: str, backends: Path | None = None) -> None:
@@ -98,7 +139,7 @@ def main() -> None:
     missing = [line for line in releases(ROOT / "constraints.txt") if canonical(line) not in have_wheel(closure)]
     if missing:
         pip_download(closure, "--only-binary", ":all:", *missing)
-    listed = releases(PAIRS)
+    listed = [pair.release for pair in listed_pairs()]
     known = have_wheel(pairs) | (have_wheel(closure) if options.wheels else set())
     if wheels := [line for line in listed if canonical(line) not in known]:
         pip_download(pairs, "--only-binary", ":all:", *wheels)
@@ -108,6 +149,8 @@ def main() -> None:
         as_sdist = ["--no-binary", ":all:", "--no-build-isolation", "--use-pep517"]
         for _ in pool.map(lambda line: pip_download(pairs, *as_sdist, line, backends=Path(backends)), sdists):
             pass
+    if others := other_files(pairs):
+        sys.exit(f"not the files that pairs.txt lists: {', '.join(others)}")
     print(f"{len(have_wheel(closure))} wheels in {closure}")
     print(f"{len(have_sdist(pairs) & have_wheel(pairs))} pairs in {pairs}")
 

@@ -20,6 +20,7 @@ from pypi_assets.distributions.setup_operations import (
     item_of,
     join,
     merged,
+    one_of,
     percent,
     set_item,
 )
@@ -113,11 +114,7 @@ class Expressions(ScriptState):
     def _rarer_value(self, node: ast.expr) -> Any:
         match node:
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                truth = self.truth(test)
-                if truth is not None:
-                    return self.value(body if truth else orelse)
-                first, second = self.value(body), self.value(orelse)
-                return first if is_same(self, first, second) else UNKNOWN
+                return self._chosen(self.value(test), body, orelse)
             case ast.BoolOp(op=operator, values=values):
                 return self._decided(isinstance(operator, ast.Or), values)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -143,6 +140,10 @@ class Expressions(ScriptState):
                 return Imported("version_info")
             case ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr="version_info"), attr="major"):
                 return Imported("version_info[0]")
+            case ast.Attribute(value=owner, attr=attribute) if attribute.endswith("Extension") and self._is_module(
+                owner
+            ):
+                return Imported(attribute)
             case ast.Attribute(value=ast.Name(id="six"), attr=("PY2" | "PY3") as attribute):
                 return Maybe(attribute == "PY3")
             case ast.NamedExpr(target=target, value=inner):
@@ -150,6 +151,16 @@ class Expressions(ScriptState):
                 self.assign(target, value)
                 return value
         return UNKNOWN
+
+    def _chosen(self, test: Any, body: ast.expr, orelse: ast.expr) -> Any:
+        """`body if test else orelse`"""
+        truth = self.truth_of(test)
+        if truth is not None:
+            return self.value(body if truth else orelse)
+        values = [self.value(body), self.value(orelse)]
+        if isinstance(test, Maybe) and isinstance(test.value, bool) and not is_same(self, *values):
+            return maybe(values[not test.value])
+        return one_of(self, values)
 
     def _piece(self, node: ast.expr) -> Any:
         """A part of an f-string: a text, or a value that is inserted as it is."""

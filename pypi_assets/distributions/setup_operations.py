@@ -4,10 +4,13 @@ import ast
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
 from pypi_assets.distributions.setup_state import ScriptState
 from pypi_assets.distributions.setup_values import (
     SCALARS,
     UNKNOWN,
+    FindPackages,
     Imported,
     Maybe,
     as_text,
@@ -62,6 +65,8 @@ def one_of(state: ScriptState, values: list[Any], depth: int = 3) -> Any:
     if all(is_same(state, first, other) for other in values[1:]):
         return first
     state.spend(len(values))
+    if all(isinstance(value, Imported) and value.name.endswith("Extension") for value in values):
+        return first  # each of the classes makes a module of the name that it gets
     filled = [value.value if isinstance(value, Maybe) else value for value in values if value is not None]
     if filled and depth and all(isinstance(value, list | tuple) for value in filled):
         return _items_of_any(state, [value if isinstance(value, list | tuple) else () for value in values])
@@ -120,7 +125,7 @@ def merged(state: ScriptState, values: list[Any]) -> dict[Any, Any]:
 
 def add(state: ScriptState, left: Any, right: Any) -> Any:
     """`left + right` of texts, lists and tuples."""
-    if isinstance(left, str) and isinstance(right, str):
+    if isinstance(left, str) and isinstance(right, str | FindPackages):
         return concatenated(state, [left, right])
     if isinstance(left, list) and isinstance(right, Maybe) and isinstance(right.value, list):
         right = [maybe(item) for item in right.value]
@@ -207,7 +212,12 @@ def item_of(state: ScriptState, container: Any, key: Any) -> Any:
 
 
 def concatenated(state: ScriptState, parts: list[Any]) -> Any:
-    """One text of `parts`, UNKNOWN unless all of them are texts."""
+    """One text of `parts`, UNKNOWN unless all of them are texts. The last may be packages, which get a prefix."""
+    while parts and parts[-1] == "":
+        parts = parts[:-1]
+    if parts and isinstance(parts[-1], FindPackages):
+        prefix = concatenated(state, [*parts[:-1], parts[-1].prefix])
+        return UNKNOWN if prefix is UNKNOWN else replace(parts[-1], prefix=prefix)
     if not all(isinstance(part, str) for part in parts):
         return UNKNOWN
     state.spend(sum(map(len, parts)) // 100)

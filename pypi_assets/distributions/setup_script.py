@@ -90,16 +90,26 @@ def _parse(text: str) -> ast.Module | None:
 
 
 _EACH_LINE = re.MULTILINE | re.ASCII
+_START = r"^([ \t]*+(?:(?:if|elif|else|for|while|try|except|finally)\b[^\"'#\n]*:[ \t]*+)?)"
+"""Where a statement begins: in a line of its own, or behind the colon of another."""
 _PYTHON2 = (
-    (re.compile(r"^([ \t]*)(?:print|exec)[ \t]+[^=(\s].*$|^([ \t]*)print[ \t]*>>.*$", _EACH_LINE), r"\1\2pass"),
+    (re.compile(_START + r"print[ \t]*>>[^,\n]*,?", _EACH_LINE), r"\1_ = 0,"),
+    (re.compile(_START + r"print[ \t]+(?=[^=(\s>])", _EACH_LINE), r"\1_ = "),
+    (re.compile(_START + r"exec[ \t]+[^=(\s].*$", _EACH_LINE), r"\1pass"),
     (re.compile(r"^([ \t]*except[ \t]+(?:\([^()\n]*\)|[^(:,\n]+)),[ \t]*(\w+)[ \t]*:", _EACH_LINE), r"\1 as \2:"),
-    (re.compile(r"^([ \t]*raise[ \t]+[\w.]+),.*$", _EACH_LINE), r"\1"),
+    (re.compile(_START + r"raise[ \t]+([\w.]+),[ \t]*", _EACH_LINE), r"\1raise \2; _ = "),
     (re.compile(r"\b0([0-7]+)\b(?=[ \t]*[,)])", re.ASCII), r"0o\1"),
+    (re.compile(r"\b[uU]([rR][\"'])", re.ASCII), r"\1"),
+    (re.compile(r"(?<=[\w)\]\"'])[ \t]?<>[ \t]?(?=[\w(\"'])", re.ASCII), " != "),
+    (re.compile(r"`([^`\n]+)`"), r"(\1)"),
 )
+_TAB = 8
+"""Columns of a tab, for Python 2; Python 3 refuses indentation that depends on it."""
 
 
 def _as_python3(text: str) -> str:
     """The text with the commonest of Python 2's statements rewritten; the setup() call itself looks alike in both."""
+    text = text.expandtabs(_TAB)
     for pattern, replacement in _PYTHON2:
         text = pattern.sub(replacement, text)
     return text

@@ -9,13 +9,15 @@ import msgspec
 
 class FindPackages(msgspec.Struct, frozen=True, array_like=True):
     """A call of find_packages(), or of find_namespace_packages() where `namespaces`; `where` "." is the top. Where it
-    `is_guess`, the script walks through a folder, and may leave out some of its packages."""
+    `is_guess`, the script walks through a folder, and may leave out some of its packages. `prefix` comes before each of
+    the names."""
 
     where: str = "."
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] = ()
     namespaces: bool = False
     is_guess: bool = False
+    prefix: str = ""
 
 
 UNKNOWN: Any = object()
@@ -98,7 +100,10 @@ def is_encodable(text: str) -> bool:
 
 
 def as_text(value: Any) -> Any:
-    """What %s makes of `value`; a number of thousands of digits is refused by str() itself."""
+    """What %s makes of `value`; a number of thousands of digits is refused by str() itself. Packages stay what they
+    are."""
+    if isinstance(value, FindPackages):
+        return value
     return str(value) if isinstance(value, str) or (isinstance(value, int) and abs(value) < 1 << 62) else UNKNOWN
 
 

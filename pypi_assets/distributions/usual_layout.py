@@ -17,8 +17,12 @@ _SOURCE_FOLDERS = ("src", "lib", "python")
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """The source folder's content; else the package of the project's name; else packages, else modules at the top."""
+    """The package of the project's name, in a source folder or at the top; else the source folder's content; else
+    packages, else modules at the top."""
     named = module_name(tree.project or "")
+    at_top = tree.named("", named) if named else None
+    if at_top in tree.packages and not any(tree.named(folder, named) for folder in _SOURCE_FOLDERS):
+        return Installed("project's name", tree.at(str(at_top)), grade=ModulesGrade.GUESSED)
     for folder in _SOURCE_FOLDERS:
         if folder not in tree.packages and (found := tree.below(folder)):
             return Installed(f"{folder} layout", moved(found, folder), grade=ModulesGrade.GUESSED)

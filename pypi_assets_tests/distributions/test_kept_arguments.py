@@ -21,7 +21,7 @@ from pypi_assets_tests.distributions.made_extracts import extract_of
 from pypi_assets_tests.distributions.test_setup_script import ARGUMENTS, BEFORE, CALLS, FRAGMENTS
 
 DIGESTS = {
-    2: "e810c09f305e7301f7735787580962ac8b9e2f5f944c2c075d198b8a28a16495",
+    2: "e4392cfb42b94c29d070bb88f2faff6bae352d757b7f08febdfffb27c3bc1cfb",
     1: "8f8b40b443da38b817456b0833b1cc2464c2568c258d1de2d9d3ef508d4f6d96",
 }
 """By version, of the arguments in all of SOURCES. Older ones are kept, so that no version is used twice."""

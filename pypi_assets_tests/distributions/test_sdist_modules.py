@@ -210,3 +210,54 @@ def test_large_projects_take_a_small_part_of_the_effort():
         tree = source_tree(files("demo/__init__.py", *paths, pyproject=text))
         assert len(find_sdist_modules(tree).names or ()) >= 7001
         tree.effort.spend(MAX_STEPS * 9 // 10)
+
+
+PROJECT = '[project]\nname = "demo"\nversion = "1"\n'
+MODULE = ("demo/__init__.py", "demo/core.py")
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        (files(*MODULE, pyproject=PROJECT + backend("flit_core.buildapi")), "exact"),
+        (files(*MODULE, pyproject=PROJECT + backend("hatchling.build")), "exact"),
+        (files(*MODULE, pyproject=PROJECT + backend("hatchling.build") + "[tool.hatch.build.hooks.vcs]\n"), "exact"),
+        (
+            files(*MODULE, pyproject=PROJECT + backend("hatchling.build") + "[tool.hatch.build.hooks.mypyc]\n"),
+            "derived",
+        ),
+        (files(*MODULE, pyproject=PROJECT + backend("poetry.core.masonry.api")), "exact"),
+        (files(*MODULE, pyproject=backend("poetry.core.masonry.api") + '[tool.poetry]\nbuild = "b.py"\n'), "derived"),
+        (files(*MODULE, pyproject=PROJECT + backend("pdm.backend")), "exact"),
+        (files(*MODULE, "pdm_build.py", pyproject=PROJECT + backend("pdm.backend")), "derived"),
+        (files(*MODULE, pyproject=PROJECT + backend("maturin") + '[tool.maturin]\nmodule-name = "demo._x"\n'), "exact"),
+        (files(*MODULE, pyproject=PROJECT + backend("maturin")), "derived"),
+        (files(*MODULE, pyproject=PROJECT + backend("maturin") + "[tool.maturin]\nbindings = []\n"), "derived"),
+        (files(*MODULE, pyproject=PROJECT + backend("scikit_build_core.build")), "exact"),
+        (files(*MODULE, "CMakeLists.txt", pyproject=PROJECT + backend("scikit_build_core.build")), "derived"),
+        (files(*MODULE, pyproject=PROJECT + backend("setuptools.build_meta")), "exact"),
+        (files(*MODULE, pyproject=PROJECT + backend("own")), "guessed"),
+        (files(*MODULE, "setup.py"), "guessed"),
+        (
+            files(*MODULE, pyproject=PROJECT + backend("hatchling.build") + "[tool.hatch.build]\nexclude = ['*']\n"),
+            None,
+        ),
+    ],
+)
+def test_the_grade_is_of_how_the_modules_were_found(contents, expected):
+    found = find_sdist_modules(source_tree(contents))
+    assert (None if found.names is None else found.grade.value) == expected
+
+
+def test_a_backend_in_the_sdist_may_do_anything():
+    named = '[build-system]\nrequires = []\nbuild-backend = "own"\nbackend-path = ["."]\n'
+    contents = files(*MODULE, setup_py="setup(packages=['demo'])", pyproject=named)
+    found = find_sdist_modules(source_tree(contents | {"demo.egg-info/top_level.txt": "demo\n"}))
+    assert (found.by, found.grade) == ("setup.py packages", "derived")
+
+
+def test_no_modules_next_to_packages_is_a_guess():
+    contents = files(*MODULE, setup_py="setup(packages=[])")
+    found = find_sdist_modules(source_tree(contents))
+    assert (found.names, found.grade) == ((), "guessed")
+    assert find_sdist_modules(source_tree(files("setup.py", setup_py="setup(packages=[])"))).grade == "exact"

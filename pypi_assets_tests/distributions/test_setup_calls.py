@@ -134,8 +134,8 @@ EXTENSIONS = "from setuptools import Extension, setup\nimport sys, os\n"
         (
             "e = None\nif sys.platform != 'win32': e = Extension('a.b', [])\nsetup(ext_modules=[e] if e else [])",
             None,
-            None,
-            set(),
+            ("a.b",),
+            {"ext_modules"},
         ),
         ("if x: setup(packages=['a', 'b'])\nelse: setup(packages=['a'])", ("a", "b"), None, {"packages"}),
         ("e = [Extension('a', [])]\nif x: e.clear()\nsetup(ext_modules=e)", None, None, set()),
@@ -174,3 +174,16 @@ def test_requirements_of_one_version_are_not_those_of_all():
     assert requires(EXTENSIONS + script) == ("a",)
     script = "if sys.version_info < (3,): setup(install_requires=['b'])\nelse: setup(install_requires=['a'])"
     assert requires(EXTENSIONS + script) is None
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "from x import AExtension, BExtension\nmade = AExtension\nif cuda: made = BExtension\n",
+        "from x import AExtension, BExtension\nmade = BExtension if cuda else AExtension\n",
+        "import x\nmade = x.AExtension if cuda else x.BExtension\n",
+    ],
+)
+def test_whichever_class_makes_a_module_it_has_the_name(script):
+    found = arguments_of(f"{script}setup(packages=['a'], ext_modules=[made('a.b', sources=found())])")
+    assert (found.ext_modules, found.uncertain) == (("a.b",), frozenset())

@@ -32,7 +32,11 @@ def test_values_of_functions(expression, expected):
         ("setuptools.find_namespace_packages(include=['a.*'])", FindPackages(include=("a.*",), namespaces=True)),
         ("find_packages(unknown)", None),
         ("[p for p in find_packages() if p != 'x']", FindPackages(is_guess=True)),
-        ("['a.' + p for p in find_packages('a')]", None),
+        ("['a.' + p for p in find_packages('a')]", FindPackages("a", prefix="a.")),
+        ("['%s.%s' % ('a', p) for p in find_packages('a')]", FindPackages("a", prefix="a.")),
+        ("[f'a.b.{p}' for p in find_packages('c')]", FindPackages("c", prefix="a.b.")),
+        ("['.'.join(('a', 'b', p)) for p in find_packages('c')]", FindPackages("c", prefix="a.b.")),
+        ("[p + '.a' for p in find_packages()]", None),
     ],
 )
 def test_find_packages(expression, expected):

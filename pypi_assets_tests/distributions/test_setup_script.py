@@ -328,3 +328,30 @@ def test_the_arguments_are_those_that_setup_gets(before, call, arguments):
                 assert found.package_dir == got.get("package_dir")
             if found.is_complete:
                 assert got.keys() <= found.given
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'print "a", "b" % c,',
+        'print """a\nb"""',
+        'print "a" \\\n  "b"',
+        'if x: print "a"',
+        'try: import y\nexcept ImportError, e: print "no"',
+        "print >>sys.stderr, 'a'",
+        "print >>sys.stderr",
+        'if x: print >> f, "a"',
+        'raise SystemExit, ("a"\n  "b")',
+        "exec 'a = 1' in names",
+        "if x <> 1: pass",
+        "x = `1`",
+        "x = ur'a'",
+        "os.chmod('x', 0755)",
+        "if x:\n        a = 1\n\tb = 2",
+    ],
+)
+def test_python_2_is_read_over(line):
+    if line.startswith("raise"):
+        line = f"def fail():\n  {line}"
+    found = arguments_of(f"import os, sys\n{line}\nsetup(packages=['a'])\nprint 'done'")
+    assert (found.packages, found.is_complete, found.problem) == (("a",), True, None)

@@ -44,6 +44,10 @@ _OWN_CODE = frozenset(
     {"distclass", "cffi_modules", "configuration", "ext_package", "use_2to3", "convert_2to3_doctests"}
 )
 """Arguments that bring modules, or names for them, from elsewhere."""
+_READ = ("packages", "py_modules", "package_dir", "package_data", "ext_modules")
+"""Arguments that leave a doubt where they are given and not known."""
+MAX_PREFIX_LENGTH = 250
+"""Of what comes before the names of found packages, so that many of them take no memory without end."""
 _DISCOVERED_IN = ("", "src", "lib", "python")
 
 _NOT_PACKAGES = (
@@ -108,7 +112,9 @@ def installed(tree: SourceTree) -> Installed | None:
     if declared.is_declared:
         return _checked(tree, declared, _as_installed(tree, declared))
     if not tree.table("project"):
-        declared.doubt(ModulesGrade.DERIVED)  # setuptools discovers since its version 61, and nothing is declared
+        # setuptools discovers since its version 61, and nothing is declared
+        is_unread = "setup.py" in tree.files and not declared.is_complete
+        declared.doubt(ModulesGrade.GUESSED if is_unread else ModulesGrade.DERIVED)
     is_discovered = tree.table("project") or (declared.is_complete and tree.top_level)
     if tree.top_level is not None and (declared.is_computed or not is_discovered):
         return _by_top_level(tree, declared)
@@ -249,12 +255,15 @@ def _script_packages(
     tree: SourceTree, items: Iterable[str | FindPackages], declared: _Declared
 ) -> tuple[str, list[str]]:
     """The rule and the packages of setup.py. Where find_packages() looks is where they lie, unless that is declared."""
-    by, packages = "setup.py packages", []
+    by = "setup.py packages"
+    packages: list[str] = []
     for item in items:
         if isinstance(item, FindPackages):
             by, folder = "setup.py find_packages", clean_path(item.where)
-            packages += find_packages(tree, folder, item.include, item.exclude, namespaces=item.namespaces)
-            declared.package_dir.setdefault("", folder)
+            found = find_packages(tree, folder, item.include, item.exclude, namespaces=item.namespaces)
+            packages += [item.prefix + package for package in found if len(item.prefix) <= MAX_PREFIX_LENGTH]
+            if not item.prefix:
+                declared.package_dir.setdefault("", folder)
         else:
             packages.append(item.replace("/", "."))
     return by, packages
@@ -279,7 +288,7 @@ def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:
     if "setup.py" not in tree.files:
         return ModulesGrade.EXACT
     is_followed = script.is_complete and script.problem is None and not (script.uncertain or script.partial)
-    has_unread = "ext_modules" in script.given and script.ext_modules is None
+    has_unread = any(name in script.given and getattr(script, name) is None for name in _READ)
     own = script.commands is None or not _PLAIN_COMMANDS.issuperset(script.commands)
     if is_followed and not has_unread and not own and not script.given & _OWN_CODE:
         return ModulesGrade.EXACT

@@ -251,7 +251,7 @@ def test_modules(contents, expected, by):
     "script",
     [
         "packages = ['demo']\nfor f, _, _ in os.walk('demo'): packages.append(f)\nsetup(packages=packages)",
-        "setup(packages=['demo'] + ['demo.' + p for p in find_packages('demo')])",
+        "setup(packages=['demo'] + ['demo.' + name(p) for p in find_packages('demo')])",
         "packages=['demo']\nif sys.version_info > (3,): packages += more()\nsetup(packages=packages)",
         "setup(packages=[p for p in find_packages() if keep(p)])",
         "opts = {'packages': ['demo']}\nopts['packages'].extend(os.listdir())\nsetup(**os.more(opts))",

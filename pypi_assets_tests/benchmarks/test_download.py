@@ -1,0 +1,31 @@
+"""The list of releases that the reader is measured on."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from benchmarks.corpora import download
+from benchmarks.corpora.download import Pair, canonical, listed_pairs, other_files
+
+STRATA = {"compiled", "flat", "namespace", "rust", "setup.py", "single-file", "src"}
+
+
+def test_each_release_is_listed_once_with_its_stratum_and_its_files() -> None:
+    pairs = listed_pairs()
+    assert len({canonical(pair.release) for pair in pairs}) == len(pairs) > 100
+    assert {pair.stratum for pair in pairs} == STRATA
+    assert all(pair.chosen_as in {"chosen", "known"} or pair.chosen_as.startswith("drawn-") for pair in pairs)
+    hashes = [digest for pair in pairs for digest in (pair.sdist_sha256, pair.wheel_sha256) if digest is not None]
+    assert {len(digest) for digest in hashes} == {64}
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_a_file_that_is_not_what_is_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = hashlib.sha256(b"content").hexdigest()
+    monkeypatch.setattr(download, "listed_pairs", lambda: [Pair("demo==1.0", "flat", "chosen", digest, None)])
+    for name in ("demo-1.0.tar.gz", "other-1.0.tar.gz", "demo-1.0-py3-none-any.whl"):
+        (tmp_path / name).write_bytes(b"content")
+    assert other_files(tmp_path) == []
+    (tmp_path / "demo-1.0.tar.gz").write_bytes(b"else")
+    assert other_files(tmp_path) == ["demo-1.0.tar.gz"]

@@ -1,0 +1,139 @@
+"""What setup.py adds to what else is declared to setuptools, and how sure the modules are that are found so."""
+
+import pytest
+
+from pypi_assets.distributions.backends import setuptools
+from pypi_assets_tests.distributions.backends.projects import files, grade_of, modules_by
+
+TREE = (
+    "demo/__init__.py",
+    "demo/core.py",
+    "demo/sub/__init__.py",
+    "demo/sub/deep.py",
+    "demo/plain/data.py",
+    "demo/tests/__init__.py",
+    "tests/__init__.py",
+    "tests/test_core.py",
+    "docs/conf.py",
+    "one.py",
+)
+SRC = tuple(f"src/{path}" for path in TREE)
+LIBRARY = ["demo", "demo.core", "demo.sub", "demo.sub.deep"]
+NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
+ADDED = """
+names = ['demo']
+for p in find_packages('demo', exclude=['tests']): names += [f'demo.{p}']
+setup(packages=names)
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("setup(packages=['demo'] + ['demo.' + p for p in find_packages('demo')])", [*LIBRARY, "demo.tests"]),
+        (
+            ADDED,
+            LIBRARY,
+        ),
+    ],
+)
+def test_found_packages_can_have_a_prefix(script, expected):
+    contents = files(*TREE, setup_py=f"from setuptools import *\n{script}\n")
+    assert modules_by(setuptools.installed, contents) == ("setup.py find_packages", expected)
+    assert grade_of(setuptools.installed, contents) == "exact"
+
+
+WALKING = "import os\nfrom distutils.core import setup\n"
+FOUND = """
+def found(name):
+  return [at for at, _, _ in os.walk(name) if os.path.exists(os.path.join(at, '__init__.py'))]
+"""
+EACH = "for folder, _, names in os.walk('demo'):\n  if '__init__.py' in names: found.append(folder)\n"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"{FOUND}setup(packages=found('demo'))",
+        f"found = []\n{EACH}setup(packages=found)",
+        f"found = []\nfor other in unknown():\n  found.append('a')\nfound = []\n{EACH}setup(packages=found)",
+    ],
+)
+def test_a_folder_that_a_script_walks_through_has_its_packages(script):
+    contents = files(*TREE, setup_py=WALKING + script)
+    assert modules_by(setuptools.installed, contents) == ("setup.py find_packages", [*LIBRARY, "demo.tests"])
+    assert grade_of(setuptools.installed, contents) == "derived"
+    with_names = contents | {"demo.egg-info/top_level.txt": "demo\n"}
+    assert modules_by(setuptools.installed, with_names) == ("top_level.txt", [*LIBRARY, "demo.tests"])
+
+
+ONE = {"pyproject.toml": NO_DATA + 'py-modules = ["one"]\n'}
+OTHER_CFG = "[options]\npackages = demo.sub\npy_modules = other\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        (ONE | {"setup.py": "setup(packages=['demo'])"}, ["demo", "demo.core", "one"]),
+        (ONE | {"setup.py": "setup(packages=['demo'], py_modules=['other'])"}, ["demo", "demo.core", "one"]),
+        (ONE | {"setup.cfg": OTHER_CFG}, ["demo.sub", "demo.sub.deep", "one"]),
+        ({"setup.py": "setup(packages=['demo'])", "setup.cfg": OTHER_CFG}, ["demo", "demo.core", "other"]),
+    ],
+)
+def test_packages_and_modules_are_declared_each_in_its_own_place(contents, expected):
+    found = modules_by(setuptools.installed, files(*TREE, "other.py") | contents)[1]
+    assert [name for name in found if name != "demo" or "demo" in expected] == expected
+
+
+def test_a_package_with_an_extension_module_is_looked_for_all_the_same():
+    script = "setup(packages=found(), ext_modules=[Extension('demo._x', ['x.c'])])"
+    contents = files(*TREE, "x.c", setup_py=f"from setuptools import *\n{script}") | ONE
+    contents |= {"demo.egg-info/top_level.txt": "demo\none\n"}
+    assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo._x", *LIBRARY[1:], "demo.tests", "one"]
+
+
+NAMED = '[project]\nname = "demo"\n'
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        pytest.param(files(*TREE, setup_py="setup(packages=['demo'])"), "exact", id="literal"),
+        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], **more())"), "derived", id="further arguments"),
+        pytest.param(files(*TREE, setup_py="setup(packages=['demo', 'gone'])"), "derived", id="a missing folder"),
+        pytest.param(files(*TREE, setup_py="setup(packages=['gone'])"), "guessed", id="all folders missing"),
+        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], package_dir=f())"), "derived", id="package_dir"),
+        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], package_data=f())"), "derived", id="package_data"),
+        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], ext_modules=f())"), "derived", id="ext_modules"),
+        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], cmdclass={'test': T})"), "exact", id="test"),
+        pytest.param(
+            files(*TREE, setup_py="setup(packages=['demo'], cmdclass={'build_py': B})"), "derived", id="build_py"
+        ),
+        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], cmdclass=commands())"), "derived", id="commands"),
+        pytest.param(files(*TREE, setup_py="setup(packages=['demo'], cffi_modules=['b.py:f'])"), "derived", id="cffi"),
+        pytest.param(files(*TREE, pyproject=NAMED + NO_DATA + 'packages = ["demo"]\n'), "exact", id="pyproject.toml"),
+        pytest.param(files(*SRC[:2], pyproject=NAMED), "exact", id="src layout"),
+        pytest.param(files(*TREE[:2], pyproject=NAMED), "exact", id="flat layout"),
+        pytest.param(
+            files("a/x.py", "b/x.py", pyproject=NAMED), "derived", id="two packages, which setuptools refuses"
+        ),
+        pytest.param(files(*TREE[:2], setup_py="setup()"), "derived", id="nothing is declared"),
+        pytest.param(
+            files(*TREE, setup_py="setup(packages=['demo'])") | {"demo.egg-info/top_level.txt": "demo\none\n"},
+            "derived",
+            id="top_level.txt has more",
+        ),
+        pytest.param(
+            files(*TREE, setup_py="setup(packages=f())") | {"demo.egg-info/top_level.txt": "demo\n"},
+            "derived",
+            id="top_level.txt alone",
+        ),
+        pytest.param(
+            files(*TREE, setup_py="setup(packages=f())") | {"demo.egg-info/top_level.txt": "demo\ngone\n"},
+            "guessed",
+            id="top_level.txt names what is not there",
+        ),
+    ],
+)
+def test_a_doubt_lowers_the_grade(contents, expected):
+    assert grade_of(setuptools.installed, contents) == expected
