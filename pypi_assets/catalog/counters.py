@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.tables import counters
 
-_FOLDED_EVERY = 256
+_FOLDED_EVERY = 64
 _FOLDED_AT_ONCE = 5_000
 
 

@@ -339,6 +339,7 @@ visits = Table(
     Column("scope", Short, nullable=False),
     Column("started_at", Time, nullable=False),
     UniqueConstraint("project_id", "visit"),
+    Index("ix_visits_of_scope", "project_id", "scope"),
 )
 
 visit_statuses = Table(
@@ -446,7 +447,7 @@ serial_ranges = Table(
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
     Index(None, "state", "start"),
     Index(None, "requested_at", "start"),
-    _partial_index("ix_serial_ranges_inexact", "exact_from", "start", where="exact_from IS NOT NULL"),
+    _partial_index("ix_serial_ranges_inexact", "start", "exact_from", where="exact_from IS NOT NULL"),
     _partial_index("ix_serial_ranges_sealed", "end", where="sealed IS true", on_sqlite="sealed IS 1"),
     _partial_index("ix_serial_ranges_unsealed", "start", where="sealed IS false", on_sqlite="sealed IS 0"),
     comment="The ledger: ranges are born here, without gap or overlap.",
@@ -567,6 +568,7 @@ dumps = Table(
     Column("leaf_count", Integer, comment="how many incremental dumps a compaction holds; null: those in inputs"),
     Column("leaf_digest", Short, comment="the sum of the sha256 of their directories, in hexadecimal digits"),
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
+    Index(None, "start", "end"),
     comment="An index of the manifests in the storage, and the names allocated for them.",
 )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Column, Connection, Row, Select, bindparam, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import at_a_time, storable
 from pypi_assets.catalog.derived.recompute import recompute
@@ -52,15 +52,15 @@ def begin_visits(
         return {}
     _lock_projects(connection, project_ids)
     _end_abandoned(connection, project_ids, scope, now)
-    last = _latest(connection, visits.c.visit, project_ids)
-    connection.execute(
-        insert(visits),
+    last = _last_visits(connection, project_ids)
+    rows = connection.execute(
+        insert(visits).returning(visits.c.project_id, visits.c.id),
         [
             {"project_id": id_, "visit": last.get(id_, 0) + 1, "kind": kind, "scope": scope, "started_at": now}
             for id_ in project_ids
         ],
     )
-    entered = _latest(connection, visits.c.id, project_ids)
+    entered = {project_id: visit_id for project_id, visit_id in rows}
     connection.execute(
         insert(visit_statuses),
         [{"visit_id": visit_id, "at": now, "status": VisitStatus.ONGOING} for visit_id in entered.values()],
@@ -84,13 +84,13 @@ def _end_abandoned(connection: Connection, project_ids: Sequence[int], scope: st
             note_ended(connection, [EndedVisit(row.project_id, VisitStatus.FAILED, False) for row in abandoned], now)
 
 
-def _latest(connection: Connection, number: Column[int], project_ids: Iterable[int]) -> dict[int, int]:
-    """The greatest `number` of the visits of each project that has any."""
+def _last_visits(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
+    """The number of the last visit of each project that has any."""
+    last = select(func.max(visits.c.visit)).where(visits.c.project_id == projects.c.id).scalar_subquery()
     found: dict[int, int] = {}
     for ids in at_a_time(project_ids):
-        query = select(visits.c.project_id, func.max(number)).where(visits.c.project_id.in_(ids))
-        rows = connection.execute(query.group_by(visits.c.project_id))
-        found.update((project_id, latest) for project_id, latest in rows)
+        rows = connection.execute(select(projects.c.id, last).where(projects.c.id.in_(ids)))
+        found.update((project_id, visit) for project_id, visit in rows if visit is not None)
     return found
 
 

@@ -172,15 +172,15 @@ def _selected(connection: Connection, query: Select[Any]) -> list[LedgerRange]:
     return sorted(entries, key=lambda entry: entry.serials)
 
 
-def faulty_ranges(connection: Connection, newest: int | None = CHECKED_RANGES) -> list[tuple[SerialRange, int]]:
-    """Those of the `newest` ranges (None: all) that do not start where all ranges before them end, each with that
-    serial, in order. None is in a sound ledger.
+def faulty_ranges(connection: Connection, *, only_newest: bool = True) -> list[tuple[SerialRange, int]]:
+    """The ranges that do not start where all ranges before them end, each with that serial, in order. A sound ledger
+    has none.
 
-    Once a range was checked, it need not be again: its serials never change.
+    With `only_newest` only the last ones are checked: the serials of a range that was checked never change.
     """
     backwards = select(serial_ranges.c.start, serial_ranges.c.end).order_by(serial_ranges.c.start.desc())
-    checked = (backwards if newest is None else backwards.limit(newest)).subquery()
-    older = None if newest is None else connection.execute(backwards.offset(newest).limit(1)).first()
+    checked = (backwards.limit(CHECKED_RANGES) if only_newest else backwards).subquery()
+    older = connection.execute(backwards.offset(CHECKED_RANGES).limit(1)).first() if only_newest else None
     furthest = func.max(checked.c.end).over(order_by=checked.c.start, rows=(None, -1))
     before = func.coalesce(furthest, 0 if older is None else older.end).label("before")
     joints = select(checked.c.start, checked.c.end, before).subquery()

@@ -1,8 +1,10 @@
 """Faults of the ledger."""
 
+import pytest
 from sqlalchemy import delete, insert
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.ledger import range_ledger
 from pypi_assets.catalog.ledger.range_ledger import (
     RangeState,
     allocate_range,
@@ -21,3 +23,17 @@ def test_gaps_and_overlaps_are_found(opened: Catalog):
             insert(serial_ranges).values(start=5, end=25, state=RangeState.REQUESTED, sealed=False, requested_at=0.0)
         )
         assert any("overlap" in fault for fault in ledger_faults(connection))
+
+
+def test_a_fault_is_looked_for_among_the_newest_ranges_unless_all_are_checked(
+    opened: Catalog, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(range_ledger, "CHECKED_RANGES", 2)
+    with opened.write() as connection:
+        for end in (20, 30, 40, 50):
+            allocate_range(connection, end, 0.0)
+        connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 10))
+        assert ledger_faults(connection) == []
+        assert ledger_faults(connection, only_newest=False) == ["gap: no range holds the serials 11 to 20"]
+        connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 30))
+        assert ledger_faults(connection) == ["gap: no range holds the serials 31 to 40"]

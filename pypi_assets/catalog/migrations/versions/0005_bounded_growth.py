@@ -27,6 +27,7 @@ def upgrade() -> None:
     _ledger()
     _visit_queue()  # after what changes the states of visits
     _full_crawls()
+    _look_ups()
     _counters()  # after what changes outcomes and the queue of reads
     _pruning()
 
@@ -35,6 +36,8 @@ def downgrade() -> None:
     _refuse_without_sightings()
     op.drop_table("broken_entries")
     op.drop_table("counters")
+    op.drop_index("ix_visits_of_scope", "visits")
+    op.drop_index(op.f("ix_dumps_start_dumps_end"), "dumps")
     op.drop_column("full_crawls", "attempts_before")
     _undo_visit_queue()
     _undo_ledger()
@@ -266,7 +269,7 @@ def _ledger() -> None:
     op.drop_index(op.f("ix_serial_ranges_exact_from"), "serial_ranges")
     op.create_index(op.f(_ALLOCATED), "serial_ranges", ["asked_at", "start"])
     _create_partial_index(
-        "ix_serial_ranges_inexact", "serial_ranges", ["exact_from", "start"], "exact_from IS NOT NULL"
+        "ix_serial_ranges_inexact", "serial_ranges", ["start", "exact_from"], "exact_from IS NOT NULL"
     )
     _create_partial_index("ix_serial_ranges_sealed", "serial_ranges", ["end"], "sealed IS true", "sealed IS 1")
     _create_partial_index("ix_serial_ranges_unsealed", "serial_ranges", ["start"], "sealed IS false", "sealed IS 0")
@@ -305,6 +308,11 @@ def _visit_queue() -> None:
     _create_partial_index(
         "ix_visit_queue_todo", "visit_queue", ["scope", "nice", "due_at", "project_id"], "state = 'todo'"
     )
+
+
+def _look_ups() -> None:
+    op.create_index("ix_visits_of_scope", "visits", ["project_id", "scope"])
+    op.create_index(op.f("ix_dumps_start_dumps_end"), "dumps", ["start", "end"])
 
 
 def _full_crawls() -> None:

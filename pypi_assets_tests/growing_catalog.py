@@ -1,0 +1,78 @@
+"""A catalog that ages by ranges which are all alike, from the index to their dumps.
+
+Each range has the same events, of a project that is released in every range and of one that is released now and then.
+What is live stays as large as it was, since each release removes the one before. Clean-ups keep the dumps few.
+"""
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.dumps.cover import cover
+from pypi_assets.dumps.dump_writer import write_missing_ranges
+from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.dumps.unused_dumps import clean_dumps
+from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.crawl.followers import Follower, SilentIndex, add
+from pypi_assets_tests.databases import sqlite_database
+
+DAILY = "daily"
+SELDOM = 16
+"""How many projects take turns."""
+HOUR_S = 3_600.0
+
+
+@dataclass
+class GrowingCatalog:
+    """`age` is the number of ranges since the full crawl. Time passes with them: they are an hour apart."""
+
+    folder: Path
+    files: int = 10
+    age: int = 0
+    follower: Follower = field(init=False)
+    storage: Storage = field(init=False)
+
+    def __post_init__(self) -> None:
+        catalog = open_catalog(sqlite_database(self.folder / "catalog.sqlite"))
+        self.follower = Follower(SilentIndex(), catalog, now=time.time() + 10 * 24 * HOUR_S)
+        self.storage = open_storage((self.folder / "storage").as_uri())
+        for number in range(SELDOM):
+            for version in ("0.1", "1.0"):
+                add(self.follower.index, f"seldom{number}", version)
+        for version in ("0.0", "1.0", *(f"0.{number}" for number in range(1, self.files))):
+            add(self.follower.index, DAILY, version)
+        crawl_full(self.follower.crawler)
+        full_dump(self.catalog, self.storage, 1)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.follower.crawler.catalog
+
+    def happen(self) -> None:
+        """What happens on the index in each range."""
+        index, version, seldom = self.follower.index, self.age + 2, f"seldom{self.age % SELDOM}"
+        for project in (DAILY, seldom):
+            add(index, project, f"{version}.0")
+        index.do("yank", DAILY, f"{version - 1}.0")
+        index.do("remove-release", DAILY, f"{version - 2}.0")
+        index.do("remove-release", seldom, f"{max(version - SELDOM, 1)}.0")
+        self.age += 1
+        self.follower.now += HOUR_S
+
+    def crawl(self, *, revisit_share: float = 0.0) -> None:
+        """Follows the index, and dumps the range."""
+        crawl_incremental(replace(self.follower.crawler, revisit_share=revisit_share))
+        assert list(write_missing_ranges(self.catalog, self.storage))
+
+    def grow(self, age: int) -> None:
+        """Brings the catalog to `age`, and publishes a full dump, after which dumps of ranges are deleted."""
+        while self.age < age:
+            self.happen()
+            self.crawl(revisit_share=100.0 if self.age == age else 0.0)
+        full_dump(self.catalog, self.storage, 1)
+        self.follower.now += 24 * HOUR_S
+        list(clean_dumps(self.catalog, self.storage, [], self.follower.now))
+        assert len(cover(self.catalog).dumps) == 1

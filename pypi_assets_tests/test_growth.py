@@ -1,0 +1,122 @@
+"""Bounded work: what a range, a tick or a status costs depends on what changed, and not on the age of the catalog.
+
+The same work is done at the age k and at 4 k. It takes the same statements and adds the same rows, and no statement
+takes more steps of SQLite. GROWTH_RANGES sets k. `python -m benchmarks.growth` measures processor time in the same way.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from pypi_assets.catalog import counters
+from pypi_assets.catalog.ledger import range_ledger
+from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.catalog_totals import work_done
+from pypi_assets.catalog.reports.failures import count_failures
+from pypi_assets.catalog.reports.range_states import range_statuses
+from pypi_assets.crawl.draining import Pace
+from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
+from pypi_assets.dumps.cover import cover
+from pypi_assets.upkeep.due import due_datasets, due_full_dump, due_ranges, what_is_due
+from pypi_assets.upkeep.live_totals import live_totals
+from pypi_assets.upkeep.old_partitions import shown_ranges, shown_versions
+from pypi_assets_tests.growing_catalog import GrowingCatalog
+from pypi_assets_tests.kept_counts import require_right_counts
+from pypi_assets_tests.measured_work import Work, measure
+
+AGE = int(os.environ.get("GROWTH_RANGES", "16"))
+LATER = 4 * AGE
+NOISE = 40
+"""Steps by which the same statement may differ, since rows lie on other pages of the database."""
+
+GROWING: dict[str, str] = {}
+"""The statements that may take more steps on an older catalog, and why."""
+
+
+@pytest.fixture(scope="module")
+def works(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Work, Work]]:
+    """Each kind of work at the age k and at 4 k."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pace, "is_due", lambda _: False)  # what is reported now and then depends on the clock
+        patch.setattr(counters, "_FOLDED_EVERY", 1)  # as few rows at each moment
+        patch.setattr(range_ledger, "CHECKED_RANGES", 5)
+        growing = GrowingCatalog(tmp_path_factory.mktemp("growing"))
+        measured = []
+        for age in (AGE, LATER):
+            growing.grow(age)
+            measured.append({name: measure(growing.catalog, work) for name, work in kinds_of_work(growing).items()})
+        require_right_counts(growing.catalog)
+        growing.catalog.close()
+    return {name: (measured[0][name], measured[1][name]) for name in measured[0]}
+
+
+def kinds_of_work(growing: GrowingCatalog) -> dict[str, Callable[[], object]]:
+    catalog, storage = growing.catalog, growing.storage
+
+    def crawl(revisit_share: float = 0.0) -> None:
+        growing.happen()
+        growing.crawl(revisit_share=revisit_share)
+
+    def tick() -> None:
+        allocate_next_ranges(growing.follower.crawler)
+        due_ranges(catalog)
+        due_full_dump(catalog)
+        due_datasets(catalog, storage, cover(catalog))
+        shown_ranges(catalog, 1.0, after=growing.follower.index.serial)
+        shown_versions(catalog, 1.0)
+
+    def status() -> None:
+        catalog_status(catalog)
+        what_is_due(catalog, storage)
+        live_totals(catalog)
+
+    def metrics() -> None:
+        with catalog.read() as connection:
+            count_failures(connection)
+            work_done(connection)
+
+    def ranges() -> None:
+        with catalog.read() as connection:
+            range_statuses(connection, catalog.clock(), complete=1)
+
+    return {
+        "a range": crawl,
+        "a range with a revisit": lambda: crawl(100.0),
+        "a tick of each sensor": tick,
+        "a status": status,
+        "a scrape": metrics,
+        "the newest ranges": ranges,
+    }
+
+
+KINDS = ["a range", "a range with a revisit", "a tick of each sensor", "a status", "a scrape", "the newest ranges"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_work_takes_the_same_statements_at_any_age(works: Mapping[str, tuple[Work, Work]], kind: str) -> None:
+    young, old = works[kind]
+    assert old.statements <= young.statements
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_work_adds_the_same_rows_at_any_age(works: Mapping[str, tuple[Work, Work]], kind: str) -> None:
+    young, old = works[kind]
+    assert old.added == young.added
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_statement_takes_more_steps_on_an_older_catalog(works: Mapping[str, tuple[Work, Work]], kind: str) -> None:
+    young, old = works[kind]
+    grown = {
+        shortened(statement): (young.by_statement.get(statement, 0), steps)
+        for statement, steps in old.by_statement.items()
+        if steps > young.by_statement.get(statement, 0) * 1.2 + NOISE
+    }
+    assert {statement: steps for statement, steps in grown.items() if not any(map(statement.startswith, GROWING))} == {}
+
+
+def shortened(statement: str) -> str:
+    """The statement in one line, with lists of parameters of any length alike."""
+    return re.sub(r"\(\?(, \?)*\)", "(?)", " ".join(statement.split()))
