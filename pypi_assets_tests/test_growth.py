@@ -31,7 +31,15 @@ LATER = 4 * AGE
 NOISE = 40
 """Steps by which the same statement may differ, since rows lie on other pages of the database."""
 
-GROWING: dict[str, str] = {}
+_OF_A_PROJECT = "a visit reads what its project ever had"
+GROWING = {
+    r"SELECT events\.project_id, events\.name": _OF_A_PROJECT,
+    r"SELECT sightings\.": _OF_A_PROJECT,
+    r"WITH RECURSIVE chain": _OF_A_PROJECT,
+    r"SELECT distributions\.id, distributions\.project_id, distributions\.filename": _OF_A_PROJECT,
+    r"SELECT (live|yanked)_intervals\.distribution_id": _OF_A_PROJECT,
+    r"SELECT releases\.project_id": _OF_A_PROJECT,
+}
 """The statements that may take more steps on an older catalog, and why."""
 
 
@@ -114,7 +122,8 @@ def test_no_statement_takes_more_steps_on_an_older_catalog(works: Mapping[str, t
         for statement, steps in old.by_statement.items()
         if steps > young.by_statement.get(statement, 0) * 1.2 + NOISE
     }
-    assert {statement: steps for statement, steps in grown.items() if not any(map(statement.startswith, GROWING))} == {}
+    unknown = {one: steps for one, steps in grown.items() if not any(re.match(allowed, one) for allowed in GROWING)}
+    assert unknown == {}
 
 
 def shortened(statement: str) -> str:

@@ -30,7 +30,7 @@ def test_a_fault_is_looked_for_among_the_newest_ranges_unless_all_are_checked(
 ):
     monkeypatch.setattr(range_ledger, "CHECKED_RANGES", 2)
     with opened.write() as connection:
-        for end in (20, 30, 40, 50):
+        for end in (20, 30, 40, 50, 60):
             allocate_range(connection, end, 0.0)
         connection.execute(delete(serial_ranges).where(serial_ranges.c.start == 10))
         assert ledger_faults(connection) == []
