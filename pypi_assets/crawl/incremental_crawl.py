@@ -243,7 +243,8 @@ def crawl_incremental(crawler: Crawler) -> list[RangeResult]:
 def explain_ranges(crawler: Crawler) -> None:
     """Makes complete listed ranges exact, once their events have been stored.
 
-    The projects that the events change are recomputed; those that the list had missed are visited first.
+    The projects that the events change are recomputed; those that the list had missed are visited first. What both
+    find is read; a read that fails is left to a retry.
     """
     catalog = crawler.catalog
     with catalog.read() as connection:
@@ -258,6 +259,7 @@ def explain_ranges(crawler: Crawler) -> None:
     for start in range(0, len(changed), _COMPUTED_AT_ONCE):
         catalog.transact(partial(recompute_stored, project_ids=changed[start : start + _COMPUTED_AT_ONCE]))
     for serials, _ in found:
+        read_scope(crawler, range_scope(serials), only_due=True)
         catalog.transact(partial(end_inexact_span, start=serials.start))
         catalog.transact(partial(_forget_done, serials))
 

@@ -32,8 +32,8 @@ class Action(StrEnum):
 
 NO_FILE_CHANGE = frozenset({Action.CREATE_PROJECT, Action.IGNORED, Action.UNKNOWN})
 
-# The Python version of an upload is free text: it can be empty or hold spaces.
-_ADD_FILE = re.compile(rf"add (?:.*? )?file (?P<filename>.{{1,{LONGEST_NAME}}})")
+# The Python version of an upload is free text: it can be empty, or hold spaces and even ` file `. The last one counts.
+_ADD_FILE = re.compile(rf"add (?:.* )?file (?P<filename>.{{1,{LONGEST_NAME}}})")
 _REMOVE_FILE = re.compile(r"remove file (?P<filename>.+)")
 _EXACT = {
     "create": Action.CREATE_PROJECT,

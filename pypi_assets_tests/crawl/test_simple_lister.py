@@ -153,3 +153,20 @@ def test_a_full_crawl_by_the_list_alone(auto: Follower) -> None:
     add(index, "demo", "2.0")
     crawl_incremental(auto.crawler)
     auto.require_exact()
+
+
+def test_what_a_list_had_missed_is_visited_and_read_once_its_events_are_there(auto: Follower) -> None:
+    index = auto.index
+    add(index, "demo")
+    crawl_full(auto.crawler)
+    index.trouble = REFUSED
+    add(index, "late")
+    add(index, "demo", "2.0")
+    with index.iter_listing() as (serial, listed):
+        index.listing = (serial, [project for project in listed if project.name != "late"])
+    crawl_incremental(auto.crawler)
+    index.listing = index.trouble = None
+    add(index, "demo", "3.0")
+    crawl_incremental(auto.crawler)
+    assert auto.live() == index.shown[index.serial]
+    assert {fact[6] for fact in auto.data()} == {"data"}

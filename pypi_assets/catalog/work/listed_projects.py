@@ -141,7 +141,7 @@ def queue_listed(
         | turns[project.id]
         for project in sorted(compared, key=lambda project: project.id)
     ]
-    replaced = ("min_serial", "listed_at", "unlisted_at", "state")
+    replaced = ("min_serial", "listed_at", "unlisted_at", "state", "nice", "due_at")
     upsert(connection, visit_queue, rows, key=("scope", "project_id"), update=replaced)
 
 
