@@ -379,8 +379,8 @@ checkpoints = Table(
     metadata,
     Column("project_id", ForeignKey("projects.id"), primary_key=True, autoincrement=False),
     Column("serial", Serial, nullable=False, comment="the state counts what is known up to here"),
-    Column("last_sighting_id", BigInteger, comment="the newest sighting that it knows; null: none"),
-    Column("content", LargeBinary, nullable=False, comment="see catalog/derived/file_history.py"),
+    Column("page_serial", Serial, comment="of the page whose facts it has; null: it lacks some of them"),
+    Column("content", LargeBinary, nullable=False, comment="see catalog/derived/checkpoint.py"),
     comment="The state of projects with many files, so that a visit need not begin with their first event.",
 )
 

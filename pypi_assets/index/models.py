@@ -93,6 +93,8 @@ class ProjectPage:
     """One project's page of the Simple API, true at `last_serial`, the serial of the project's last event.
 
     `broken` are the entries of files that break the protocol. Those with a usable filename are among `files` too.
+    `versions` are the texts of the releases with visible files (PEP 700); empty where the index lists none. `name` is
+    as displayed; None where the page shows only the normalized one.
     """
 
     project: str
@@ -101,6 +103,8 @@ class ProjectPage:
     files: tuple[IndexFile, ...]
     etag: str | None = None
     broken: tuple[BrokenEntry, ...] = ()
+    versions: tuple[str, ...] = ()
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ def read_project_page(
         if not isinstance(status, str):
             raise ValueError("project-status is not text")
         files, broken = _read_files(document.get("files"), url)
+        versions = _read_versions(document.get("versions"))
     except ValueError as error:
         raise RefusedError(f"the page of {project} breaks the protocol: {error}", url) from error
     if last_serial is None:
@@ -53,7 +54,8 @@ def read_project_page(
             url,
         )
     require_few(len(broken), len(files), f"the page of {project}", url)
-    return ProjectPage(project, last_serial, status, files, etag, broken)
+    name = document["name"] if document["name"] != project else None
+    return ProjectPage(project, last_serial, status, files, etag, broken, versions, name)
 
 
 def read_meta_serial(meta: object) -> int | None:
@@ -73,6 +75,15 @@ def read_serial(value: object) -> int | None:
     if value is not None and not is_count(value):
         raise ValueError("_last-serial is not a number")
     return value
+
+
+def _read_versions(versions: object) -> tuple[str, ...]:
+    """The texts of the releases; none where the index does not list them, as before version 1.1 of the API."""
+    if versions is None:
+        return ()
+    if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):
+        raise ValueError("versions is not a list of texts")
+    return tuple(version for version in versions if 0 < len(version) <= LONGEST_NAME)
 
 
 def _read_files(entries: object, url: str) -> tuple[tuple[IndexFile, ...], tuple[BrokenEntry, ...]]:

@@ -51,7 +51,20 @@ def test_a_page_is_read_whole() -> None:
             ),
         ),
         '"e"',
+        name="Demo.Pkg",
     )
+
+
+def test_the_texts_of_releases_are_read_and_a_normalized_name_is_none_to_display() -> None:
+    found = read(page(name="demo-pkg", versions=["1.0", "2.0a1", "", "v" * 600]))
+    assert (found.versions, found.name) == (("1.0", "2.0a1"), None)
+    assert read(page()).versions == ()
+
+
+@pytest.mark.parametrize("versions", ["1.0", {"1.0": 1}, [1.0]])
+def test_versions_that_are_no_texts_refuse_the_page(versions: object) -> None:
+    with pytest.raises(RefusedError, match="versions is not a list of texts"):
+        read(page(versions=versions))
 
 
 @pytest.mark.parametrize(

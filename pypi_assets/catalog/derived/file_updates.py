@@ -1,11 +1,12 @@
 """What the rows of a project's files are to become, and which changes are logged. Nothing here touches the database."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pypi_assets.catalog.derived.file_history import FileHistory, fold
-from pypi_assets.catalog.derived.project_state import Interval
+from pypi_assets.catalog.derived.checkpoint import Checkpoint
+from pypi_assets.catalog.derived.file_history import FileHistory, Fold, fold
+from pypi_assets.catalog.derived.project_state import Interval, canonical
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile
 from pypi_assets.catalog.ledger.range_ledger import Seals
@@ -14,21 +15,68 @@ from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.record import FilenameParts
+from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent, ProjectPage
 
 _UNREAD = frozenset({Outcome.PENDING, Outcome.EXHAUSTED})
 
 
-@dataclass(frozen=True, slots=True)
-class StoredProjects:
-    """What is stored of some projects, by project id; intervals by the id of the distribution."""
+UNSEEN = -1
+"""In place of a page's facts: the file has no address yet, and waits for a page that shows it."""
 
+
+@dataclass(frozen=True, slots=True)
+class NewestPage:
+    """The newest page of a project: its serial (None: no page was ever seen), and the names that it shows.
+
+    The facts of these names are as of this page, whatever their rows have as `page_serial`.
+    """
+
+    serial: int | None
+    names: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectInputs:
+    """What is stored of a project: all of it, or with a `checkpoint` what lies beyond it and the files that change.
+
+    `page` was just seen, with the digest of the facts of each file. `newest` is the newest page before it.
+    """
+
+    project: Project
+    names: "ParsedNames"
+    page: ProjectPage | None
+    facts: Mapping[str, int]
     events_through: int
-    events: Mapping[int, Sequence[ChangelogEvent]]
-    sightings: Mapping[int, Sequence[Sighting]]
-    files: Mapping[int, Mapping[str, StoredFile]]
-    live: Mapping[int, tuple[Interval, ...]]
-    yanked: Mapping[int, tuple[Interval, ...]]
+    events: Sequence[ChangelogEvent]
+    sightings: Sequence[Sighting]
+    newest: NewestPage
+    checkpoint: Checkpoint | None
+    files: dict[str, StoredFile] = field(default_factory=dict)
+    live: Mapping[int, tuple[Interval, ...]] = field(default_factory=dict)
+    yanked: Mapping[int, tuple[Interval, ...]] = field(default_factory=dict)
+
+    @property
+    def is_page_newest(self) -> bool:
+        """Whether a page was just seen, and no newer one before."""
+        return self.page is not None and (self.newest.serial is None or self.page.last_serial >= self.newest.serial)
+
+    def touched(self) -> set[str]:
+        """The files whose rows can differ from what follows now, as far as that is known before the fold: those of
+        which the page shows other facts, those that left it, those of events, and those beyond the checkpoint."""
+        found = {name for event in self.events if (name := file_change(event).filename) is not None}
+        if self.checkpoint is None or self.page is None:
+            found.update(self.facts)
+        elif self.is_page_newest:
+            known = self.checkpoint.facts
+            found.update(name for name, fact in self.facts.items() if known.get(name) != fact)
+            found.update(name for name in self.newest.names if name not in self.facts)
+        else:
+            found.update(name for name in self.facts if name not in self.newest.names)
+        if self.checkpoint is not None:
+            found.update(self.checkpoint.unsettled)
+            found.update(name for name, fact in self.checkpoint.facts.items() if fact == UNSEEN)
+        return found
 
 
 @dataclass(slots=True)
@@ -36,7 +84,8 @@ class FileUpdate:
     """One file of a project: its row if it has one, its history, and the intervals that are stored of it so far.
 
     `shown` are the facts of a page that was just seen, unless a newer page has replaced them. `page_serial` is that of
-    the page whose facts count. `id` is 0 until the file has a row.
+    the page whose facts count. `is_on_newest`: that page is the newest one of the project, so the row need not have its
+    serial. `id` is 0 until the file has a row.
     """
 
     name: str
@@ -47,6 +96,7 @@ class FileUpdate:
     old_live: tuple[Interval, ...] = ()
     old_yanked: tuple[Interval, ...] = ()
     id: int = 0
+    is_on_newest: bool = False
 
     @property
     def has_new_facts(self) -> bool:
@@ -55,21 +105,35 @@ class FileUpdate:
 
     @property
     def is_to_be_read(self) -> bool:
-        """Whether a known file has an address for the first time, or other bytes than before."""
-        if self.stored is None or self.shown is None:
+        """Whether a known file has an address for the first time, or other bytes than before, or had vanished and is
+        live now."""
+        if self.stored is None:
             return False
         known = self.stored.facts
-        return known.url is None or known.sha256 not in {None, self.shown.sha256}
+        if self.stored.outcome == Outcome.VANISHED and (self.shown or known).url is not None and self.is_live:
+            return True
+        return self.shown is not None and (known.url is None or known.sha256 not in {None, self.shown.sha256})
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the file is live now."""
+        return bool(self.history.live) and self.history.live[-1].end is None
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether only events know the file so far, and no reading of it was attempted."""
+        facts = self.shown or (self.stored and self.stored.facts)
+        return (not facts or facts.url is None) and (self.stored is None or self.stored.outcome in _UNREAD)
 
     def has_vanished(self, newest_page: int | None) -> bool:
-        """Whether only events know the file, and a page as new as its add event lacks it. Then it cannot be read."""
-        facts = self.shown or (self.stored and self.stored.facts)
-        if newest_page is None or (facts and facts.url is not None):
+        """Whether only events know the file, and a page as new as its add event lacks it. Then it cannot be read.
+
+        A file that is live since then waits for the next page.
+        """
+        if newest_page is None or not self.is_unseen or self.is_live:
             return False
-        if self.stored is not None and self.stored.outcome not in _UNREAD:
-            return False
-        first = self.history.changes[0].serial if self.history.changes else None
-        return first is not None and first <= newest_page and not self.history.is_live(newest_page)
+        known = [one.start for one in self.history.live[:1]] or [one.serial for one in self.history.changes[:1]]
+        return bool(known) and known[0] <= newest_page and not self.history.is_live(newest_page)
 
     @property
     def corrected_at(self) -> int | None:
@@ -116,33 +180,82 @@ class ChangeRow(NamedTuple):
     logged_serial: int
 
 
-def compute_update(project: Project, page: ProjectPage | None, stored: StoredProjects) -> ProjectUpdate:
-    """What follows for `project` from all that is stored of it, and from the `page` that was just seen."""
-    names = ParsedNames(project)
-    folded = fold(
-        stored.events[project.id],
-        stored.sightings[project.id],
-        known_since=project.known_since,
-        events_through=stored.events_through,
-        version_of=names.version,
+class ReleaseTexts:
+    """The release of each file that no event names: the text that the index has for it, where that is known.
+
+    What is stored is kept, and a version from a filename is mapped onto `versions`, those that the newest page lists
+    (PEP 700): the same text, else the only one of the same canonical form.
+    """
+
+    def __init__(self, names: ParsedNames, known: Mapping[str, StoredFile], page: ProjectPage | None) -> None:
+        self._names, self._known = names, known
+        self._texts = frozenset() if page is None else frozenset(page.versions)
+        self._shown = {file.filename for file in page.files} if page is not None and page.versions else frozenset()
+        self._spellings: dict[str, list[str]] = {}
+
+    def version(self, filename: str) -> str:
+        row = self._known.get(filename)
+        guessed = self._names.version(filename) if row is None else row.version
+        if guessed in self._texts or filename not in self._shown:
+            return guessed
+        if not self._spellings:
+            for text in self._texts:
+                self._spellings.setdefault(canonical(text), []).append(text)
+        alike = self._spellings.get(canonical(guessed), [])
+        return alike[0] if len(alike) == 1 else guessed
+
+
+def fold_inputs(inputs: ProjectInputs) -> Fold | None:
+    """The fold of what is stored of a project. None: it revises what was before the checkpoint."""
+    page = inputs.page if inputs.is_page_newest else None
+    return fold(
+        inputs.events,
+        inputs.sightings,
+        known_since=inputs.project.known_since,
+        events_through=inputs.events_through,
+        version_of=ReleaseTexts(inputs.names, inputs.files, page).version,
+        checkpoint=inputs.checkpoint,
     )
-    histories = {} if folded is None else folded.histories
-    known = stored.files[project.id]
+
+
+def compute_update(inputs: ProjectInputs, folded: Fold) -> ProjectUpdate:
+    """What follows for the rows of a project from its fold, and from the page that was just seen."""
+    page = inputs.page
     shown = {} if page is None else {file.filename: file for file in page.files if file.url is not None}
-    update = ProjectUpdate(project, names, None if folded is None else folded.newest_page)
-    for name in dict.fromkeys([*known, *shown, *histories]):
-        row = known.get(name)
-        history = histories.get(name)
-        if history is None:  # shown by a page that another one of the same serial has replaced
-            history = FileHistory(name, names.version(name) if row is None else row.version, (), (), ())
-        file = FileUpdate(name, row, None, None if row is None else row.page_serial, history)
-        if page is not None and name in shown and (file.page_serial is None or file.page_serial <= page.last_serial):
+    newest: Collection[str] = shown if inputs.is_page_newest else inputs.newest.names
+    update = ProjectUpdate(inputs.project, inputs.names, folded.newest_page)
+    for name in sorted({*inputs.files, *folded.histories, *(inputs.touched() & shown.keys())}):
+        file = _file_update(name, inputs, folded)
+        file.is_on_newest = name in newest
+        if name in shown and page is not None and (file.page_serial is None or file.page_serial <= page.last_serial):
             file.shown, file.page_serial = PageFacts.of(shown[name]), page.last_serial
-        if row is not None:
-            file.id = row.id
-            file.old_live, file.old_yanked = stored.live.get(row.id, ()), stored.yanked.get(row.id, ())
         update.files.append(file)
     return update
+
+
+def _file_update(name: str, inputs: ProjectInputs, folded: Fold) -> FileUpdate:
+    """The file as it is before the page that was just seen, with its whole history."""
+    row, history = inputs.files.get(name), folded.histories.get(name)
+    if row is None:
+        known = history or FileHistory(name, inputs.names.version(name), (), (), ())
+        return FileUpdate(name, None, None, None, known)
+    live, yanked = inputs.live.get(row.id, ()), inputs.yanked.get(row.id, ())
+    start = None if inputs.checkpoint is None else inputs.checkpoint.serial
+    if history is None:  # nothing has changed, or a page showed it that another one of the same serial has replaced
+        kept = (live, yanked) if start is not None else ((), ())
+        history = FileHistory(name, row.version, *kept, ())
+    elif start is not None:
+        history = replace(
+            history, live=_settled(live, start) + history.live, yanked=_settled(yanked, start) + history.yanked
+        )
+    is_shown = name in inputs.newest.names and row.facts.url is not None
+    page_serial = inputs.newest.serial if is_shown else row.page_serial
+    return FileUpdate(name, row, None, page_serial, history, live, yanked, row.id)
+
+
+def _settled(intervals: Iterable[Interval], serial: int) -> tuple[Interval, ...]:
+    """The intervals that had ended at `serial`; what comes later does not change them."""
+    return tuple(one for one in intervals if one.end is not None and one.end <= serial)
 
 
 def logged_changes(updates: Iterable[ProjectUpdate], sealed: Seals) -> Iterator[ChangeRow]:

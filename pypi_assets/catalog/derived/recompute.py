@@ -1,31 +1,35 @@
-"""Brings the rows of projects in line with what follows from all their events and pages, and logs what changed.
+"""Brings the rows of projects in line with what follows from their events and pages, and logs what changed.
 
-Many projects take as many statements as one. Each project is computed whole from what is stored of it, by the rules of
-file_history.py; only rows that differ are written.
+Many projects take as many statements as one. What is loaded of a project lies beyond its checkpoint, or concerns files
+that change. A project without one, or whose past is revised, is folded from its first event. Only rows that differ are
+written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, upsert
+from pypi_assets.catalog.derived.checkpoints import StoredCheckpoint, store_checkpoints
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import (
+    UNSEEN,
     ChangeRow,
     FileUpdate,
+    ProjectInputs,
     ProjectUpdate,
-    StoredProjects,
     compute_update,
     logged_changes,
 )
+from pypi_assets.catalog.derived.folding import FoldedProject, fold_projects
 from pypi_assets.catalog.derived.project_state import Interval
-from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_projects, load_files
-from pypi_assets.catalog.derived.stored_sightings import load_sightings
+from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_files
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
-from pypi_assets.catalog.observed.events import events_by_project, events_through
 from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.sightings import StoredSighting
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
@@ -42,23 +46,29 @@ from pypi_assets.index.models import ProjectPage
 UNEXPLAINED_CHANGES = "unexplained changes"
 """The name of their count."""
 
+_WORTH_A_CHECKPOINT = 200
+"""Events, and files on pages, from which on a fold from scratch costs more than a checkpoint."""
+_UNKNOWN = -2
+"""In place of a page's facts: they were not at hand when the checkpoint was made."""
 
-def recompute(connection: Connection, projects: Sequence[Project], pages: Mapping[int, ProjectPage]) -> None:
+
+def recompute(
+    connection: Connection,
+    projects: Sequence[Project],
+    pages: Mapping[int, ProjectPage],
+    seen: Mapping[int, StoredSighting] | None = None,
+) -> set[int]:
     """Recomputes `projects` and queues the files that are to be read.
 
-    `pages`, by project id, were just seen; their snapshots are stored already. Their facts replace those of older
-    pages. A file whose bytes changed is read again.
+    `pages`, by project id, were just seen, and `seen` is what is new of that: it is stored already. The facts of the
+    pages replace those of older ones. Returns the ids of the projects whose pages in `seen` change files although no
+    stored event does.
     """
-    ids = sorted(project.id for project in projects)
-    stored = StoredProjects(
-        events_through=events_through(connection),  # before the events: those up to there are all among them
-        events=events_by_project(connection, ids),
-        sightings=load_sightings(connection, ids),
-        files=load_files(connection, ids),
-        live=intervals_of_projects(connection, live_intervals, ids),
-        yanked=intervals_of_projects(connection, yanked_intervals, ids),
-    )
-    updates = [compute_update(project, pages.get(project.id), stored) for project in projects]
+    folded = fold_projects(connection, [project.id for project in projects], pages, seen or {})
+    files = [file.id for one in folded for file in one.inputs.files.values()]
+    live = intervals_of_files(connection, live_intervals, files)
+    yanked = intervals_of_files(connection, yanked_intervals, files)
+    updates = [compute_update(replace(one.inputs, live=live, yanked=yanked), one.fold) for one in folded]
     release_ids = _release_ids(connection, updates)
     _enter_files(connection, updates, release_ids)
     queue_reads(
@@ -70,22 +80,53 @@ def recompute(connection: Connection, projects: Sequence[Project], pages: Mappin
             if file.is_to_be_read or (file.stored is None and file.shown is not None)
         ],
     )
-    _lock_unseen(connection, stored)
+    _lock_unseen(connection, folded)
     with counting_files(connection, _changed_files(updates)) as entered:
         entered += [file.id for one in updates for file in one.files if file.stored is None]
         _update_files(connection, updates, release_ids)
         lock_state(connection, exclusive=False)
         _log_changes(connection, logged_changes(updates, seals(connection)))
         for table, old, new in (
-            (live_intervals, stored.live, {file.id: file.history.live for one in updates for file in one.files}),
-            (yanked_intervals, stored.yanked, {file.id: file.history.yanked for one in updates for file in one.files}),
+            (live_intervals, live, {file.id: file.history.live for one in updates for file in one.files}),
+            (yanked_intervals, yanked, {file.id: file.history.yanked for one in updates for file in one.files}),
         ):
             _replace_intervals(connection, table, old, new)
+    new_points = {one.inputs.project.id: _checkpoint(one, update) for one, update in zip(folded, updates, strict=True)}
+    store_checkpoints(connection, {id_: point for id_, point in new_points.items() if point is not None})
+    return {id_ for one in folded if one.fold.unexplained and (id_ := one.inputs.project.id) in (seen or {})}
 
 
-def _lock_unseen(connection: Connection, stored: StoredProjects) -> None:
+def _checkpoint(folded: FoldedProject, update: ProjectUpdate) -> StoredCheckpoint | None:
+    """The project's next checkpoint; None where the one before serves as well, or where none is worth it."""
+    inputs, new = folded.inputs, folded.fold.checkpoint
+    before = inputs.checkpoint
+    if new is None or (before is None and _work(inputs) < _WORTH_A_CHECKPOINT):
+        return None
+    if inputs.is_page_newest:
+        facts = dict(inputs.facts)
+    elif before is not None:
+        facts = {name: fact for name, fact in before.facts.items() if fact != UNSEEN}
+    else:
+        facts = dict.fromkeys(inputs.newest.names, _UNKNOWN)
+    is_whole = facts.keys() <= new.files.keys()
+    waiting = (file for file in update.files if file.is_unseen and not file.has_vanished(update.newest_page))
+    facts.update((file.name, UNSEEN) for file in waiting if file.name not in facts)
+    page_serial = inputs.page.last_serial if inputs.is_page_newest and inputs.page else inputs.newest.serial
+    is_same = before is not None and not folded.fold.is_news
+    if is_same and before is not None and facts == before.facts and page_serial == inputs.newest.serial:
+        return None
+    new.facts = facts
+    return StoredCheckpoint(new, page_serial if is_whole else None)
+
+
+def _work(inputs: ProjectInputs) -> int:
+    """About what a fold from scratch costs."""
+    return len(inputs.events) + sum(len(one.shown) for one in inputs.sightings) + len(inputs.sightings)
+
+
+def _lock_unseen(connection: Connection, folded: Iterable[FoldedProject]) -> None:
     """Locks what may be exhausted afterwards, since no page shows it: that is before the state is locked."""
-    files = (file for of_project in stored.files.values() for file in of_project.values())
+    files = (file for one in folded for file in one.inputs.files.values())
     unseen = sorted(file.id for file in files if file.facts.url is None and file.outcome == Outcome.PENDING)
     for ids in at_a_time(unseen):
         lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(ids))
@@ -177,7 +218,7 @@ def _update_files(
     with_newer_page = [
         {"of_id": file.id, "page_serial": file.page_serial}
         for _, file, stored in known
-        if file.page_serial != stored.page_serial and not file.has_new_facts
+        if file.page_serial != stored.page_serial and not file.has_new_facts and not file.is_on_newest
     ]
     moved = [
         {"of_id": file.id, "release_id": release_ids[one.project.id, file.history.version]}

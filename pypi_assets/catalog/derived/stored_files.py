@@ -1,13 +1,29 @@
 """The files of projects as the catalog stores them: their rows and their intervals."""
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, select
+import orjson
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Table,
+    Text,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+)
+from sqlalchemy.dialects import postgresql
 
-from pypi_assets.catalog.database import storable
+from pypi_assets.catalog.database import sent_values, storable
 from pypi_assets.catalog.derived.project_state import Interval
-from pypi_assets.catalog.tables import distribution_data, distributions, releases
+from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, releases, yanked_intervals
 from pypi_assets.index.models import IndexFile
 
 
@@ -30,6 +46,15 @@ class PageFacts(NamedTuple):
         return cls._make(storable(value) if isinstance(value, str) else value for value in values)
 
 
+def facts_digest(file: IndexFile) -> int:
+    """A number from 0 to 2^48 that stands for all that a page shows of a file."""
+    try:
+        content = orjson.dumps(file)
+    except TypeError:  # half a surrogate pair, or a number of more than 64 bits
+        content = repr(file).encode(errors="replace")
+    return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest())
+
+
 class StoredFile(NamedTuple):
     """The row of a file. `facts` come from the page of `page_serial`; without a page they are unknown."""
 
@@ -45,27 +70,57 @@ class StoredFile(NamedTuple):
 
 def load_files(connection: Connection, project_ids: Sequence[int]) -> dict[int, dict[str, StoredFile]]:
     """The stored files of each project, by project id and filename."""
-    rows = connection.execute(
-        select(
-            distributions.c.id,
-            distributions.c.project_id,
-            distributions.c.filename,
-            distributions.c.release_id,
-            distributions.c.page_serial,
-            releases.c.version,
-            distribution_data.c.outcome,
-            *(distributions.c[name] for name in PageFacts._fields),
-        )
-        .join(releases, releases.c.id == distributions.c.release_id)
-        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-        .where(distributions.c.project_id.in_(project_ids))
-        .order_by(distributions.c.id)
+    rows = connection.execute(_FILES.where(distributions.c.project_id.in_(project_ids)).order_by(distributions.c.id))
+    return _by_project(rows, project_ids)
+
+
+def load_named_files(connection: Connection, names: Mapping[int, Collection[str]]) -> dict[int, dict[str, StoredFile]]:
+    """Those of the stored files of each project that have one of these names."""
+    wanted = [(project_id, name) for project_id, of_it in sorted(names.items()) for name in sorted(of_it)]
+    if not wanted:
+        return {project_id: {} for project_id in names}
+    project, filename, sent = _sent_pairs(connection, wanted)
+    of_name = (distributions.c.project_id == project) & (distributions.c.filename == filename)
+    found = select(distributions.c.id).select_from(sent).join(distributions, of_name).subquery()
+    rows = connection.execute(_FILES.join(found, found.c.id == distributions.c.id).order_by(distributions.c.id))
+    return _by_project(rows, names)
+
+
+_FILES = (
+    select(
+        distributions.c.id,
+        distributions.c.project_id,
+        distributions.c.filename,
+        distributions.c.release_id,
+        distributions.c.page_serial,
+        releases.c.version,
+        distribution_data.c.outcome,
+        *(distributions.c[name] for name in PageFacts._fields),
     )
+    .join(releases, releases.c.id == distributions.c.release_id)
+    .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+)
+
+
+def _by_project(rows: Iterable[Any], project_ids: Iterable[int]) -> dict[int, dict[str, StoredFile]]:
     found: dict[int, dict[str, StoredFile]] = {project_id: {} for project_id in project_ids}
     for id_, project_id, filename, release_id, page_serial, version, outcome, *facts in rows:
         file = StoredFile(id_, project_id, filename, release_id, page_serial, version, outcome, PageFacts(*facts))
         found[project_id][filename] = file
     return found
+
+
+def _sent_pairs(
+    connection: Connection, pairs: Sequence[tuple[int, str]]
+) -> tuple[ColumnElement[int], ColumnElement[str], FromClause]:
+    """A project and a filename as columns of a table that holds `pairs`, in one or two parameters."""
+    if connection.dialect.name == "sqlite":
+        sent = func.json_each(json.dumps(pairs)).table_valued("value", name="sent")
+        return func.json_extract(sent.c.value, "$[0]"), func.json_extract(sent.c.value, "$[1]"), sent
+    ids = bindparam(None, [project_id for project_id, _ in pairs], type_=postgresql.ARRAY(BigInteger()))
+    names = bindparam(None, [name for _, name in pairs], type_=postgresql.ARRAY(Text()))
+    rows = func.unnest(ids, names).table_valued("project_id", "filename", name="sent").render_derived()
+    return rows.c.project_id, rows.c.filename, rows
 
 
 def intervals_of_projects(
@@ -78,7 +133,43 @@ def intervals_of_projects(
         .where(distributions.c.project_id.in_(project_ids))
         .order_by(table.c.distribution_id, table.c.start)
     )
-    found: dict[int, tuple[Interval, ...]] = {}
+    return _by_file(rows)
+
+
+def intervals_of_files(
+    connection: Connection, table: Table, distribution_ids: Sequence[int]
+) -> dict[int, tuple[Interval, ...]]:
+    """The stored intervals of these files, in order, by the id of the distribution."""
+    if not distribution_ids:
+        return {}
+    sent = sent_values(connection, distributions.c.id, distribution_ids)
+    rows = connection.execute(
+        select(table.c.distribution_id, table.c.start, table.c.end)
+        .select_from(sent)
+        .join(table, table.c.distribution_id == sent.c.value)
+        .order_by(table.c.distribution_id, table.c.start)
+    )
+    return _by_file(rows)
+
+
+def shown_at(connection: Connection, project_id: int, serial: int) -> dict[str, bool]:
+    """The files of a project that the stored intervals have as live at `serial`, each with whether it is yanked."""
+    live, yanked = live_intervals, yanked_intervals
+    is_yanked = exists().where(yanked.c.distribution_id == distributions.c.id, *_hold_at(yanked, serial))
+    rows = connection.execute(
+        select(distributions.c.filename, is_yanked.label("is_yanked"))
+        .join(live, live.c.distribution_id == distributions.c.id)
+        .where(distributions.c.project_id == project_id, *_hold_at(live, serial))
+    )
+    return {filename: bool(is_yanked) for filename, is_yanked in rows}
+
+
+def _hold_at(table: Table, serial: int) -> tuple[ColumnElement[bool], ...]:
+    return table.c.start <= serial, or_(table.c.end.is_(None), table.c.end > serial)
+
+
+def _by_file(rows: Iterable[Any]) -> dict[int, tuple[Interval, ...]]:
+    found: dict[int, list[Interval]] = {}
     for distribution_id, start, end in rows:
-        found[distribution_id] = (*found.get(distribution_id, ()), Interval(start, end))
-    return found
+        found.setdefault(distribution_id, []).append(Interval(start, end))
+    return {distribution_id: tuple(intervals) for distribution_id, intervals in found.items()}

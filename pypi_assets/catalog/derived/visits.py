@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert,
 from pypi_assets.catalog.database import at_a_time, storable
 from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.observed.events import events_through
+from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
 from pypi_assets.catalog.observed.projects import Project, load_projects
-from pypi_assets.catalog.observed.sightings import SeenNow, store_sightings
+from pypi_assets.catalog.observed.sightings import SeenNow, StoredSighting, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
 from pypi_assets.catalog.reads.file_counts import counting_files
@@ -117,20 +118,44 @@ class Verdict:
     due_at: float | None = None
 
 
-def record_verdicts(connection: Connection, verdicts: Sequence[Verdict], now: float) -> None:
+class UnexplainedPageError(Exception):
+    """Pages show changes that no stored event explains. They can be those of events beyond the stored ones, so store
+    the events up to the index's last serial, and record the verdicts again."""
+
+    def __init__(self, project_ids: Collection[int]) -> None:
+        super().__init__(f"no stored event explains what the pages of {len(project_ids)} projects show")
+        self.project_ids = frozenset(project_ids)
+
+
+def record_verdicts(
+    connection: Connection,
+    verdicts: Sequence[Verdict],
+    now: float,
+    *,
+    is_explained: bool = True,
+    shows_through: int | None = None,
+) -> None:
     """Stores the results of visits, at most one of each project, and recomputes these projects.
 
     Events up to the serials of the pages are stored already, unless the changelog is off. Without a page that is new
     enough, the project is judged by its events; files that only events name cannot be read until a page shows them.
+
+    Without `is_explained`, raises UnexplainedPageError where a page shows what no stored event explains; then the
+    transaction is to be rolled back. `shows_through`: since the pages were fetched, the events were stored up to this
+    serial, the index's last.
     """
     conclusive = [verdict for verdict in verdicts if verdict.is_conclusive]
-    _lock_projects(connection, [verdict.project.id for verdict in verdicts])
-    _append_statuses(connection, verdicts, now)
     pages = {verdict.project.id: verdict.page for verdict in conclusive if verdict.page is not None}
-    _note_pages(connection, pages)
+    _lock_projects(connection, [verdict.project.id for verdict in verdicts])
+    shown = [ShownName(page.name, page.last_serial) for page in pages.values() if page.name is not None]
+    renamed = rename_projects(connection, shown) if shown else {}
+    seen = _append_statuses(connection, verdicts, now, shows_through)
     if conclusive:
-        visited = load_projects(connection, [verdict.project.id for verdict in conclusive])  # as they are now
-        recompute(connection, visited, pages)
+        unexplained = recompute(connection, [verdict.project for verdict in conclusive], pages, seen) & pages.keys()
+        if unexplained and not is_explained:
+            raise UnexplainedPageError(unexplained)
+    log_renamed(connection, renamed)
+    _note_pages(connection, pages)
     _exhaust_unseen(connection, [verdict for verdict in conclusive if verdict.status in _WITHOUT_PAGE])
     ended = (
         EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
@@ -145,8 +170,13 @@ def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None
     recompute(connection, load_projects(connection, project_ids), {})
 
 
-def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: float) -> None:
-    """Appends one status to a visit, or two where the page that was seen is too old."""
+def _append_statuses(
+    connection: Connection, verdicts: Iterable[Verdict], now: float, shows_through: int | None
+) -> dict[int, StoredSighting]:
+    """Appends one status to a visit, or two where the page that was seen is too old.
+
+    Stores what is new of what was seen, and returns that by project id.
+    """
     through = events_through(connection)
     seen: list[SeenNow] = []
     failed: list[dict[str, Any]] = []
@@ -162,12 +192,13 @@ def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: f
                     seen_through=max(through, page_serial or 0, verdict.true_through or 0),
                     content=snapshot_content(() if page is None else page.files),
                     page_status=None if page is None else storable(page.status),
+                    shows_through=shows_through,
                 )
             )
         if verdict.status in _WITHOUT_PAGE or not verdict.is_conclusive:
             text = None if verdict.text is None else storable(verdict.text)
             failed.append({"visit_id": verdict.visit_id, "at": now, "status": verdict.status, "text": text})
-    snapshot_ids = store_sightings(connection, seen, now)
+    snapshot_ids, new = store_sightings(connection, seen, now)
     if seen:
         rows = [
             {
@@ -184,6 +215,7 @@ def _append_statuses(connection: Connection, verdicts: Iterable[Verdict], now: f
         connection.execute(insert(visit_statuses), rows)
     if failed:
         connection.execute(insert(visit_statuses), failed)
+    return new
 
 
 def _note_pages(connection: Connection, pages: Mapping[int, ProjectPage]) -> None:

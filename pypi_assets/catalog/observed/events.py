@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, and_, func, or_, select, update
+from sqlalchemy import Connection, Select, and_, func, or_, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import lock_state, read_state
@@ -13,7 +13,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
 from pypi_assets.catalog.observed.projects import Selection, enter_projects, project_ids
 from pypi_assets.catalog.observed.visit_statistics import note_seen
-from pypi_assets.catalog.tables import catalog_state, events, projects
+from pypi_assets.catalog.tables import catalog_state, checkpoints, events, projects
 from pypi_assets.index.actions import NO_FILE_CHANGE, Action, file_change
 from pypi_assets.index.models import ChangelogEvent
 
@@ -155,11 +155,26 @@ def first_event_time(connection: Connection, after: int) -> int | None:
 
 def events_by_project(connection: Connection, project_ids: Iterable[int]) -> dict[int, list[ChangelogEvent]]:
     """All stored events of each of the projects, in order of serial."""
+    return _events_of(connection, project_ids, select(*_EVENT_COLUMNS))
+
+
+def events_beyond_checkpoints(connection: Connection, project_ids: Iterable[int]) -> dict[int, list[ChangelogEvent]]:
+    """The events of each of the projects above the serial of its checkpoint, in order of serial. All have one."""
+    beyond = (events.c.project_id == checkpoints.c.project_id) & (events.c.serial > checkpoints.c.serial)
+    return _events_of(connection, project_ids, select(*_EVENT_COLUMNS).join_from(checkpoints, events, beyond))
+
+
+_EVENT_COLUMNS = (events.c.project_id, *(events.c[field.name] for field in fields(ChangelogEvent)))
+
+
+def _events_of(
+    connection: Connection, project_ids: Iterable[int], query: Select[Any]
+) -> dict[int, list[ChangelogEvent]]:
     found: dict[int, list[ChangelogEvent]] = {project_id: [] for project_id in project_ids}
-    columns = (events.c.project_id, *(events.c[field.name] for field in fields(ChangelogEvent)))
     for ids in at_a_time(found):
-        rows = connection.execute(select(*columns).where(events.c.project_id.in_(ids)).order_by(events.c.serial))
-        for project_id, *values in rows:
+        for project_id, *values in connection.execute(
+            query.where(events.c.project_id.in_(ids)).order_by(events.c.serial)
+        ):
             found[project_id].append(ChangelogEvent(*values))
     return found
 

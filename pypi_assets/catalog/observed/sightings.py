@@ -62,8 +62,11 @@ _COLUMNS = (
 )
 
 
-def store_sightings(connection: Connection, seen: Sequence[SeenNow], now: float) -> dict[int, int]:
-    """Stores what is new of `seen`, one of each project. Returns the ids of all their snapshots, by project.
+def store_sightings(
+    connection: Connection, seen: Sequence[SeenNow], now: float
+) -> tuple[dict[int, int], dict[int, StoredSighting]]:
+    """Stores what is new of `seen`, one of each project. Returns the ids of all their snapshots, and what was stored,
+    by project.
 
     A page that only repeats the newest one of its project is not stored again, nor is a 404 without an event since.
     """
@@ -83,6 +86,7 @@ def store_sightings(connection: Connection, seen: Sequence[SeenNow], now: float)
     for project_id, serial in _newest_events(connection, unexplained):
         if serial > repeating[project_id]:
             del repeating[project_id]
+    new = [one for one in seen if one.project_id not in repeating]
     rows = [
         {
             "project_id": one.project_id,
@@ -94,12 +98,25 @@ def store_sightings(connection: Connection, seen: Sequence[SeenNow], now: float)
             "page_status": one.page_status,
             "shows_through": one.shows_through,
         }
-        for one in seen
-        if one.project_id not in repeating
+        for one in new
     ]
-    if rows:
-        connection.execute(insert(sightings), rows)
-    return snapshot_ids
+    if not rows:
+        return snapshot_ids, {}
+    stored = connection.execute(
+        insert(sightings).returning(*(sightings.c[name] for name in StoredSighting._fields)), rows
+    )
+    return snapshot_ids, {row.project_id: StoredSighting._make(row) for row in stored}
+
+
+def has_page_of(connection: Connection, seen: StoredSighting) -> bool:
+    """Whether a page of that serial was seen before."""
+    before = select(sightings.c.id).where(
+        sightings.c.project_id == seen.project_id,
+        sightings.c.page_serial == seen.page_serial,
+        sightings.c.seen_through <= seen.seen_through,
+        sightings.c.id != seen.id,
+    )
+    return connection.scalar(before.limit(1)) is not None
 
 
 def newest_sightings(
@@ -108,14 +125,6 @@ def newest_sightings(
     """What was seen last of each project that was seen: with the greatest `seen_through`, and of those stored last."""
     newest = select(sightings.c.id).where(sightings.c.project_id == projects.c.id, *where)
     newest = newest.order_by(sightings.c.seen_through.desc(), sightings.c.id.desc())
-    return _of_each(connection, project_ids, newest)
-
-
-def newest_pages(connection: Connection, project_ids: Collection[int]) -> dict[int, StoredSighting]:
-    """The page with the greatest serial of each project that has one, and of those the one stored last."""
-    is_page = (sightings.c.page_serial.is_not(None), sightings.c.page_status.is_not(None))
-    newest = select(sightings.c.id).where(sightings.c.project_id == projects.c.id, *is_page)
-    newest = newest.order_by(sightings.c.page_serial.desc(), sightings.c.id.desc())
     return _of_each(connection, project_ids, newest)
 
 

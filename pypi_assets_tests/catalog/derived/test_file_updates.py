@@ -11,14 +11,17 @@ from pypi_assets.catalog.derived.file_updates import (
     CORRECTED,
     ChangeRow,
     FileUpdate,
+    NewestPage,
+    ParsedNames,
+    ProjectInputs,
     ProjectUpdate,
-    StoredProjects,
     compute_update,
+    fold_inputs,
     logged_changes,
 )
 from pypi_assets.catalog.derived.project_state import Change, Interval
 from pypi_assets.catalog.derived.seen_pages import Sighting
-from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile
+from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile, facts_digest
 from pypi_assets.catalog.ledger.range_ledger import Seals
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Project
@@ -116,16 +119,23 @@ def test_a_change_below_a_seal_is_logged_after_it():
 def test_a_page_older_than_the_stored_facts_replaces_none():
     event = ChangelogEvent("Demo", "1.0", 0, f"add source file {NAME}", 3)
     file = IndexFile(NAME, "https://example.org/b", "b" * 64, 2, None, None, False, None, False, None)
-    known = StoredProjects(
-        events_through=9,
-        events={PROJECT.id: [event]},
-        sightings={PROJECT.id: [Sighting(4, 4, {NAME: False}, is_page=True)]},
-        files={PROJECT.id: {NAME: stored()}},  # its facts are of serial 5
-        live={7: (Interval(3, None),)},
-        yanked={},
-    )
     for page_serial, shown in ((4, None), (5, PageFacts.of(file)), (6, PageFacts.of(file))):
         page = ProjectPage("Demo", page_serial, "active", (file,))
-        [update] = compute_update(PROJECT, page, known).files
+        inputs = ProjectInputs(
+            project=PROJECT,
+            names=ParsedNames(PROJECT),
+            page=page,
+            facts={NAME: facts_digest(file)},
+            events_through=9,
+            events=[event],
+            sightings=[Sighting(4, 4, {NAME: False}, is_page=True)],
+            newest=NewestPage(4, ()),
+            checkpoint=None,
+            files={NAME: stored()},  # its facts are of serial 5
+            live={7: (Interval(3, None),)},
+        )
+        folded = fold_inputs(inputs)
+        assert folded is not None
+        [update] = compute_update(inputs, folded).files
         assert (update.shown, update.page_serial) == (shown, max(page_serial, 5))
         assert update.old_live == update.history.live == (Interval(3, None),)

@@ -4,6 +4,7 @@ from sqlalchemy import Connection, func, select
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
+from pypi_assets.catalog.derived.file_updates import CORRECTED
 from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, record_verdicts
 from pypi_assets.catalog.observed.events import store_events
@@ -28,14 +29,16 @@ def shown(filename: str, sha256: str = "a" * 64, *, yanked: bool = False) -> Ind
     return IndexFile(filename, f"https://example.org/{filename}", sha256, 1, None, None, yanked, None, False, None)
 
 
-def see(connection: Connection, project: Project, serial: int, *files: IndexFile) -> None:
+def see(
+    connection: Connection, project: Project, serial: int, *files: IndexFile, versions: tuple[str, ...] = ()
+) -> None:
     """A visit sees a page of `serial` with `files`."""
     [visit_id] = begin_visits(connection, [project.id], "full", "crawl:1", 1.0).values()
-    page = ProjectPage(project.name, serial, "active", files)
+    page = ProjectPage(project.name, serial, "active", files, versions=versions)
     record_verdicts(connection, [Verdict(visit_id, project, VisitStatus.FULL, page)], 2.0)
 
 
-def happen(connection: Connection, project: Project, serial: int, action: str, version: str = "1.0") -> None:
+def happen(connection: Connection, project: Project, serial: int, action: str, version: str | None = "1.0") -> None:
     event = ChangelogEvent(project.name, version, serial, action, serial)
     store_events(connection, [event], serial - 1, serial, Selection())
 
@@ -114,3 +117,77 @@ def test_other_bytes_under_a_name_are_read_again_and_a_file_without_an_event_end
         [(start, end)] = intervals(connection, live_intervals)[TWO]
         assert (TWO, end, UNEXPLAINED) in logged(connection)
         assert start < end <= 1_000
+
+
+def test_a_newer_page_that_shows_the_same_writes_no_row_of_a_file(catalog: Catalog):
+    """The row of a file has the serial of a page where the file left it, or where its facts changed."""
+    with catalog.write() as connection:
+        [project] = enter(connection, 1)
+        serials = select(distributions.c.filename, distributions.c.page_serial).order_by(distributions.c.filename)
+        see(connection, project, 900, shown(ONE), shown(TWO))
+        see(connection, project, 910, shown(ONE), shown(TWO))
+        assert connection.execute(serials).all() == [(ONE, 900), (TWO, 900)]
+        see(connection, project, 920, shown(ONE, "b" * 64))
+        assert connection.execute(serials).all() == [(ONE, 920), (TWO, 910)]
+        assert connection.scalar(select(distributions.c.sha256).where(distributions.c.filename == TWO)) == "a" * 64
+        see(connection, project, 905, shown(ONE, "c" * 64), shown(TWO, "c" * 64))  # older than what is known of both
+        see(connection, project, 915, shown(TWO, "d" * 64))
+        see(connection, project, 930, shown(ONE, "b" * 64))
+        assert connection.execute(serials).all() == [(ONE, 920), (TWO, 915)]
+        hashes = select(distributions.c.sha256).order_by(distributions.c.filename)
+        assert connection.scalars(hashes).all() == ["b" * 64, "d" * 64]
+
+
+def test_a_file_that_had_vanished_is_read_once_it_is_live_again(catalog: Catalog):
+    """Its reading ended with a 404 while a quarantine hid it. An event, or a page alone, shows it again."""
+    with catalog.write() as connection:
+        by_event, by_page = enter(connection, 2)
+        queued = select(distributions.c.project_id).join(read_queue, read_queue.c.distribution_id == distributions.c.id)
+        for number, project in enumerate((by_event, by_page)):
+            see(connection, project, 900 + number, shown(ONE))
+        for number, project in enumerate((by_event, by_page), 1):
+            happen(connection, project, 1_000 + number, "project quarantined", None)
+            see(connection, project, 1_000 + number)
+        connection.execute(read_queue.delete())
+        connection.execute(distribution_data.update().values(outcome=Outcome.VANISHED, error_kind="gone"))
+        happen(connection, by_event, 1_003, "project quarantine cleared", None)
+        recompute(connection, [by_event], {})
+        assert connection.scalars(queued).all() == [by_event.id]
+        see(connection, by_page, 1_002, shown(ONE))  # nothing but the page shows it
+        assert sorted(connection.scalars(queued)) == [by_event.id, by_page.id]
+        outcomes = connection.execute(select(distribution_data.c.outcome, distribution_data.c.error_kind)).all()
+    assert outcomes == [(Outcome.PENDING, None)] * 2
+
+
+def test_a_file_of_events_that_a_quarantine_hides_is_read_once_a_page_shows_it(catalog: Catalog):
+    with catalog.write() as connection:
+        [project] = enter(connection, 1)
+        see(connection, project, 900)
+        happen(connection, project, 1_001, f"add source file {ONE}")
+        happen(connection, project, 1_002, "project quarantined", None)
+        see(connection, project, 1_002)
+        outcome = select(distribution_data.c.outcome)
+        assert connection.scalar(outcome) == Outcome.VANISHED
+        happen(connection, project, 1_003, "project quarantine cleared", None)
+        see(connection, project, 1_003, shown(ONE))
+        assert connection.scalar(outcome) == Outcome.PENDING
+        assert connection.scalar(select(func.count()).select_from(read_queue)) == 1
+
+
+def test_a_version_from_a_filename_is_mapped_onto_the_releases_of_the_page(catalog: Catalog):
+    """A wheel and an sdist of one release agree, and what is mapped once stays."""
+    wheel, sdist = "demo-1.0.0-py3-none-any.whl", "demo-1.0.tar.gz"
+    other, unlike = "demo-2.0.0-py3-none-any.whl", "demo-3.0.0-py3-none-any.whl"
+    with catalog.write() as connection:
+        [project] = enter(connection, 1)
+        versions = select(distributions.c.filename, releases.c.version).join_from(distributions, releases)
+        see(connection, project, 900, shown(wheel))
+        assert dict(connection.execute(versions).all()) == {wheel: "1.0.0"}
+        files = [shown(name) for name in (wheel, sdist, other, unlike)]
+        see(connection, project, 910, *files, versions=("1.0", "2.0.0", "2.0", "3", "3.0"))
+        mapped = {wheel: "1.0", sdist: "1.0", other: "2.0.0", unlike: "3.0.0"}  # two releases mean 3.0.0
+        assert dict(connection.execute(versions).all()) == mapped
+        assert (wheel, CORRECTED) in [(filename, cause) for filename, _, cause in logged(connection)]
+        see(connection, project, 920, *files)
+        recompute(connection, [project], {})
+        assert dict(connection.execute(versions).all()) == mapped

@@ -1,11 +1,21 @@
 """Visits: numbered within their project, never updated, and ended when their worker died."""
 
+import pytest
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.derived.visits import ABANDONED_VISIT, Verdict, VisitStatus, begin_visits, record_verdicts
-from pypi_assets.catalog.tables import projects, visit_statuses, visits
-from pypi_assets.index.models import ProjectPage
+from pypi_assets.catalog.derived.visits import (
+    ABANDONED_VISIT,
+    UnexplainedPageError,
+    Verdict,
+    VisitStatus,
+    begin_visits,
+    record_verdicts,
+)
+from pypi_assets.catalog.observed.events import store_events
+from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.tables import live_intervals, projects, sightings, visit_statuses, visits
+from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 from pypi_assets_tests.catalog.ended_visits import enter, visit
 
 
@@ -58,3 +68,38 @@ def test_only_a_page_at_least_as_new_changes_what_is_stored_of_the_project(catal
             record_verdicts(connection, [Verdict(visit_id, one, VisitStatus.FULL, page)], 2.0)
             found.append(tuple(connection.execute(select(projects.c.page_serial, projects.c.status)).one()))
     assert found == [(5, "active"), (7, "archived"), (7, "archived"), (7, "quarantined")]
+
+
+def test_a_page_that_shows_a_name_counts_at_its_serial(catalog: Catalog):
+    with catalog.write() as connection:
+        [one] = enter(connection, 1)
+        normalized = one.normalized
+        for serial, name in ((900, normalized.replace("-", ".")), (901, None), (800, normalized.upper()), (902, "x")):
+            [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 1.0).values()
+            page = ProjectPage(normalized, serial, "active", (), name=name)
+            record_verdicts(connection, [Verdict(visit_id, one, VisitStatus.FULL, page)], 2.0)
+        found = connection.execute(select(projects.c.name, projects.c.named_at).where(projects.c.id == one.id)).one()
+    assert found == (normalized.replace("-", "."), 900)
+
+
+def test_a_page_that_no_event_explains_is_refused_until_the_events_are_stored(catalog: Catalog):
+    """What it shows early counts from its event then, and not from its own serial."""
+    file = IndexFile("demo-1.0.zip", "https://example.org/d", "a" * 64, 1, None, None, False, None, False, None)
+    with catalog.write() as connection:
+        [one] = enter(connection, 1)
+    seen_at = 1_001
+    with catalog.write() as connection:
+        event = ChangelogEvent(one.name, "1.0", 0, f"add source file {file.filename}", seen_at)
+        store_events(connection, [event], 1_000, seen_at, Selection())
+        [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 1.0).values()
+    verdict = Verdict(visit_id, one, VisitStatus.FULL, ProjectPage(one.normalized, seen_at, "active", ()))
+    with pytest.raises(UnexplainedPageError) as error, catalog.write() as connection:
+        record_verdicts(connection, [verdict], 2.0, is_explained=False)
+    assert error.value.project_ids == {one.id}
+    with catalog.write() as connection:
+        removed = ChangelogEvent(one.name, "1.0", 0, f"remove file {file.filename}", 1_005)
+        store_events(connection, [removed], seen_at, 1_005, Selection())
+        record_verdicts(connection, [verdict], 2.0, shows_through=1_005)
+        live = connection.execute(select(live_intervals.c.start, live_intervals.c.end)).all()
+        assert connection.scalar(select(sightings.c.shows_through)) == 1_005
+    assert live == [(seen_at, 1_005)]

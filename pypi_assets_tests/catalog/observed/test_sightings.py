@@ -7,7 +7,6 @@ from pypi_assets.catalog.observed.events import store_events
 from pypi_assets.catalog.observed.projects import Project, Selection
 from pypi_assets.catalog.observed.sightings import (
     SeenNow,
-    newest_pages,
     newest_sightings,
     sightings_of,
     store_sightings,
@@ -44,11 +43,10 @@ def test_only_what_differs_from_the_newest_page_is_stored(catalog: Catalog):
             stored.append(connection.scalar(select(func.count()).select_from(sightings)))
         found = sightings_of(connection, [one.id])
         assert connection.scalar(select(func.count()).select_from(snapshots)) == 2
-        newest, page = newest_sightings(connection, [one.id])[one.id], newest_pages(connection, [one.id])[one.id]
+        newest = newest_sightings(connection, [one.id])[one.id]
     assert stored == [1, 1, 1, 2, 3, 4, 5, 6]
     assert [row.id for row in found] == sorted(row.id for row in found)
     assert (newest.page_serial, newest.seen_through) == (5, 1_600)
-    assert (page.page_serial, page.seen_through) == (6, 1_400)
 
 
 def test_a_404_that_no_event_explains_counts_again_only_after_an_event(catalog: Catalog):
@@ -62,5 +60,4 @@ def test_a_404_that_no_event_explains_counts_again_only_after_an_event(catalog: 
             gone = [seen(project, None, through, status=None) for project in (one, other)]
             store_sightings(connection, gone, 1.0)
             counts.append([len(sightings_of(connection, [project.id])) for project in (one, other)])
-        assert newest_pages(connection, [one.id, other.id]) == {}
     assert counts == [[1, 1], [1, 1], [2, 1], [2, 1]]

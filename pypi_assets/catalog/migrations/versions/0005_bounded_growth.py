@@ -161,9 +161,12 @@ def _checkpoints() -> None:
         sa.Column("project_id", Key, autoincrement=False, nullable=False),
         sa.Column("serial", sa.BigInteger(), nullable=False, comment="the state counts what is known up to here"),
         sa.Column(
-            "last_sighting_id", sa.BigInteger(), nullable=True, comment="the newest sighting that it knows; null: none"
+            "page_serial",
+            sa.BigInteger(),
+            nullable=True,
+            comment="of the page whose facts it has; null: it lacks some of them",
         ),
-        sa.Column("content", sa.LargeBinary(), nullable=False, comment="see catalog/derived/file_history.py"),
+        sa.Column("content", sa.LargeBinary(), nullable=False, comment="see catalog/derived/checkpoint.py"),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_checkpoints_project_id_projects")),
         sa.PrimaryKeyConstraint("project_id", name=op.f("pk_checkpoints")),
         comment="The state of projects with many files, so that a visit need not begin with their first event.",

@@ -1,0 +1,165 @@
+"""Loads what is stored of projects and folds it: beyond their checkpoints, or from their first events.
+
+What follows for the rows is in file_updates.py and recompute.py.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from pypi_assets.catalog.derived.checkpoint import Checkpoint
+from pypi_assets.catalog.derived.checkpoints import StoredCheckpoint, discard_checkpoints, load_checkpoints
+from pypi_assets.catalog.derived.file_history import Fold
+from pypi_assets.catalog.derived.file_updates import UNSEEN, NewestPage, ParsedNames, ProjectInputs, fold_inputs
+from pypi_assets.catalog.derived.seen_pages import Sighting
+from pypi_assets.catalog.derived.stored_files import facts_digest, load_files, load_named_files, shown_at
+from pypi_assets.catalog.derived.stored_sightings import load_sightings, sightings_beyond_checkpoints
+from pypi_assets.catalog.observed.events import events_beyond_checkpoints, events_by_project, events_through
+from pypi_assets.catalog.observed.projects import Project, load_projects
+from pypi_assets.catalog.observed.sightings import StoredSighting, has_page_of
+from pypi_assets.index.models import ChangelogEvent, ProjectPage
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedProject:
+    """What is stored of a project, and what follows from it."""
+
+    inputs: ProjectInputs
+    fold: Fold
+
+
+def fold_projects(
+    connection: Connection,
+    project_ids: Iterable[int],
+    pages: Mapping[int, ProjectPage],
+    seen: Mapping[int, StoredSighting],
+) -> list[FoldedProject]:
+    """Folds each project on from its checkpoint, or from its first event, in order of ids.
+
+    `pages` were just seen, and `seen` is what is new of that, by project id. Checkpoints that are revised are
+    discarded.
+    """
+    known = {project.id: project for project in load_projects(connection, list(project_ids))}  # as they are now
+    points = load_checkpoints(connection, known)
+    revised = {
+        id_
+        for id_, point in points.items()
+        if point.page_serial != known[id_].page_serial
+        or _is_contradicted(connection, point.checkpoint, pages.get(id_), seen.get(id_))
+    }
+    points = {id_: point for id_, point in points.items() if id_ not in revised}
+    loading = _Loading(connection, known, pages, seen, events_through(connection))  # before the events
+    folded = loading.beyond(points)
+    revised |= points.keys() - folded.keys()
+    discard_checkpoints(connection, revised)
+    folded |= loading.whole([id_ for id_ in known if id_ not in folded])
+    return [folded[id_] for id_ in known]
+
+
+def _is_contradicted(
+    connection: Connection, checkpoint: Checkpoint, page: ProjectPage | None, seen: StoredSighting | None
+) -> bool:
+    """Whether what was just seen changes what was before the checkpoint: a page of a serial up to there that was never
+    seen, and that shows other files than are stored of that serial."""
+    if seen is None or seen.seen_through < checkpoint.serial:
+        return seen is not None
+    serial = seen.page_serial
+    if serial is None or serial > checkpoint.serial or has_page_of(connection, seen):
+        return False
+    return not checkpoint.allows(serial) or shown_at(connection, seen.project_id, serial) != _shown(page)
+
+
+def _facts(page: ProjectPage | None) -> dict[str, int]:
+    """The digest of the facts of each file of a page, without files whose entries are broken."""
+    return {} if page is None else {file.filename: facts_digest(file) for file in page.files if file.url is not None}
+
+
+def _shown(page: ProjectPage | None) -> dict[str, bool]:
+    return {} if page is None else {file.filename: file.yanked for file in page.files}
+
+
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    """Loads projects and folds them. Few or many take the same number of statements."""
+
+    connection: Connection
+    projects: Mapping[int, Project]
+    pages: Mapping[int, ProjectPage]
+    seen: Mapping[int, StoredSighting]
+    events_through: int
+
+    def beyond(self, points: Mapping[int, StoredCheckpoint]) -> dict[int, FoldedProject]:
+        """The projects with checkpoints, without those whose past changes."""
+        if not points:
+            return {}
+        events = events_beyond_checkpoints(self.connection, points)
+        sightings = sightings_beyond_checkpoints(self.connection, points, self._shown())
+        inputs = {}
+        for id_, point in points.items():
+            names = {name for name, fact in point.checkpoint.facts.items() if fact != UNSEEN}
+            newest = NewestPage(self.projects[id_].page_serial, names)
+            inputs[id_] = self._inputs(id_, events[id_], sightings[id_], newest, point.checkpoint)
+        self._load_files(inputs, {id_: one.touched() for id_, one in inputs.items()})
+        folds = {id_: fold for id_, one in inputs.items() if (fold := fold_inputs(one)) is not None}
+        self._load_files(inputs, {id_: fold.histories.keys() - inputs[id_].files.keys() for id_, fold in folds.items()})
+        return {id_: FoldedProject(inputs[id_], fold) for id_, fold in folds.items()}
+
+    def whole(self, ids: Sequence[int]) -> dict[int, FoldedProject]:
+        """These projects, from their first events."""
+        if not ids:
+            return {}
+        events = events_by_project(self.connection, ids)
+        sightings = load_sightings(self.connection, ids, self._shown())
+        files = load_files(self.connection, ids)
+        found = {}
+        for id_ in ids:
+            before = sightings[id_][:-1] if id_ in self.seen else sightings[id_]
+            newest = NewestPage(self.projects[id_].page_serial, _names_of_newest(before))
+            inputs = self._inputs(id_, events[id_], sightings[id_], newest, None)
+            inputs.files.update(files[id_])
+            if (fold := fold_inputs(inputs)) is None:
+                raise ValueError(f"the history of {inputs.project.name} was not folded, without a checkpoint")
+            found[id_] = FoldedProject(inputs, fold)
+        return found
+
+    def _load_files(self, inputs: Mapping[int, ProjectInputs], names: Mapping[int, Collection[str]]) -> None:
+        wanted = {id_: of_it for id_, of_it in names.items() if of_it}
+        for id_, files in load_named_files(self.connection, wanted).items():
+            inputs[id_].files.update(files)
+
+    def _shown(self) -> dict[int, Mapping[str, bool]]:
+        """What the snapshots show that were just stored, so that they are not read again."""
+        return {sighting.snapshot_id: _shown(self.pages.get(id_)) for id_, sighting in self.seen.items()}
+
+    def _inputs(
+        self,
+        id_: int,
+        events: Sequence[ChangelogEvent],
+        sightings: Sequence[Sighting],
+        newest: NewestPage,
+        checkpoint: Checkpoint | None,
+    ) -> ProjectInputs:
+        page = self.pages.get(id_)
+        return ProjectInputs(
+            project=self.projects[id_],
+            names=ParsedNames(self.projects[id_]),
+            page=page,
+            facts={}
+            if page is None
+            else {one.filename: facts_digest(one) for one in page.files if one.url is not None},
+            events_through=self.events_through,
+            events=events,
+            sightings=sightings,
+            newest=newest,
+            checkpoint=checkpoint,
+        )
+
+
+def _names_of_newest(sightings: Iterable[Sighting]) -> Collection[str]:
+    """The files on the page with the greatest serial, and of those on the one seen last."""
+    newest: Sighting | None = None
+    for one in sightings:
+        if one.is_page and (newest is None or (one.page_serial or 0) >= (newest.page_serial or 0)):
+            newest = one
+    return frozenset() if newest is None else newest.shown.keys()

@@ -1,0 +1,220 @@
+"""Rule 10: a project that is folded on from a checkpoint has the same rows as one that is folded from scratch."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import func, insert, select
+
+from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.derived import recompute
+from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, recompute_stored, record_verdicts
+from pypi_assets.catalog.observed.events import store_earlier_events, store_events
+from pypi_assets.catalog.observed.projects import Project, Selection, enter_projects, find_project
+from pypi_assets.catalog.tables import (
+    catalog_state,
+    changes,
+    checkpoints,
+    distribution_data,
+    distributions,
+    live_intervals,
+    projects,
+    read_queue,
+    releases,
+    yanked_intervals,
+)
+from pypi_assets.index.models import IndexFile, ProjectPage
+from pypi_assets_tests.conftest import _database as database_on_template
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.simulated_index import SimulatedIndex, operation_names
+
+ALL = Selection()
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens next: operations on the index, then the changelog is stored up to a share of what is new, then a
+    page is seen: of a serial that lags, with content that can be newer. `kind` is page, partial, gone, or none."""
+
+    operations: tuple[tuple[str, str | None, str | None], ...]
+    stored: int
+    kind: str
+    lag: int
+    ahead: int
+    facts: int
+    drift: int
+
+
+steps = st.builds(
+    Step,
+    st.lists(operation_names, max_size=4).map(tuple),
+    st.sampled_from([4, 4, 4, 4, 3, 2, 0]),
+    st.sampled_from(["page", "page", "page", "page", "page", "partial", "gone", "none"]),
+    st.sampled_from([0, 0, 0, 0, 1, 2, 6, 20]),
+    st.sampled_from([0, 0, 0, 1, 3]),
+    st.sampled_from([0, 0, 0, 1, 2]),
+    st.sampled_from([0, 0, 0, 0, 0, 1, 2]),
+)
+
+
+def file_of(name: str, is_yanked: bool, facts: int) -> IndexFile:
+    """A file as a page shows it; with other facts its reason and, of some, the bytes differ."""
+    digit = "b" if facts == 2 and name.endswith(".zip") else "a"
+    reason = f"reason {facts}" if is_yanked else None
+    return IndexFile(name, f"https://x.org/{name}", digit * 64, 1, None, f">={facts}", is_yanked, reason, False, None)
+
+
+class Story:
+    """One catalog in which a project's history happens step by step."""
+
+    def __init__(self, catalog: Catalog, index: SimulatedIndex, since: int) -> None:
+        self.catalog, self.index, self.since, self.through = catalog, index, since, since
+        state = {"events_since": since, "events_through": since, "exact_from": 0, "next_dump_sequence": 1}
+        with catalog.write() as connection:
+            connection.execute(insert(catalog_state).values(id=1, index_url="", **state))
+            enter_projects(connection, [("Demo", since)])
+
+    def take(self, step: Step, number: int) -> None:
+        last = self.index.state.last_serial or 0
+        until = self.through + (last - self.through) * step.stored // 4
+        with self.catalog.write() as connection:
+            if until > self.through:
+                events = [event for event in self.index.events if self.through < event.serial <= until]
+                store_events(connection, events, self.through, until, ALL)
+                self.through = until
+            if step.kind != "none":
+                self._visit(connection, step, number)
+            else:
+                recompute_stored(connection, [self._project(connection).id])
+
+    def _project(self, connection) -> Project:
+        project = find_project(connection, "demo")
+        assert project is not None
+        return project
+
+    def _visit(self, connection, step: Step, number: int) -> None:
+        project = self._project(connection)
+        [visit_id] = begin_visits(connection, [project.id], "full", f"range:0-{number}", 1.0).values()
+        newest = max(self.index.shown)
+        serial = max(newest - step.lag, 0)
+        content = dict(self.index.shown[min(serial + step.ahead, newest)])
+        if step.drift and content:  # without an event, a file goes or is yanked
+            name = sorted(content)[number % len(content)]
+            content[name] = not content[name]
+            if step.drift == 2:
+                del content[name]
+        files = tuple(file_of(name, yanked, step.facts) for name, yanked in content.items())
+        page = ProjectPage("demo", serial, "active", files, versions=("1.0", "2.0") if step.facts else ())
+        verdict = {
+            "page": Verdict(visit_id, project, VisitStatus.FULL, page),
+            "partial": Verdict(visit_id, project, VisitStatus.PARTIAL, page, text="stale"),
+            "gone": Verdict(visit_id, project, VisitStatus.NOT_FOUND, explained_at=serial if step.facts else None),
+        }[step.kind]
+        record_verdicts(connection, [verdict], float(number))
+
+    def store_history(self) -> None:
+        """The events from before the first crawl come in, in two pages."""
+        for after, until in ((self.since // 2, self.since), (0, self.since // 2)):
+            earlier = [event for event in self.index.events if after < event.serial <= until]
+            store_earlier_events(self.catalog, earlier, after, until, ALL)
+        self.since = 0
+
+    def content(self) -> dict[str, list[tuple[object, ...]]]:
+        """All rows that follow for the project, without the numbers of rows."""
+        of_file = (distributions.c.filename,)
+        joined = distributions.c.id
+        facts = [column for column in distributions.c if column.name not in {"id", "project_id", "release_id"}]
+        data = distribution_data.c
+        queries = {
+            "files": select(*facts, releases.c.version, data.outcome, data.error_kind)
+            .join_from(distributions, releases)
+            .join(distribution_data, data.distribution_id == joined),
+            "changes": select(*of_file, changes.c.serial, changes.c.logged_serial).join_from(changes, distributions),
+            "queue": select(*of_file).join_from(read_queue, distributions),
+            "project": select(projects.c.name, projects.c.page_serial, projects.c.status),
+        }
+        for table in (live_intervals, yanked_intervals):
+            queries[table.name] = select(*of_file, table.c.start, table.c.end).join_from(table, distributions)
+        with self.catalog.read() as connection:
+            return {what: sorted(map(tuple, connection.execute(query)), key=repr) for what, query in queries.items()}
+
+    def has_checkpoint(self) -> bool:
+        with self.catalog.read() as connection:
+            return bool(connection.scalar(select(func.count()).select_from(checkpoints)))
+
+
+@contextmanager
+def worth(work: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recompute, "_WORTH_A_CHECKPOINT", work)
+        yield
+
+
+def compare(
+    subject: Catalog,
+    reference: Catalog,
+    before: Sequence[tuple[str, str | None, str | None]],
+    taken: Sequence[Step],
+    history: int,
+) -> None:
+    """Lets the same happen in both catalogs, in one of them with checkpoints after each visit. `before` happened before
+    the first crawl, whose events are stored in the step `history`."""
+    index = SimulatedIndex()
+    for operation in before:
+        index.do(*operation)
+    stories = [Story(catalog, index, index.state.last_serial or 0) for catalog in (subject, reference)]
+    for number, step in enumerate(taken):
+        for operation in step.operations:
+            index.do(*operation)
+        for story, work in zip(stories, (0, 10**9), strict=True):
+            with worth(work):
+                if number == history and story.since:
+                    story.store_history()
+                story.take(step, number)
+        found = [story.content() for story in stories]
+        assert found[0] == found[1], (number, step)
+    assert not stories[1].has_checkpoint()
+
+
+draws = {
+    "before": st.sampled_from([0, 0, 3, 8]).flatmap(
+        lambda size: st.lists(operation_names, min_size=size, max_size=size)
+    ),
+    "taken": st.lists(steps, min_size=4, max_size=14),
+    "history": st.integers(0, 30),
+}
+
+
+@settings(
+    max_examples=int(os.environ.get("CHECKPOINT_HISTORIES", "40")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(**draws)
+def test_with_checkpoints_after_each_visit_the_rows_are_those_of_a_fold_from_scratch(before, taken, history):
+    """`CHECKPOINT_HISTORIES` sets how many histories are drawn."""
+    with tempfile.TemporaryDirectory() as folder:
+        subject, reference = (open_catalog(sqlite_database(Path(folder, f"{name}.sqlite"))) for name in "sr")
+        try:
+            compare(subject, reference, before, taken, history)
+        finally:
+            subject.close()
+            reference.close()
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@given(**draws)
+def test_the_same_on_a_server(postgres_url, before, taken, history):
+    with database_on_template(postgres_url, "migrated") as url, tempfile.TemporaryDirectory() as folder:
+        subject, reference = open_catalog(url), open_catalog(sqlite_database(Path(folder, "reference.sqlite")))
+        try:
+            compare(subject, reference, before, taken, history)
+        finally:
+            subject.close()
+            reference.close()
