@@ -310,6 +310,7 @@ def status_to_json(
             {
                 "name": one.name,
                 "processes": one.processes,
+                "hosts": list(one.hosts),
                 "since": since,
                 "projects_done": one.projects_done,
                 "projects": one.projects,

@@ -62,7 +62,7 @@ class NoCatalogError(CatalogError):
 
 @dataclass(frozen=True)
 class Catalog:
-    """An opened catalog. `clock` returns unix seconds; tests set it.
+    """An opened catalog. `clock` returns unix seconds, on a server by its clock; tests set it.
 
     For example:
 
@@ -156,7 +156,7 @@ class _Attempt(Generic[_T]):
         return error.connection_invalidated and not self._is_committing
 
 
-def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
+def open_catalog(url: str, clock: Callable[[], float] | None = None) -> Catalog:
     """Opens the catalog at `url`, and creates the tables in an empty database.
 
     Raises CatalogError where the database cannot be reached, or has the tables of an older or a newer version.
@@ -164,7 +164,7 @@ def open_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
     return _open(url, clock, migrate=False)[0]
 
 
-def open_existing_catalog(url: str, clock: Callable[[], float] = time.time) -> Catalog:
+def open_existing_catalog(url: str, clock: Callable[[], float] | None = None) -> Catalog:
     """The same for readers, which create nothing: raises NoCatalogError where there is no catalog."""
     return _open(url, clock, migrate=False, must_exist=True)[0]
 
@@ -175,13 +175,13 @@ def migrate_catalog(url: str) -> tuple[str | None, str]:
 
     Raises CatalogError where the database cannot be reached, or has the tables of a newer version.
     """
-    catalog, before, after = _open(url, time.time, migrate=True)
+    catalog, before, after = _open(url, None, migrate=True)
     catalog.close()
     return before, after
 
 
 def _open(
-    url: str, clock: Callable[[], float], *, migrate: bool, must_exist: bool = False
+    url: str, clock: Callable[[], float] | None, *, migrate: bool, must_exist: bool = False
 ) -> tuple[Catalog, str | None, str]:
     """The catalog, the schema that it had, and the schema that it has now."""
     try:
@@ -199,11 +199,23 @@ def _open(
         ) from error
     with ExitStack() as on_failure:
         on_failure.callback(engine.dispose)
-        catalog = Catalog(engine, clock)
         with _driver_errors_as_catalog_errors(shown):
+            catalog = Catalog(engine, clock or _clock_of(engine))
             before, after = _bring_up_to_date(catalog, migrate=migrate, must_exist=must_exist)
         on_failure.pop_all()
     return catalog, before, after
+
+
+def _clock_of(engine: Engine) -> Callable[[], float]:
+    """The server's clock, as it was ahead of this machine's just now: claims and leases of several machines are
+    compared by one clock. SQLite has one machine."""
+    if engine.dialect.name == "sqlite":
+        return time.time
+    with engine.connect() as connection:
+        before = time.time()
+        at_server = float(connection.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one())
+        ahead_s = at_server - (before + time.time()) / 2
+    return lambda: time.time() + ahead_s
 
 
 @contextmanager

@@ -515,6 +515,7 @@ scope_claims = Table(
     Column("claimed_by", Short, primary_key=True, comment="the worker"),
     Column("scope", Short, nullable=False, comment="what it works on, as in visit_queue"),
     Column("claimed_until", Time, nullable=False, comment="from then on it is not known to live"),
+    Column("host", Text, comment="the name of its machine, for people; null: of an older version"),
     comment="The workers that are active on the whole of a scope. There can be several.",
 )
 

@@ -164,6 +164,7 @@ def _describe_running(work: "RunningWork", status: "Status") -> str:
     since = "" if work.since is None else f" since {local_time(work.since)}"
     age = None if work.since is None else status.lag.measured_at - work.since
     by = "1 process" if work.processes == 1 else f"{work.processes} processes"
+    by += f" on {', '.join(work.hosts)}" if work.hosts else ""
     if not work.projects:
         return f"{work.name}{since}{_describe_age(age)} by {by}: projects are being listed"
     done = f"{work.projects_done} of {counted(work.projects, 'project')} visited"

@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -244,6 +245,19 @@ def _end_session(catalog: Catalog, connection: Connection) -> None:
     pid = connection.scalar(text("SELECT pg_backend_pid()"))
     with catalog.engine.connect() as other:
         assert other.scalar(text("SELECT pg_terminate_backend(:pid, 60000)"), {"pid": pid})
+
+
+def test_machines_with_differing_clocks_agree_by_that_of_the_server(
+    postgres_database_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    real = time.time
+    found = []
+    for ahead_s in (0.0, 3_600.0):
+        monkeypatch.setattr(database.time, "time", lambda ahead_s=ahead_s: real() + ahead_s)
+        catalog = open_catalog(postgres_database_url)
+        found.append(catalog.clock())
+        catalog.close()
+    assert 0 <= found[1] - found[0] < 60
 
 
 def test_other_errors_are_not_tried_again(catalog: Catalog):

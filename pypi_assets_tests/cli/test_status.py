@@ -2,6 +2,7 @@
 
 import subprocess
 import threading
+from platform import node
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -50,7 +51,11 @@ def test_a_running_crawl_is_shown_with_how_far_it_is(commands: Commands, index: 
         3,
     )
     assert running["since"] is not None
-    assert f"running         full crawl at serial {index.serial} since {running['since']} by 1 process: " in shown
+    assert running["hosts"] == [node()]
+    assert (
+        f"running         full crawl at serial {index.serial} since {running['since']} by 1 process on {node()}: "
+        in shown
+    )
     assert "of 3 projects visited" in shown
     assert "to do" not in shown
     assert "working on it" in shown

@@ -7,13 +7,13 @@ A claim on a scope excludes no other worker. It records that a worker is active 
 no entry of it is claimed.
 """
 
-from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, delete, func, select, tuple_, update
 
-from pypi_assets.catalog.coordination.worker_names import is_dead, process_of
-from pypi_assets.catalog.database import lock_rows, upsert
+from pypi_assets.catalog.coordination.worker_names import host_name, is_dead, process_of
+from pypi_assets.catalog.database import lock_rows, storable, upsert
 from pypi_assets.catalog.tables import read_queue, scope_claims, visit_queue
 
 WORKER_DIED = "worker died"
@@ -62,20 +62,33 @@ def claim_scope(connection: Connection, scope: str, worker: str, now: float, unt
     deleted."""
     lock_rows(connection, scope_claims, scope_claims.c.claimed_until <= now)
     connection.execute(delete(scope_claims).where(scope_claims.c.claimed_until <= now))
-    row = {"claimed_by": worker, "scope": scope, "claimed_until": until}
+    row = {"claimed_by": worker, "scope": scope, "claimed_until": until, "host": storable(host_name())}
     upsert(connection, scope_claims, [row], key=("claimed_by",), update=("claimed_until",))
 
 
-def processes_of_scopes(connection: Connection, now: float) -> Counter[str]:
-    """The count of processes whose workers are active on each scope, as far as they are known to live."""
-    claims = select(scope_claims.c.scope, scope_claims.c.claimed_by).where(scope_claims.c.claimed_until > now)
-    living = {(scope, process_of(worker)) for scope, worker in connection.execute(claims) if not is_dead(worker)}
-    return Counter(scope for scope, _ in living)
+@dataclass(slots=True)
+class ScopeWorkers:
+    """The processes that are active on a scope, and the names of their machines as far as they are known."""
+
+    processes: set[str] = field(default_factory=set)
+    hosts: set[str] = field(default_factory=set)
+
+
+def workers_of_scopes(connection: Connection, now: float) -> dict[str, ScopeWorkers]:
+    """Who is active on each scope, as far as they are known to live."""
+    columns = (scope_claims.c.scope, scope_claims.c.claimed_by, scope_claims.c.host)
+    found: dict[str, ScopeWorkers] = {}
+    for scope, worker, host in connection.execute(select(*columns).where(scope_claims.c.claimed_until > now)):
+        if not is_dead(worker):
+            workers = found.setdefault(scope, ScopeWorkers())
+            workers.processes.add(process_of(worker))
+            workers.hosts.update([host] if host else [])
+    return found
 
 
 def scopes_at_work(connection: Connection, now: float) -> set[str]:
     """The scopes on which a worker is active, as far as that worker is known to live."""
-    return set(processes_of_scopes(connection, now))
+    return set(workers_of_scopes(connection, now))
 
 
 def release_claims(connection: Connection, worker: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from pypi_assets.catalog.coordination.claims import processes_of_scopes
+from pypi_assets.catalog.coordination.claims import workers_of_scopes
 from pypi_assets.catalog.ledger.range_ledger import unfinished_ranges
 from pypi_assets.catalog.work.audits import find_open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl
@@ -16,10 +16,10 @@ from pypi_assets.catalog.work.visit_queue import range_scope, scope_progress
 class RunningWork:
     """One piece of work. `name` is for people: `full crawl at serial 17`, `range 17-23`.
 
-    `processes` counts those that are known to live, `since` is when the work was begun first (unix seconds; None
-    where that is not known), also where it was stopped and continued. `projects` is 0 before they are listed, and
-    `reads_left` counts distributions of the projects that were visited. A full crawl visits every project, so of it
-    they are all.
+    `processes` counts those that are known to live, on machines named `hosts`. `since` is when the work was begun first
+    (unix seconds; None where that is not known), also where it was stopped and continued. `projects` is 0 before they
+    are listed, and `reads_left` counts distributions of the projects that were visited. A full crawl visits every
+    project, so of it they are all.
     """
 
     name: str
@@ -29,12 +29,13 @@ class RunningWork:
     projects_done: int
     projects: int
     reads_left: int
+    hosts: tuple[str, ...] = ()
 
 
 def running_work(connection: Connection, now: float) -> list[RunningWork]:
     """What is at work at `now` (unix seconds), full crawls first; empty where no worker is known to live."""
-    processes = processes_of_scopes(connection, now)
-    if not processes:
+    workers = workers_of_scopes(connection, now)
+    if not workers:
         return []
     known: dict[str, tuple[str, float | None]] = {}
     if crawl := find_open_crawl(connection):
@@ -46,10 +47,12 @@ def running_work(connection: Connection, now: float) -> list[RunningWork]:
         known[audit.scope] = (f"audit{at}", audit.opened_at)
     found = []
     for scope, (name, since) in known.items():
-        if scope in processes:
+        if (by := workers.get(scope)) is not None:
             is_full_crawl = crawl is not None and scope == crawl.scope
             progress = scope_progress(connection, scope)
             reads_left = count_queued_reads(connection) if is_full_crawl else count_pending_reads(connection, scope)
             done = progress.total - progress.todo
-            found.append(RunningWork(name, is_full_crawl, processes[scope], since, done, progress.total, reads_left))
+            hosts = tuple(sorted(by.hosts))
+            done_of = (done, progress.total, reads_left)
+            found.append(RunningWork(name, is_full_crawl, len(by.processes), since, *done_of, hosts))
     return found

@@ -143,10 +143,9 @@ def test_workers_at_once_share_what_there_is(catalog: Catalog, kind: type[Visits
 
 
 def test_a_scope_is_at_work_while_any_of_its_workers_is_known_to_live(catalog: Catalog):
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        pass
-    machine, _, _ = new_worker().rsplit(":", 2)
-    here, dead, elsewhere = new_worker(), f"{machine}:{process.pid}:0", "another/1:1:0"
+    name = "from pypi_assets.catalog.coordination.worker_names import new_worker; print(new_worker())"
+    ended = subprocess.run([sys.executable, "-c", name], capture_output=True, text=True, check=True)
+    here, dead, elsewhere = new_worker(), ended.stdout.strip(), "another/1:1:0"
     with catalog.write() as connection:
         for worker, scope in ((here, "one"), (dead, "two"), (elsewhere, "one"), (elsewhere + "1", "three")):
             claim_scope(connection, scope, worker, 100.0, 110.0)

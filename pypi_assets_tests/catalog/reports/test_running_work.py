@@ -1,5 +1,7 @@
 """What workers are at work on, with how far it is."""
 
+import platform
+
 from pypi_assets.catalog.coordination.claims import claim_scope, expire_claims
 from pypi_assets.catalog.coordination.worker_names import new_worker
 from pypi_assets.catalog.database import Catalog
@@ -12,6 +14,7 @@ from pypi_assets.catalog.work.visit_queue import queue_visits, range_scope
 from pypi_assets_tests.catalog.ended_visits import enter
 
 NOW = 100.0
+HERE = (platform.node(),)
 
 
 def running(catalog: Catalog) -> list[RunningWork]:
@@ -33,11 +36,11 @@ def test_an_open_full_crawl_runs_while_a_worker_is_at_work_on_it(opened: Catalog
     assert running(opened) == []
     workers = [at_work(opened, crawl.scope) for _ in range(2)]
     name = f"full crawl at serial {crawl.serial}"
-    assert running(opened) == [RunningWork(name, True, 1, crawl.opened_at, 0, 0, 0)]
+    assert running(opened) == [RunningWork(name, True, 1, crawl.opened_at, 0, 0, 0, HERE)]
     with opened.write() as connection:
         [project] = enter(connection, 1)
         queue_visits(connection, crawl.scope, [(project.id, 0, 0)])
-    assert running(opened) == [RunningWork(name, True, 1, crawl.opened_at, 0, 1, 0)]
+    assert running(opened) == [RunningWork(name, True, 1, crawl.opened_at, 0, 1, 0, HERE)]
     for worker in workers:
         with opened.write() as connection:
             expire_claims(connection, worker)
@@ -53,8 +56,8 @@ def test_a_range_and_an_audit_run_at_the_same_time(opened: Catalog) -> None:
     at_work(opened, range_scope(serials))
     at_work(opened, audit.scope)
     assert running(opened) == [
-        RunningWork("range 10-20", False, 1, 50.0, 0, 0, 0),
-        RunningWork("audit", False, 1, audit.opened_at, 0, 0, 0),
+        RunningWork("range 10-20", False, 1, 50.0, 0, 0, 0, HERE),
+        RunningWork("audit", False, 1, audit.opened_at, 0, 0, 0, HERE),
     ]
 
 

@@ -30,6 +30,7 @@ def upgrade() -> None:
     _look_ups()
     _counters()  # after what changes outcomes and the queue of reads
     _pruning()
+    _hosts()
 
 
 def downgrade() -> None:
@@ -41,6 +42,7 @@ def downgrade() -> None:
     op.drop_column("full_crawls", "attempts_before")
     _undo_visit_queue()
     _undo_ledger()
+    op.drop_column("scope_claims", "host")
     _drop_pruning()
     _drop_dump_leaves()
     op.drop_index("ix_visit_queue_exhausted", "visit_queue")
@@ -387,6 +389,11 @@ def _pruning() -> None:
         sa.PrimaryKeyConstraint("table_name", name=op.f("pk_pruning_positions")),
         comment="How far the pruning of each table came, which goes on there.",
     )
+
+
+def _hosts() -> None:
+    host = sa.Column("host", Text, comment="the name of its machine, for people; null: of an older version")
+    op.add_column("scope_claims", host)
 
 
 def _drop_pruning() -> None:
