@@ -138,6 +138,8 @@ class _Folding:
         if pages:
             self.first_page = pages[0].serial
         _enter_baseline(self.state, known, pages)
+        if self.known_since > 0:
+            _enter_removed(self.state, known, pages)
         self.state.refresh(list(self.state.files), self.known_since, BASELINE)
 
     def _continue(self, known: Sequence[_Known], start: Checkpoint) -> list[SeenPage]:
@@ -209,6 +211,9 @@ class _Folding:
             file = self.state.files.get(change.filename or "")
             if file is not None and file.is_shown_alone and file.is_present:
                 raise _PastChangedError  # a page showed it early
+        is_removal = change.action == Action.REMOVE_FILE and change.filename not in self.state.files
+        if self.start is not None and self.known_since > 0 and is_removal:
+            raise _PastChangedError  # it may have been there before the first event
         self.state.apply(event, change)
         self.last_serial = max(self.last_serial, event.serial)
 
@@ -370,6 +375,27 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
                 release.is_quarantined = True
 
 
+def _enter_removed(state: ProjectState, known: Sequence[_Known], pages: Sequence[SeenPage]) -> None:
+    """Enters the files that an event removes and that none before it has added: they existed before the first event.
+
+    Nothing did of a project that the first event creates. What an older page lacks was not visible.
+    """
+    if known and known[0][1].action == Action.CREATE_PROJECT:
+        return
+    added: set[str | None] = set()
+    for event, change in known:
+        if any(page.serial < event.serial and page.through < event.serial for page in pages[:1]):
+            return
+        if change.action == Action.ADD_FILE:
+            added.add(change.filename)
+        elif (
+            change.action == Action.REMOVE_FILE
+            and change.filename
+            and not (change.filename in added or change.filename in state.files)
+        ):
+            state.enter(change.filename, state.version_of(change.filename)).is_present = True
+
+
 def _topics(known: Sequence[_Known], texts_of_page: Iterable[str]) -> list[_Topic]:
     """The events about yanks and quarantines."""
     found = []
@@ -398,9 +424,9 @@ def _came_by_event(filename: str, page: SeenPage, added: dict[str, int], known: 
     serial = added.get(filename)
     if serial is None or serial > page.through:
         return False
+    removal = FileChange(Action.REMOVE_FILE, filename)
     return serial <= page.serial or not any(
-        page.serial < event.serial < serial and change.action in _REMOVALS and change.filename in {filename, None}
-        for event, change in known
+        page.serial < event.serial < serial and change == removal for event, change in known
     )
 
 
@@ -411,7 +437,6 @@ _YANK = "yank"
 _CLEARED = "cleared"
 _CLEARINGS = frozenset({Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE})
 _OF_PROJECT = frozenset({Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT})
-_REMOVALS = frozenset({Action.REMOVE_FILE, Action.REMOVE_RELEASE, Action.REMOVE_PROJECT})
 _TOPICS = {
     Action.QUARANTINE_PROJECT: _QUARANTINE,
     Action.UNQUARANTINE_PROJECT: _QUARANTINE,

@@ -405,3 +405,26 @@ def test_an_event_that_adds_what_a_page_showed_early_changes_the_past():
         [event(61, f"add py3 file {WHEEL}")], [], checkpoint=whole.checkpoint, **later | {"events_through": 61}
     )
     assert after is not None
+
+
+def test_a_file_that_an_event_removes_was_there_before():
+    """A page that is as new as the event no longer shows it, and one that is newer than its serial neither."""
+    removed = event(55, f"remove file {WHEEL}")
+    for seen in (page(50, {SDIST: False}, through=57), page(57, {SDIST: False})):
+        found = histories([removed], seen, known_since=50)
+        assert live(found[WHEEL]) == [(50, 55)]
+        assert not [one for one in found[WHEEL].changes if one.cause == UNEXPLAINED]
+    assert WHEEL not in histories([event(51, "create", None), removed], known_since=50)
+    assert WHEEL not in histories([removed], known_since=0)
+    assert WHEEL not in histories([removed], page(50, {SDIST: False}, through=54), known_since=50)
+    again = [event(52, f"add py3 file {WHEEL}"), removed, event(60, f"remove file {WHEEL}")]
+    assert live(histories(again, known_since=50)[WHEEL]) == [(52, 55)]
+
+
+def test_a_removal_of_what_a_checkpoint_lacks_changes_the_past():
+    later = {"known_since": 50, "version_of": version_of}
+    first = fold([], [page(50, {SDIST: False})], events_through=52, **later)
+    assert first is not None
+    assert (
+        fold([event(55, f"remove file {WHEEL}")], [], events_through=55, checkpoint=first.checkpoint, **later) is None
+    )
