@@ -15,7 +15,6 @@ from pypi_assets.distributions.setup_methods import call_method
 from pypi_assets.distributions.setup_operations import (
     add,
     compared,
-    concatenated,
     is_same,
     item_of,
     join,
@@ -35,7 +34,6 @@ from pypi_assets.distributions.setup_values import (
     Maybe,
     ScriptFunction,
     Walk,
-    as_text,
     is_encodable,
     maybe,
     spoil,
@@ -130,8 +128,6 @@ class Expressions(ScriptState):
                 if (result := self._comprehension(node)) is UNKNOWN:
                     self.spoil_called(node)
                 return result
-            case ast.JoinedStr(values=pieces):
-                return concatenated(self, [self._piece(piece) for piece in pieces])
             case ast.Lambda() | ast.DictComp():
                 self.spoil_called(node)
             case ast.Attribute(value=ast.Name(id="os"), attr=("curdir" | "sep") as attribute):
@@ -161,13 +157,6 @@ class Expressions(ScriptState):
         if isinstance(test, Maybe) and isinstance(test.value, bool) and not is_same(self, *values):
             return maybe(values[not test.value])
         return one_of(self, values)
-
-    def _piece(self, node: ast.expr) -> Any:
-        """A part of an f-string: a text, or a value that is inserted as it is."""
-        if isinstance(node, ast.FormattedValue):
-            value = self.value(node.value)
-            return as_text(value) if node.conversion == -1 and node.format_spec is None else UNKNOWN
-        return self.value(node)
 
     def _negated(self, operand: ast.expr) -> Any:
         value = self.value(operand)

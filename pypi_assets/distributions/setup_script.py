@@ -100,9 +100,9 @@ _PYTHON2 = (
     (re.compile(_START + r"raise[ \t]+([\w.]+),[ \t]*", _EACH_LINE), r"\1raise \2; _ = "),
     (re.compile(r"\b0([0-7]+)\b(?=[ \t]*[,)])", re.ASCII), r"0o\1"),
     (re.compile(r"\b[uU]([rR][\"'])", re.ASCII), r"\1"),
-    (re.compile(r"(?<=[\w)\]\"'])[ \t]?<>[ \t]?(?=[\w(\"'])", re.ASCII), " != "),
     (re.compile(r"`([^`\n]+)`"), r"(\1)"),
 )
+_UNEQUAL = re.compile(r"(?<=[\w)\]\"'])[ \t]?<>[ \t]?(?=[\w(\"'])", re.ASCII)
 _TAB = 8
 """Columns of a tab, for Python 2; Python 3 refuses indentation that depends on it."""
 
@@ -112,7 +112,7 @@ def _as_python3(text: str) -> str:
     text = text.expandtabs(_TAB)
     for pattern, replacement in _PYTHON2:
         text = pattern.sub(replacement, text)
-    return text
+    return text if "barry_as_FLUFL" in text else _UNEQUAL.sub(" != ", text)  # then newer parsers refuse `!=`
 
 
 def _arguments(call: dict[Any, Any]) -> SetupArguments:
