@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, Select, and_, func, or_, select, update
+from sqlalchemy import Connection, Select, and_, case, func, or_, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import lock_state, read_state
@@ -218,19 +218,12 @@ def has_at_least(connection: Connection, serials: SerialRange, count: int) -> bo
 
 def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
     """How many events a range has, how many of them are unknown, and how many projects they change."""
-    by_kind = {
-        kind: count
-        for kind, count in connection.execute(
-            select(events.c.kind, func.count())
-            .where(events.c.serial > serials.start, events.c.serial <= serials.end)
-            .group_by(events.c.kind)
-        )
-    }
-    return RangeEvents(
-        events=sum(by_kind.values()),
-        unknown=by_kind.get(Action.UNKNOWN, 0),
-        changed_projects=len(changed_projects(connection, serials)),
-    )
+    of = events.c
+    changes_files = case((of.kind.not_in(sorted(NO_FILE_CHANGE)), of.project_id))
+    unknown = case((of.kind == Action.UNKNOWN, 1))
+    counts = select(func.count(), func.count(unknown), func.count(changes_files.distinct()))
+    inside = counts.where(of.serial > serials.start, of.serial <= serials.end)
+    return RangeEvents(*connection.execute(inside).one())
 
 
 def explained_absences(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
@@ -239,18 +232,18 @@ def explained_absences(connection: Connection, project_ids: Iterable[int]) -> di
     A project that was removed, or created and never uploaded to, has no page.
     """
     deciding = events.c.kind.in_([Action.CREATE_PROJECT, Action.REMOVE_PROJECT, Action.ADD_FILE])
+    latest = (
+        select(events.c.serial)
+        .where(events.c.project_id == projects.c.id, deciding)
+        .order_by(events.c.serial.desc())
+        .limit(1)  # backwards, so that it costs the same however many events a project has
+        .correlate(projects)
+        .scalar_subquery()
+    )
+    query = select(projects.c.id, events.c.serial).join_from(projects, events, events.c.serial == latest)
     explained: dict[int, int] = {}
     for ids in at_a_time(project_ids):
-        latest = (
-            select(func.max(events.c.serial))
-            .where(events.c.project_id.in_(ids), deciding)
-            .group_by(events.c.project_id)
-        )
-        rows = connection.execute(
-            select(events.c.project_id, events.c.serial).where(
-                events.c.serial.in_(latest), events.c.kind != Action.ADD_FILE
-            )
-        )
+        rows = connection.execute(query.where(projects.c.id.in_(ids), events.c.kind != Action.ADD_FILE))
         explained.update((project_id, serial) for project_id, serial in rows)
     return explained
 

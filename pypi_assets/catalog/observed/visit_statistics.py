@@ -87,12 +87,15 @@ def prospects(connection: Connection, min_serials: Mapping[int, int], through: i
     """
     known = visit_statistics.c
     first_unseen = (
-        select(func.min(events.c.serial))
+        select(events.c.serial)
         .where(
             events.c.project_id == projects.c.id,
             events.c.serial > projects.c.page_serial,
             events.c.kind.not_in(sorted(NO_FILE_CHANGE)),
         )
+        .order_by(events.c.serial)
+        .limit(1)
+        .correlate(projects)
         .scalar_subquery()
     )
     columns = (

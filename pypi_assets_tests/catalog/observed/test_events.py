@@ -1,13 +1,17 @@
 """Events: stored without a gap, each once, and counted by range."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
-from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import lock_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import (
@@ -27,8 +31,11 @@ from pypi_assets.catalog.observed.events import (
     without_file_changes,
 )
 from pypi_assets.catalog.observed.projects import Selection, find_project
+from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended, prospects
 from pypi_assets.catalog.tables import catalog_state, events, projects
+from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.index.models import ChangelogEvent
+from pypi_assets_tests.databases import sqlite_database
 
 EVERYTHING = Selection()
 
@@ -177,3 +184,50 @@ def test_projects_are_found_of_which_no_event_changes_files(opened: Catalog):
         many = dict.fromkeys(range(1_000, 2_500), (12, 16))
         assert without_file_changes(connection, many) == many.keys()
         assert without_file_changes(connection, {}) == set()
+
+
+def test_what_a_visit_and_a_range_read_of_events_does_not_grow_with_them(tmp_path: Path):
+    steps = {}
+    for age in (10, 1_000):
+        catalog = open_catalog(sqlite_database(tmp_path / f"{age}.sqlite"))
+        open_crawl(catalog, 10, 10, "http://127.0.0.1/simple/", EVERYTHING)
+        page = [event(11 + number, f"add source file demo-{number}.tar.gz") for number in range(4 * age)]
+        last = page[-1].serial
+        page += [event(last + 1, "remove project"), event(last + 2, name="other")]
+        with catalog.write() as connection:
+            store_events(connection, page, 10, last + 2, EVERYTHING)
+        found = project_id(catalog, "demo")
+        with catalog.write() as connection:
+            connection.execute(update(projects).values(page_serial=12))
+            note_ended(connection, [EndedVisit(found, "full", True)], 1.0)
+        newest = SerialRange(last - 20, last + 2)
+        with catalog.read() as connection:
+            assert explained_absences(connection, [found]) == {found: last + 1}  # and the plan is there
+            with counted_steps(connection) as counted:
+                explained_absences(connection, [found])
+                prospects(connection, {found: last + 1}, last + 2)
+                count_events(connection, newest)
+                range_ends(connection, newest, 5)
+                has_at_least(connection, newest, 5)
+                last_event(connection)
+                first_event_time(connection, last)
+        steps[age] = counted[0]
+        catalog.close()
+    assert steps[1_000] < 1.5 * steps[10]
+
+
+@contextmanager
+def counted_steps(connection: Connection) -> Iterator[list[int]]:
+    """How many steps of its virtual machine SQLite takes for the block."""
+    counted = [0]
+
+    def count() -> int:
+        counted[0] += 1
+        return 0
+
+    driver: Any = connection.connection.dbapi_connection
+    driver.set_progress_handler(count, 1)
+    try:
+        yield counted
+    finally:
+        driver.set_progress_handler(None, 0)
