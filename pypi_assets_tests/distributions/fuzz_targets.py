@@ -107,6 +107,8 @@ def check_record(record: DistributionRecord) -> None:
     assert all(text.isprintable() for text in texts), "texts are lines without control characters"
     assert all(record.requires_dist or (True,)), "no requirement is empty"
     assert (record.modules_by is None) == (record.modules is None), "the rule for modules is named"
+    assert (record.modules_grade is None) == (record.modules is None), "known modules have a grade"
+    assert record.error is None or record.modules_grade != "exact", "what was read in part is not exact"
     assert (record.requires_by is None) == (record.requires_dist is None), "the rule for requirements is named"
     if record.entry_points is None:
         is_archive = record.kind in {DistributionKind.WHEEL, DistributionKind.EGG}
