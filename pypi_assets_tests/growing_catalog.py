@@ -27,16 +27,18 @@ HOUR_S = 3_600.0
 
 @dataclass
 class GrowingCatalog:
-    """`age` is the number of ranges since the full crawl. Time passes with them: they are an hour apart."""
+    """`age` is the number of ranges since the full crawl. Time passes with them: they are an hour apart. Without a
+    catalog that it fills, `into`, it makes one in SQLite."""
 
     folder: Path
+    into: Catalog | None = None
     files: int = 10
     age: int = 0
     follower: Follower = field(init=False)
     storage: Storage = field(init=False)
 
     def __post_init__(self) -> None:
-        catalog = open_catalog(sqlite_database(self.folder / "catalog.sqlite"))
+        catalog = self.into or open_catalog(sqlite_database(self.folder / "catalog.sqlite"))
         self.follower = Follower(SilentIndex(), catalog, now=time.time() + 10 * 24 * HOUR_S)
         self.storage = open_storage((self.folder / "storage").as_uri())
         for number in range(SELDOM):

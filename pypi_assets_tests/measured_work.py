@@ -32,9 +32,9 @@ def statements(catalog: Catalog) -> Iterator[dict[str, object]]:
     """The statements executed meanwhile, each with the parameters of its first execution."""
     found: dict[str, object] = {}
 
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, executemany: bool) -> None:
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
         if re.match(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)", statement):
-            found.setdefault(statement, parameters[0] if executemany else parameters)
+            found.setdefault(statement, parameters[0] if isinstance(parameters, list) else parameters)
 
     event.listen(catalog.engine, "before_cursor_execute", note)
     try:

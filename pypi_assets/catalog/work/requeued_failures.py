@@ -47,7 +47,7 @@ def retry_failed_visits(connection: Connection, normalized: str | None = None) -
     if normalized is not None:
         named = select(projects.c.id).where(projects.c.normalized == normalized)
         exhausted = and_(exhausted, visit_queue.c.project_id.in_(named))
-    scopes = list(connection.scalars(select(visit_queue.c.scope).where(exhausted).distinct().order_by("scope")))
+    scopes = sorted(set(connection.scalars(select(visit_queue.c.scope).where(exhausted))))
     lock_rows(connection, visit_queue, exhausted)
     connection.execute(update(visit_queue).where(exhausted).values(RESET))
     return scopes
