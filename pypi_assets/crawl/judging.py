@@ -14,6 +14,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from pypi_assets.catalog.derived.visits import (
     SUCCESSFUL,
+    UnexplainedPageError,
     Verdict,
     VisitStatus,
     exhaust_broken,
@@ -76,7 +77,8 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
         with crawler.catalog.read() as connection:
             explained = explained_absences(connection, gone)
             current = without_file_changes(connection, _spans_of_old_pages(batch))
-        lost += _store(crawler, [_judge(crawler, one, failed.get(one.visit_id), explained, current) for one in batch])
+        judged = [_judge(crawler, one, failed.get(one.visit_id), explained, current) for one in batch]
+        lost += _store_explained(crawler, judged)
     return lost
 
 
@@ -201,27 +203,67 @@ def _postpone_or_exhaust(
     return _Judged(task, Verdict(fetched.visit_id, project, status, page, text=str(error)))
 
 
-def _store(crawler: Crawler, judged: Sequence[_Judged]) -> int:
-    """Stores verdicts; returns how many are dropped."""
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of the events when verdicts are stored.
+
+    Until it `is_all`, pages that no stored event explains are not judged. Then the events are stored up to `through`,
+    the index's last serial after the pages were fetched; None where that is not known.
+    """
+
+    is_all: bool = False
+    through: int | None = None
+
+
+def _store_explained(crawler: Crawler, judged: Sequence[_Judged]) -> int:
+    """Stores verdicts; returns how many are dropped.
+
+    A page can be newer than its own serial. So where one shows what no stored event explains, the events up to the
+    index's last serial are stored first, once for all; where that fails, the visits of such pages are postponed.
+    """
+    try:
+        return _store(crawler, judged, _Known())
+    except UnexplainedPageError as unexplained:
+        through = None
+        try:
+            through = query_changelog(crawler, partial(_store_all_events, crawler))
+        except PackageIndexError as error:
+            unknown = unexplained.project_ids
+            judged = [_postponed(crawler, one, error) if one.task.project.id in unknown else one for one in judged]
+    return _store(crawler, judged, _Known(is_all=True, through=through))
+
+
+def _store_all_events(crawler: Crawler) -> int:
+    last = index_serial(crawler)
+    return min(catch_up(crawler, last), last)
+
+
+def _postponed(crawler: Crawler, judged: _Judged, error: PackageIndexError) -> _Judged:
+    visit = Fetched(judged.task, judged.verdict.visit_id, error)
+    return _postpone_or_exhaust(crawler, visit, error, judged.verdict.page)
+
+
+def _store(crawler: Crawler, judged: Sequence[_Judged], known: _Known) -> int:
+    """Stores verdicts; returns how many are dropped. Raises UnexplainedPageError as `record_verdicts` does."""
     catalog = crawler.catalog
     now = catalog.clock()
     try:
-        lost, cleared = catalog.transact(lambda connection: _record(connection, judged, now))
+        lost, cleared = catalog.transact(lambda connection: _record(connection, judged, known, now))
     except _FAULTS_OF_DATA as error:
         if len(judged) > 1:
-            return sum(_store(crawler, [one]) for one in judged)
+            return sum(_store_explained(crawler, [one]) for one in judged)
         [one] = judged
         cause = error.orig if isinstance(error, DataError | IntegrityError) else error
         text = f"what is known of the project cannot be stored: {type(cause).__name__}: {cause}"
         failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, is_conclusive=False)
         failed = replace(one, verdict=failure)
-        lost, cleared = catalog.transact(lambda connection: _record(connection, [failed], now))
+        lost, cleared = catalog.transact(lambda connection: _record(connection, [failed], known, now))
     for scope in sorted(cleared):
         catalog.transact(partial(forget_done, scope=scope))
     return lost
 
 
-def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> tuple[int, set[str]]:
+def _record(connection: Connection, judged: Sequence[_Judged], known: _Known, now: float) -> tuple[int, set[str]]:
     """Returns how many are dropped, and the scopes whose exhausted visits are done now."""
     held = still_claimed(connection, [one.task for one in judged])
     ordered = sorted(  # so that no two writers wait for each other
@@ -229,8 +271,9 @@ def _record(connection: Connection, judged: Sequence[_Judged], now: float) -> tu
     )
     reached = {one.task.project.id: _reached(one) for one in ordered if _is_success(one.verdict)}
     cleared = clear_exhausted(connection, reached)
-    record_verdicts(connection, [one.verdict for one in ordered], now)
-    _keep_aside(connection, [one.verdict for one in ordered], now)
+    verdicts = [one.verdict for one in ordered]
+    record_verdicts(connection, verdicts, now, is_explained=known.is_all, shows_through=known.through)
+    _keep_aside(connection, verdicts, now)
     finish_visits(
         connection,
         [(one.task, _state(one.verdict), one.verdict.text) for one in ordered if one.verdict.due_at is None],

@@ -51,8 +51,11 @@ class Changelog:
     index_url: str = URL
     changelog_url: str = "https://index.example.org/pypi"
     requested: list[int] = field(default_factory=list)
+    is_off: bool = False
 
     def last_serial(self) -> int:
+        if self.is_off:
+            raise TransientError("HTTP 503", self.changelog_url)
         return self.last
 
     def changelog(self, since: int, until: int) -> Iterator[list[ChangelogEvent]]:
@@ -308,3 +311,50 @@ def test_a_page_is_waited_for_that_an_event_changes(catalog: Catalog):
 
 def test_a_page_is_waited_for_where_the_events_in_between_are_not_all_known(catalog: Catalog):
     assert judged_with(catalog, "add Owner someone", since=6) == 0
+
+
+RACE = [
+    ChangelogEvent("demo", "1.0", 0, "add source file demo-1.0.zip", 3),
+    ChangelogEvent("other", "1.0", 0, "add source file other-1.0.zip", 4),
+    ChangelogEvent("demo", "2.0", 0, "add source file demo-2.0.zip", 7),
+]
+
+
+def judge_race(catalog: Catalog, index: Changelog, unexplained: Sequence[str], patience_s: float = 60.0) -> None:
+    """Two projects are seen, and then once more; the pages of `unexplained` are now newer than their serial, which they
+    keep. The events up to serial 5 are stored."""
+    open_crawl(catalog, 0, 0, URL, Selection())
+    with catalog.write() as connection:
+        store_events(connection, RACE[:2], 0, 5, Selection())
+    for scope, newer in (("range:5-6", ()), (SCOPE, unexplained)):
+        visits_of = begun(catalog, ["demo", "other"], scope=scope)
+        fetched = []
+        for added in RACE[:2]:
+            names = [f"{added.name}-1.0.zip", *([f"{added.name}-2.0.zip"] if added.name in newer else [])]
+            page = page_of(added.name, added.serial, *map(file_of, names))
+            fetched.append(Fetched(*visits_of[added.name], page))
+        judge(crawler_of(catalog, index, patience_s), fetched)
+
+
+def test_a_page_that_is_newer_than_its_serial_is_judged_by_all_events(catalog: Catalog):
+    """What a later event explains counts from that event. What none explains counts from the page."""
+    index = Changelog(RACE, 9)
+    judge_race(catalog, index, ["demo", "other"])
+    query = select(distributions.c.filename, changes.c.serial, changes.c.cause)
+    with catalog.read() as connection:
+        rows = connection.execute(query.join(changes, changes.c.distribution_id == distributions.c.id))
+        found = {filename: (serial, cause) for filename, serial, cause in rows}
+        assert scope_progress(connection, SCOPE).done == 2
+    assert found["demo-2.0.zip"] == (7, "add file")
+    assert found["other-2.0.zip"][1] == "unexplained"
+    assert index.requested == [9, 9]  # once for both, and until nothing more comes
+
+
+@pytest.mark.parametrize("patience_s", [60.0, 0.0])
+def test_an_unexplained_page_waits_for_the_changelog(catalog: Catalog, patience_s: float):
+    judge_race(catalog, Changelog(RACE, 9, is_off=True), ["demo"], patience_s)
+    with catalog.read() as connection:
+        assert scope_progress(connection, SCOPE).done == 1
+        [failure] = list_failures(connection, 50, "visit")
+    assert (failure.project, failure.outcome) == ("demo", "waiting" if patience_s else "gave up")
+    assert "HTTP 503" in failure.text
