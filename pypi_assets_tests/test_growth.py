@@ -31,14 +31,15 @@ LATER = 4 * AGE
 NOISE = 40
 """Steps by which the same statement may differ, since rows lie on other pages of the database."""
 
-_OF_A_PROJECT = "a visit reads what its project ever had"
+_NO_CHECKPOINT = "a small project has no checkpoint, and is folded from its first event"
 GROWING = {
-    r"SELECT events\.project_id, events\.name": _OF_A_PROJECT,
-    r"SELECT sightings\.": _OF_A_PROJECT,
-    r"WITH RECURSIVE chain": _OF_A_PROJECT,
-    r"SELECT distributions\.id, distributions\.project_id, distributions\.filename": _OF_A_PROJECT,
-    r"SELECT (live|yanked)_intervals\.distribution_id": _OF_A_PROJECT,
-    r"SELECT releases\.project_id": _OF_A_PROJECT,
+    r"SELECT events\.project_id, events\.name": _NO_CHECKPOINT,
+    r"SELECT sightings\.": _NO_CHECKPOINT,
+    r"WITH RECURSIVE chain": _NO_CHECKPOINT + "; of others a chain is at most 16 long",
+    r"SELECT distributions\.id, distributions\.project_id, distributions\.filename": _NO_CHECKPOINT
+    + "; of others with a new file",
+    r"SELECT (live|yanked)_intervals\.distribution_id": _NO_CHECKPOINT,
+    r"SELECT releases\.project_id": "the releases of a project that has a new one",
 }
 """The statements that may take more steps on an older catalog, and why."""
 
