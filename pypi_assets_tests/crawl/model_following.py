@@ -70,6 +70,7 @@ class Following:
         self.storage = open_storage("memory:///")
         self.has_baseline = False
         self.with_history = False
+        self.revisits = 0.0
         self.is_respelled = False
         self.has_drifted = False
 
@@ -88,9 +89,11 @@ class Following:
         history: bool,
         racing: float,
         forgets: bool,
+        revisits: float,
         plan: dict[str, Any],
     ) -> None:
         self.index.racing, self.index.forgets = racing, forgets
+        self.revisits = revisits
         self.with_history = history
         self.happen(before)
         self.index.is_cached = is_cached
@@ -205,7 +208,7 @@ class Following:
             storage=self.storage,
             readers=ModelReaders(),  # type: ignore[arg-type]
             connections=1,
-            revisit_share=50.0,
+            revisit_share=self.revisits,
             retry_deadline_s=DEADLINE_S if self.has_baseline else 1e9,
             sleep=sleep,
         )

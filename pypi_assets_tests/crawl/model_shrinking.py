@@ -12,6 +12,7 @@ _PLAIN = {
     "is_cached": False,
     "history": False,
     "racing": 0.0,
+    "revisits": 0.0,
     "forgets": False,
     "failing": 0.0,
     "seed": 0,

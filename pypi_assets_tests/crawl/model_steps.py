@@ -51,9 +51,10 @@ class _Draw:
             "history": random.random() < 0.5,
             "racing": random.choice([0.1, 0.4]) if "races" in self._kinds else 0.0,
             "forgets": random.random() < 0.5,
+            "revisits": random.choice([0.0, 50.0]),
             "plan": self._plan(),
         }
-        steps = [self._step() for _ in range(random.randint(2, 12))]
+        steps = [self._step() for _ in range(random.choice([1, 2, 3, 3, 4, 4, 5, 6, 8, 12]))]
         return [("begin", begin), *steps]
 
     def _step(self) -> Step:
@@ -64,7 +65,7 @@ class _Draw:
             (1, lambda: ("heal", {})),
             (1, lambda: ("pass_time", {"seconds": random.choice([1.0, 300.0, 2_000.0, 90_000.0])})),
             (1, self._crawl_all),
-            (2, lambda: ("allocate", {"range_events": random.choice([1, 2, 3, 4, 6, 500])})),
+            (2, lambda: ("allocate", {"range_events": random.choice([2, 4, 8, 500, 500])})),
             (4, lambda: ("work_on_a_range", {"plan": self._plan(), "choice": random.randrange(1_000)})),
             (2, lambda: ("follow", {"plan": self._plan()})),
             (1, lambda: ("try_again", {"plan": self._plan()})),
