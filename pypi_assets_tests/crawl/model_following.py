@@ -95,7 +95,7 @@ class Following:
         self.index.racing, self.index.forgets = racing, forgets
         self.revisits = revisits
         self.with_history = history
-        self.happen(before)
+        self.happen(_by_their_times(before))
         self.index.is_cached = is_cached
         self.crawl_all(plan, history)
 
@@ -315,6 +315,16 @@ class Following:
 
 
 CHECKED = {"names", "releases", "visits"}
+
+
+def _by_their_times(operations: Sequence[Operation]) -> list[Operation]:
+    """The operations, with releases for all spellings of a version up to the last upload that made one: that was the way
+    until March 2018."""
+    until = max((number for number, (kind, *_) in enumerate(operations) if kind == "add-own"), default=-1)
+    return [
+        ("add-own" if kind.startswith("add") and kind != "add-many" and number < until else kind, *rest)
+        for number, (kind, *rest) in enumerate(operations)
+    ]
 
 
 def _spans(connection: Connection, table: Table) -> dict[str, Spans]:

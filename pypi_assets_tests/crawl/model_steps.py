@@ -24,7 +24,7 @@ _LARGE = (50, 50, 120, 120, 300, 700, LARGEST)
 
 KINDS = ("renames", "spellings", "anyway", "drift", "races", "lags", "users", "audits", "histories", "sizes", "rows")
 """What a history can have apart from what all have. `drift` leaves out what would make it unknowable."""
-SWITCHED_OFF = frozenset({"spellings", "races"})
+SWITCHED_OFF: frozenset[str] = frozenset()
 
 
 def draw_history(seed: int) -> list[Step]:
@@ -38,7 +38,7 @@ class _Draw:
         self._kinds = {kind for kind in KINDS if random.random() < 0.5} - SWITCHED_OFF
         if random.random() < 0.75:
             self._kinds.discard("drift")
-        if random.random() < 0.95:
+        if random.random() < 0.97:
             self._kinds.discard("sizes")
         if "drift" in self._kinds:
             self._kinds -= {"races", "lags", "users"}
