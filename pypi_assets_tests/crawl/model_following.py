@@ -318,8 +318,8 @@ CHECKED = {"names", "releases", "visits"}
 
 
 def _by_their_times(operations: Sequence[Operation]) -> list[Operation]:
-    """The operations, with releases for all spellings of a version up to the last upload that made one: that was the way
-    until March 2018."""
+    """The operations, with a release for each spelling of a version up to the last upload that made one: so until
+    March 2018."""
     until = max((number for number, (kind, *_) in enumerate(operations) if kind == "add-own"), default=-1)
     return [
         ("add-own" if kind.startswith("add") and kind != "add-many" and number < until else kind, *rest)
