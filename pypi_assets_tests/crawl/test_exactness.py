@@ -17,6 +17,7 @@ from pypi_assets.crawl.full_crawl import crawl_full, list_index, read_shards, vi
 from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range, open_ranges
 from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.kept_counts import require_right_counts
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 PROJECTS = ("Alpha", "beta.pkg")
@@ -112,6 +113,8 @@ def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batch
         last, first = content(later), content(followed)
         assert last["live"] == first["live"]
         assert last["yanked"] == first["yanked"]
+        for catalog in (followed, later):
+            require_right_counts(catalog)
         followed.close()
         later.close()
 
