@@ -44,6 +44,7 @@ LOCK_ORDER = (
     "changes",
     "live_intervals",
     "yanked_intervals",
+    "epochs",
     "visit_statistics",
     "events",
     "broken_entries",

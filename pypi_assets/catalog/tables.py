@@ -637,3 +637,11 @@ pruning_positions = Table(
     Column("position", BigInteger, nullable=False, comment="the id of the last row that was looked at"),
     comment="How far the pruning of each table came, which goes on there.",
 )
+
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("serial", Serial, primary_key=True, autoincrement=False, comment="from here to the next row's serial"),
+    Column("epoch", Serial, nullable=False, comment="greater than those of all rows before; see ledger/epochs.py"),
+    comment="When what is visible at serials changed last after they were complete.",
+)

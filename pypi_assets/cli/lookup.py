@@ -10,11 +10,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,9 @@ from pypi_assets.lookup.latest import open_if_local, open_latest
 from pypi_assets.lookup.lookup_command import CatalogLookup, LookupCommand, LookupNameError, TransitiveLookup
 from pypi_assets.lookup.reader import Reader
 from pypi_assets.terminal import Output, print_json_line, print_message, print_rows
+
+if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
 
 _STANDARD_INPUT = "-"
 _REFRESH_EVERY_S = 60.0
@@ -195,7 +198,7 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
             newest = command.newest if request.latest else None
             answer = newest.at_serial if newest else from_catalog.answer
             past_hints = partial(from_catalog.hints, catalog) if from_catalog.hints else None
-            _print_answers(command, request, partial(answer, catalog, serial), from_catalog, past_hints)
+            _print_answers(command, request, partial(_answer_at, answer, catalog, serial), from_catalog, past_hints)
         return
     with open_latest(dataset.name, check_hashes=False, refresh_every_s=_refresh_every_s(request)) as reader:
         _report_skipped(reader)
@@ -212,6 +215,21 @@ def _run(dataset: Dataset, command: LookupCommand[Any], request: _Request) -> No
             if request.latest and command.newest:
                 query = command.newest.stream
             _print_answers(command, request, partial(query, reader), command, hints)
+
+
+def _answer_at(answer: Callable[..., Answer[Any]], catalog: "Catalog", serial: int, name: str) -> Answer[Any]:
+    """The answer of the catalog, with its epoch."""
+    from pypi_assets.catalog.reports.answerable_serials import pinned_answer
+
+    found, epoch = pinned_answer(catalog, serial, partial(answer, catalog, serial, name))
+    return replace(found, epoch=epoch)
+
+
+def _with_epoch(answer: Answer[Any] | Stream[Any]) -> Iterable[Any]:
+    """The results; those of the catalog with the epoch of their serial."""
+    if isinstance(answer, Stream) or answer.epoch is None:
+        return answer.results
+    return ({**result, "epoch": answer.epoch} for result in answer.results)
 
 
 def _catalog_lookup(command: LookupCommand[Any], request: _Request) -> CatalogLookup | None:
@@ -292,7 +310,7 @@ def _print_answers(
         _print_stream(command, request, query)
         return
     answers = [query(name) for name in request.names]
-    results = _reduced(command, request, (result for answer in answers for result in answer.results))
+    results = _reduced(command, request, (result for answer in answers for result in _with_epoch(answer)))
     if isinstance(shown, CatalogLookup) and shown.cells and not request.output.as_json:
         results = map(shown.cells, results)
     name_column = command.name_column
@@ -323,4 +341,6 @@ def _print_stream(command: LookupCommand[Any], request: _Request, query: _Query)
                 print_json_line({"name": name, "error": str(error)})
                 continue
             results = list(islice(_reduced(command, request, found.results), request.limit))
-            print_json_line({"name": name, "version": found.version, "serial": found.serial, "results": results})
+            epoch = {"epoch": found.epoch} if isinstance(found, Answer) and found.epoch is not None else {}
+            line = {"name": name, "version": found.version, "serial": found.serial, **epoch, "results": results}
+            print_json_line(line)

@@ -16,13 +16,14 @@ class Answer(Generic[Result]):
     """What was found, as the index was at `serial`. `version` is the LevelDB version that it is from; None: from the
     catalog.
 
-    Where nothing was found, `results` is empty.
+    Where nothing was found, `results` is empty. `epoch` is that of the serial, for answers of the catalog.
     """
 
     version: int | None
     serial: int
     results: tuple[Result, ...]
     kind: type[Result] = field(repr=False)
+    epoch: int | None = None
 
     def frame(self) -> "pd.DataFrame":
         """The results as a table, with all columns even without rows; `attrs` has `version` and `serial`."""

@@ -25,9 +25,12 @@ def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> 
     commands.done("leveldb", "update")
     for question in (("module", "demo_module"), ("project", "demo"), ("project", "demo==1.0"), ("project", "other")):
         newest = commands.json("lookup", *question)
-        assert commands.json("lookup", *question, "--at-serial", index.serial) == newest
+        at_serial = commands.json("lookup", *question, "--at-serial", index.serial)
+        assert at_serial == [result | {"epoch": index.serial} for result in newest]
     at_first = commands.done("lookup", "module", "demo_module", "--at-serial", first, "--json")
-    assert json.loads(at_first.stdout) == [{"module": "demo_module", "project": "demo", "versions": ["1.0"]}]
+    assert json.loads(at_first.stdout) == [
+        {"module": "demo_module", "project": "demo", "versions": ["1.0"], "epoch": first}
+    ]
     assert at_first.stderr == f"as of serial {first}, from the catalog\n"
     [then] = commands.json("lookup", "project", "Demo", "--at-serial", first)
     assert (then["filename"], then["requires_dist"]) == ("demo-1.0-py3-none-any.whl", ["other-pkg>=2"])
@@ -69,7 +72,7 @@ def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIn
     assert (wrong["name"], "NAME==VERSION" in wrong["error"]) == ("demo>=1", True)
     [then] = answers("project", "-", "--at-serial", serial, names=b"demo")
     assert then["results"] == first["results"]
-    assert then["version"] is None
+    assert (then["version"], then["epoch"]) == (None, serial)
     assert [len(one["results"]) for one in answers("dependents", "-", names=b"base\n\xff")] == [2, 0]
     assert len(answers("dependents", "-", "--limit", 1, names=b"base")[0]["results"]) == 1
 
@@ -114,7 +117,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     assert commands.json("lookup", "hash", sha256) == [found]
     assert commands.json("lookup", "hash", sha256.upper()) == [found]
     assert commands.json("lookup", "hash", sha256[:9], "--prefix") == [found]
-    assert commands.json("lookup", "hash", sha256, "--at-serial", first) == [found]
+    assert commands.json("lookup", "hash", sha256, "--at-serial", first) == [found | {"epoch": first}]
     both = commands.json("lookup", "hash", sha256, other["sha256"])
     assert [one["project"] for one in both] == ["Demo", "other"]
     local = tmp_path / "a file"
@@ -160,11 +163,14 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
         commands.done(*step)
     assert commands.json("lookup", "hash", sha256) == commands.json("lookup", "command", "hello") == []
     [removed] = commands.json("lookup", "hash", sha256, "--all")
+    assert removed.pop("epoch") == index.serial
     since = demo["live_since"]
     assert removed == found | {"live_since": None, "live": [[since, index.serial]]}
     shown = commands.done("lookup", "hash", sha256, "--all")
     assert shown.stdout == f"Demo\t1.0\t{demo['filename']}\t{since} to {index.serial}\n"
-    assert commands.json("lookup", "hash", sha256, "--all", "--at-serial", first) == [found | {"live": [[since, None]]}]
+    assert commands.json("lookup", "hash", sha256, "--all", "--at-serial", first) == [
+        found | {"live": [[since, None]], "epoch": first}
+    ]
 
 
 def test_what_may_have_been_meant_is_named_on_standard_error(commands: Commands, index: ServedIndex) -> None:

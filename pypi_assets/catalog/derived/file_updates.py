@@ -258,6 +258,28 @@ def _settled(intervals: Iterable[Interval], serial: int) -> tuple[Interval, ...]
     return tuple(one for one in intervals if one.end is not None and one.end <= serial)
 
 
+def first_visible_change(updates: Iterable[ProjectUpdate]) -> int | None:
+    """The least serial at which any of the files is shown otherwise than before; None where none is.
+
+    Facts of a file have no serials of their own: they are visible since it was live first.
+    """
+    return min((serial for update in updates for serial in _visible_changes(update)), default=None)
+
+
+def _visible_changes(update: ProjectUpdate) -> Iterator[int]:
+    for file in update.files:
+        yield from _visible_since(file, has_vanished=file.has_vanished(update.newest_page))
+
+
+def _visible_since(file: FileUpdate, *, has_vanished: bool) -> Iterator[int]:
+    differing = _boundaries(file.old_live, file.old_yanked) ^ _boundaries(file.history.live, file.history.yanked)
+    yield from (serial for _, _, serial in differing)
+    if file.stored is not None:
+        is_moved = file.stored.version != file.history.version
+        if is_moved or has_vanished or file.has_new_facts or file.is_to_be_read:
+            yield from (interval.start for interval in (*file.old_live, *file.history.live))
+
+
 def logged_changes(updates: Iterable[ProjectUpdate], sealed: Seals) -> Iterator[ChangeRow]:
     """What dumps are to publish: each change at its own serial, or after what is sealed already.
 

@@ -22,11 +22,13 @@ from pypi_assets.catalog.derived.file_updates import (
     ProjectInputs,
     ProjectUpdate,
     compute_update,
+    first_visible_change,
     logged_changes,
 )
 from pypi_assets.catalog.derived.folding import FoldedProject, fold_projects
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_files
+from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.observed.sightings import StoredSighting
@@ -85,12 +87,15 @@ def recompute(
         entered += [file.id for one in updates for file in one.files if file.stored is None]
         _update_files(connection, updates, release_ids)
         lock_state(connection, exclusive=False)
-        _log_changes(connection, logged_changes(updates, seals(connection)))
+        sealed = seals(connection)
+        _log_changes(connection, logged_changes(updates, sealed))
         for table, old, new in (
             (live_intervals, live, {file.id: file.history.live for one in updates for file in one.files}),
             (yanked_intervals, yanked, {file.id: file.history.yanked for one in updates for file in one.files}),
         ):
             _replace_intervals(connection, table, old, new)
+        if (changed_at := first_visible_change(updates)) is not None:
+            note_change(connection, changed_at, sealed.complete)
     new_points = {one.inputs.project.id: _checkpoint(one, update) for one, update in zip(folded, updates, strict=True)}
     store_checkpoints(connection, {id_: point for id_, point in new_points.items() if point is not None})
     return {id_ for one in folded if one.fold.unexplained and (id_ := one.inputs.project.id) in (seen or {})}

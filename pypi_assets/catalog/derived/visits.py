@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert,
 
 from pypi_assets.catalog.database import at_a_time, storable
 from pypi_assets.catalog.derived.recompute import recompute
+from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
 from pypi_assets.catalog.observed.projects import Project, load_projects
@@ -283,6 +284,7 @@ def _exhaust(connection: Connection, why: Mapping[int, str]) -> None:
             .values(outcome=Outcome.EXHAUSTED, error_kind=NO_PAGE, error_text=bindparam("why")),
             [{"of_id": id_, "why": storable(text)} for id_, text in why.items()],
         )
+    note_changed_files(connection, why)
 
 
 def _lock_projects(connection: Connection, project_ids: Sequence[int]) -> None:

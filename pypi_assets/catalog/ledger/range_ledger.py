@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import CatalogError, lock_name, storable
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
@@ -83,10 +83,13 @@ def _state(connection: Connection, query: Select[Any]) -> RowMapping:
 
 def complete_serial(connection: Connection) -> int:
     """The serial up to which all ranges are complete, without a gap from 0."""
-    open_start = connection.scalar(
-        select(func.min(serial_ranges.c.start)).where(serial_ranges.c.state == RangeState.REQUESTED)
-    )
-    return last_allocated_serial(connection) if open_start is None else int(open_start)
+    return int(connection.scalar(select(_complete_serial())) or 0)
+
+
+def _complete_serial() -> ColumnElement[int]:
+    first_open = select(func.min(serial_ranges.c.start)).where(serial_ranges.c.state == RangeState.REQUESTED)
+    last = select(func.max(serial_ranges.c.end))
+    return func.coalesce(first_open.scalar_subquery(), last.scalar_subquery(), 0)
 
 
 def last_allocated_serial(connection: Connection) -> int:
@@ -221,7 +224,11 @@ def fail_range(connection: Connection, serials: SerialRange, error_text: str) ->
 
 
 def complete_range(connection: Connection, serials: SerialRange, now: float, exact_from: int | None = None) -> None:
-    """Completes the range, with its `exact_from` as in LedgerRange. A complete range stays as it is."""
+    """Completes the range, with its `exact_from` as in LedgerRange. A complete range stays as it is.
+
+    The state is locked until the transaction ends: a change at these serials is committed before, or is a late one.
+    """
+    lock_state(connection, exclusive=True)
     connection.execute(
         update(serial_ranges)
         .where(serial_ranges.c.start == serials.start, serial_ranges.c.state != RangeState.COMPLETE)
@@ -269,16 +276,24 @@ def seal(connection: Connection, serials: SerialRange) -> None:
 
 def sealed_end(connection: Connection) -> int:
     """The greatest serial that a dump has sealed; 0 where none has."""
+    return int(connection.scalar(select(_sealed_end())) or 0)
+
+
+def _sealed_end() -> ColumnElement[int]:
     greatest = select(func.max(serial_ranges.c.end)).where(serial_ranges.c.sealed.is_(True))
-    return int(connection.scalar(greatest) or 0)
+    return func.coalesce(greatest.scalar_subquery(), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Seals:
-    """What dumps have sealed: all serials up to `end`, except the ranges `unsealed` below it."""
+    """What dumps have sealed: all serials up to `end`, except the ranges `unsealed` below it.
+
+    `complete` is the serial up to which all ranges are complete.
+    """
 
     end: int
     unsealed: tuple[SerialRange, ...]
+    complete: int = 0
 
     def logged_serials(self, serial: int) -> list[int]:
         """The serials at which a change at `serial` is logged, so that a dump still to come contains it.
@@ -294,13 +309,13 @@ class Seals:
 
 def seals(connection: Connection) -> Seals:
     """The current seals. They hold as long as the caller has the state's shared lock."""
-    end = sealed_end(connection)
+    end, complete = connection.execute(select(_sealed_end(), _complete_serial())).one()
     rows = connection.execute(
         select(serial_ranges.c.start, serial_ranges.c.end).where(
             serial_ranges.c.start < end, serial_ranges.c.sealed.is_(False)
         )
     )
-    return Seals(end, tuple(SerialRange(start, stop) for start, stop in rows))
+    return Seals(end, tuple(SerialRange(start, stop) for start, stop in rows), complete)
 
 
 def _ledger_range(row: RowMapping) -> LedgerRange:

@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, bindparam, func, select, update
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values, storable
+from pypi_assets.catalog.ledger.epochs import note_changed_projects
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
 from pypi_assets.catalog.tables import changes, distributions, events, live_intervals, projects
 
@@ -79,3 +80,4 @@ def log_renamed(connection: Connection, renamed: Mapping[int, int]) -> None:
             for logged in sealed.logged_serials(max(renamed[project_id], 1))
         ]
         insert_missing(connection, changes, rows)
+    note_changed_projects(connection, renamed)

@@ -18,6 +18,7 @@ from sqlalchemy import (
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
+from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.ledger.range_ledger import lock_state, sealed_end
 from pypi_assets.catalog.reads.extract_packs import StoredPack, enter_pack
 from pypi_assets.catalog.reads.stored_records import store_record_parts
@@ -177,7 +178,9 @@ def store_reads(
             ]
             if rows:
                 connection.execute(_read_update(rows[0], is_waiting, now), rows)
-    _log_late_reads(connection, [read.distribution_id for read in finished if read.outcome != Outcome.PENDING])
+    ended = [read.distribution_id for read in finished if read.outcome != Outcome.PENDING]
+    _log_late_reads(connection, ended)
+    note_changed_files(connection, ended)
 
 
 def _read_update(parameters: Mapping[str, Any], is_waiting: bool, now: float) -> Update:

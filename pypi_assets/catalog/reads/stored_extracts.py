@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Select, bindparam, func, select, tuple_, update
 
 from pypi_assets.catalog.database import at_a_time, lock_rows
+from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.name_lists import StoredLists, list_digest
 from pypi_assets.catalog.reads.read_outcomes import Outcome, record_outcome
@@ -236,6 +237,7 @@ def store_reprocessed(
         values: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "changed_id"}
         with counting_files(connection, list(before)):
             connection.execute(statement.values(values), rows)
+        note_changed_files(connection, before)
     return before
 
 

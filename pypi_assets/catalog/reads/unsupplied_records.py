@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, exists, func, select, update
 
 from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals
@@ -44,6 +45,7 @@ def make_pending(connection: Connection, distribution_ids: Iterable[int]) -> Non
         of_these = distribution_data.c.distribution_id.in_(ids)
         with counting_files(connection, ids):
             connection.execute(update(distribution_data).where(of_these).values(outcome=Outcome.PENDING))
+        note_changed_files(connection, ids)
 
 
 def _unsupplied(version: int, project_id: int | None, after: int) -> Select[Any]:

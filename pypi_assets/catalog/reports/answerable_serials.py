@@ -1,13 +1,38 @@
 """Which serials the catalog can answer for."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans
 from pypi_assets.catalog.tables import (
     catalog_state,
 )
 from pypi_assets.catalog.work.full_crawls import last_completed_crawl
+
+_T = TypeVar("_T")
+
+
+def pinned_answer(catalog: Catalog, serial: int, answer: Callable[[], _T]) -> tuple[_T, int]:
+    """What `answer` returns of `serial`, and the epoch that it belongs to.
+
+    It is called again where something visible at the serial changed meanwhile.
+    """
+    before = _epoch(catalog, serial)
+    while True:
+        found = answer()
+        after = _epoch(catalog, serial)
+        if after == before:
+            return found, after
+        before = after
+
+
+def _epoch(catalog: Catalog, serial: int) -> int:
+    with catalog.read() as connection:
+        return epoch_of(connection, serial)
 
 
 def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:

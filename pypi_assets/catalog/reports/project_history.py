@@ -13,6 +13,8 @@ from sqlalchemy import Connection, select
 from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import intervals_of_projects
+from pypi_assets.catalog.ledger.epochs import epochs_of
+from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.events import events_by_project
 from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
@@ -63,7 +65,8 @@ class Entry:
     `kind` is the Action of an event, the cause of a change without one, or VISIT. `filenames` are the files that the
     event or the log names. `live` and `away` are the files that became live or ceased to be, `yanked` and `unyanked`
     those that were live before and after. An upload has the `outcome` of reading the file and the kind of an `error`; a
-    visit has its number, its `outcome` and the text of an `error`.
+    visit has its number, its `outcome` and the text of an `error`. `epoch` is that of the serial; None beyond the
+    complete serial, where no answer is given yet.
     """
 
     serial: int
@@ -79,6 +82,7 @@ class Entry:
     away: tuple[str, ...] = ()
     yanked: tuple[str, ...] = ()
     unyanked: tuple[str, ...] = ()
+    epoch: int | None = None
 
 
 def build_history(
@@ -127,7 +131,7 @@ def read_history(connection: Connection, project: Project) -> list[Entry]:
         .join(distributions, distributions.c.id == changes.c.distribution_id)
         .where(distributions.c.project_id == project.id)
     )
-    return build_history(
+    entries = build_history(
         events_by_project(connection, ids)[project.id],
         [LoggedChange(serial, filename, cause) for serial, filename, cause in logged],
         [
@@ -136,6 +140,9 @@ def read_history(connection: Connection, project: Project) -> list[Entry]:
         ],
         past_visits(connection, project),
     )
+    complete = complete_serial(connection)
+    known = epochs_of(connection, {entry.serial for entry in entries if entry.serial <= complete})
+    return [replace(entry, epoch=known.get(entry.serial)) for entry in entries]
 
 
 def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:

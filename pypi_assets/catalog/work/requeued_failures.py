@@ -6,6 +6,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, se
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import at_a_time, lock_rows
+from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import FAILED, GONE, Outcome
 from pypi_assets.catalog.tables import (
@@ -38,6 +39,7 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
         are_failed = distribution_data.c.distribution_id.in_(ids)
         with counting_files(connection, ids):
             connection.execute(update(distribution_data).where(are_failed).values(outcome=Outcome.PENDING))
+    note_changed_files(connection, [id_ for id_, _ in failed])
     return len(failed)
 
 

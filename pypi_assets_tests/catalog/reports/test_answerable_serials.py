@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import insert, update
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.reports.answerable_serials import answerable_serial
+from pypi_assets.catalog.reports.answerable_serials import answerable_serial, pinned_answer
+from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.tables import catalog_state, full_crawls
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -49,3 +50,20 @@ def test_none_but_the_present_while_pages_were_newer_than_the_ranges_reach(small
         CatalogError, match="exact from serial 15 on, and complete up to 10; run `pypi-assets crawl inc"
     ):
         answerable_serial(small.catalog, 10)
+
+
+def test_an_answer_that_changes_meanwhile_is_given_again(small: SmallCatalog) -> None:
+    """So what it shows is never of another epoch than the one that is named."""
+    small.add(5, "demo", "1.0", "demo-1.0.tar.gz", modules=None)
+    small.complete(10)
+    shown: list[str] = []
+
+    def answer() -> str:
+        [file] = live_files(small.catalog, 10)
+        shown.append(file.outcome)
+        if len(shown) == 1:
+            small.read("demo-1.0.tar.gz", ("demo",), ())
+        return file.outcome
+
+    assert pinned_answer(small.catalog, 10, answer) == ("data", 11)
+    assert shown == ["error", "data"]

@@ -31,6 +31,7 @@ def upgrade() -> None:
     _counters()  # after what changes outcomes and the queue of reads
     _pruning()
     _hosts()
+    _epochs()
 
 
 def downgrade() -> None:
@@ -43,6 +44,7 @@ def downgrade() -> None:
     _undo_visit_queue()
     _undo_ledger()
     op.drop_column("scope_claims", "host")
+    op.drop_table("epochs")
     _drop_pruning()
     _drop_dump_leaves()
     op.drop_index("ix_visit_queue_exhausted", "visit_queue")
@@ -401,3 +403,19 @@ def _drop_pruning() -> None:
     op.drop_column("catalog_state", "dumps_forgotten_through")
     for table, column in _REFERRING:
         op.drop_index(op.f(f"ix_{table}_{column}"), table)
+
+
+def _epochs() -> None:
+    """Answers before the migration had no epoch, so it begins without a row."""
+    op.create_table(
+        "epochs",
+        sa.Column("serial", sa.BigInteger(), nullable=False, comment="from here to the next row's serial"),
+        sa.Column(
+            "epoch",
+            sa.BigInteger(),
+            nullable=False,
+            comment="greater than those of all rows before; see ledger/epochs.py",
+        ),
+        sa.PrimaryKeyConstraint("serial", name=op.f("pk_epochs")),
+        comment="When what is visible at serials changed last after they were complete.",
+    )

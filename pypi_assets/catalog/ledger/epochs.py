@@ -1,0 +1,100 @@
+"""The epoch of a serial: two answers at a serial are equal if its epochs are.
+
+What a serial showed can become known better later: a file is read late or reprocessed, a page corrects what was
+derived, a reason of a yank or a name changes. Each such change gives a new epoch to its serial and all that follow.
+
+Epochs are a staircase: each step begins at a serial and has a greater epoch than the steps before it. A change at a
+serial replaces all later steps by one, so the steps are few.
+"""
+
+from collections.abc import Collection, Iterable
+from itertools import pairwise
+
+from sqlalchemy import Connection, case, delete, func, select, text
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.ledger.range_ledger import complete_serial, lock_state
+from pypi_assets.catalog.tables import distributions, epochs, live_intervals
+
+_LOCK = 0x65706F63  # any constant: the name of an advisory lock
+
+
+def epoch_of(connection: Connection, serial: int) -> int:
+    """The epoch of `serial`: the serial itself, until something that is visible at it changes after it was complete.
+
+    Then it is greater than any epoch before, and than all serials that were complete then. Read it in the transaction
+    of the answer, or before it.
+
+        epoch_of(connection, 1350)  # 1350; after a late read while 1400 was complete: 1401
+    """
+    step = select(epochs.c.epoch).where(epochs.c.serial <= serial).order_by(epochs.c.serial.desc()).limit(1)
+    return max(serial, connection.scalar(step) or 0)
+
+
+def epochs_of(connection: Connection, serials: Collection[int]) -> dict[int, int]:
+    """The epoch of each of `serials`, by one look at the steps between them."""
+    if not serials:
+        return {}
+    least, greatest = min(serials), max(serials)
+    steps = select(epochs.c.serial, epochs.c.epoch).where(epochs.c.serial > least, epochs.c.serial <= greatest)
+    rows = connection.execute(steps.order_by(epochs.c.serial)).all()
+    edges = [least, *(row.serial for row in rows), greatest + 1]
+    values = [epoch_of(connection, least), *(row.epoch for row in rows)]
+    found: dict[int, int] = {}
+    wanted = sorted(set(serials), reverse=True)
+    for (_, end), epoch in zip(pairwise(edges), values, strict=True):
+        while wanted and wanted[-1] < end:
+            found[wanted[-1]] = max(wanted[-1], epoch)
+            wanted.pop()
+    return found
+
+
+def note_change(connection: Connection, serial: int, complete: int | None = None) -> None:
+    """Something changes in this transaction that is visible at `serial` or later; nothing before it does.
+
+    What is not complete yet needs no epoch: no answer was given there. The caller has locked what it changes, and has
+    the state's shared lock, so that no range is completed until this is committed. `complete` is the complete serial,
+    read under that lock; None: it is read here.
+    """
+    complete = complete_serial(connection) if complete is None else complete
+    if serial > complete:
+        return
+    if connection.dialect.name != "sqlite":  # one after the other, since a later epoch must be greater
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    last = select(epochs.c.epoch).order_by(epochs.c.serial.desc()).limit(1).scalar_subquery()
+    greatest = case((last > complete, last), else_=complete)
+    new = insert(epochs).values(serial=serial, epoch=greatest + 1)
+    connection.execute(new.on_conflict_do_update(index_elements=["serial"], set_={"epoch": new.excluded.epoch}))
+    connection.execute(delete(epochs).where(epochs.c.serial > serial))
+
+
+def note_changed_files(connection: Connection, distribution_ids: Iterable[int]) -> None:
+    """What is known of these files changes in this transaction: it is visible since each was live first.
+
+    The state is locked until the transaction ends.
+    """
+    starts = [
+        start
+        for ids in at_a_time(sorted(distribution_ids))
+        for start in connection.scalars(
+            select(func.min(live_intervals.c.start)).where(live_intervals.c.distribution_id.in_(ids))
+        )
+        if start is not None
+    ]
+    if starts:
+        lock_state(connection, exclusive=False)
+        note_change(connection, min(starts))
+
+
+def note_changed_projects(connection: Connection, project_ids: Iterable[int]) -> None:
+    """What is known of these projects changes in this transaction, such as a name: it is visible with each file."""
+    for ids in at_a_time(sorted(project_ids)):
+        of_projects = select(distributions.c.id).where(distributions.c.project_id.in_(ids))
+        start = connection.scalar(
+            select(func.min(live_intervals.c.start)).where(live_intervals.c.distribution_id.in_(of_projects))
+        )
+        if start is not None:
+            lock_state(connection, exclusive=False)
+            note_change(connection, start)
