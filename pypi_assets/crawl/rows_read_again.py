@@ -4,10 +4,12 @@ What is broken is decided in `index/changelog.py`; where such rows are kept is i
 """
 
 import json
+from collections.abc import Sequence
 from functools import partial
 
 from sqlalchemy import Connection
 
+from pypi_assets.catalog.derived.checkpoints import discard_checkpoints
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import events_through, has_at_least, store_events
 from pypi_assets.catalog.observed.kept_aside import KeptEntry, forget_rows, kept_rows
@@ -24,24 +26,32 @@ def store_readable_rows(crawler: Crawler) -> int:
 
     Revisits of the projects whose files they change are queued. A row whose serial does not fit its place stays aside.
     """
-    return crawler.catalog.transact(partial(_store, selection=crawler.selection))
+    readable = crawler.catalog.transact(partial(_store, selection=crawler.selection))
+    crawler.catalog.transact(partial(_revisit, readable=readable))  # apart, since storing events locks the state first
+    return len(readable)
 
 
-def _store(connection: Connection, selection: Selection) -> int:
+def _store(connection: Connection, selection: Selection) -> list[tuple[int, ChangelogEvent]]:
+    """Stores the events; returns them, each with the id of its row."""
     readable = [
         (kept.id, event)
         for kept in kept_rows(connection)
         if (event := _event_of(kept)) is not None and _fits(connection, kept.entry.after or 0, event.serial)
     ]
-    visits: dict[int, tuple[int, int, int]] = {}
     for _, event in readable:
         store_events(connection, [event], event.serial - 1, event.serial, selection)
+    return readable
+
+
+def _revisit(connection: Connection, readable: Sequence[tuple[int, ChangelogEvent]]) -> None:
+    visits: dict[int, tuple[int, int, int]] = {}
+    for _, event in readable:
         project = find_project(connection, event.name)
         if project is not None and file_change(event).action not in NO_FILE_CHANGE:
             visits[project.id] = (project.id, project_shard(project.normalized), event.serial)
+    discard_checkpoints(connection, list(visits))  # they lack the events
     revisit_soon(connection, list(visits.values()))
     forget_rows(connection, [id_ for id_, _ in readable])
-    return len(readable)
 
 
 def _event_of(kept: KeptEntry) -> ChangelogEvent | None:
@@ -53,5 +63,6 @@ def _event_of(kept: KeptEntry) -> ChangelogEvent | None:
 
 def _fits(connection: Connection, after: int, serial: int) -> bool:
     """Whether a row that follows the serial `after` can have this serial: no stored event lies between."""
-    is_stored = after < serial <= events_through(connection)
-    return is_stored and not has_at_least(connection, SerialRange(after, serial), 1)
+    if not after < serial <= events_through(connection):
+        return False
+    return serial == after + 1 or not has_at_least(connection, SerialRange(after, serial - 1), 1)
