@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.derived.visits import recompute_stored
+from pypi_assets.catalog.derived.visits import parts_of_work, recompute_stored
 from pypi_assets.catalog.ledger.range_ledger import (
     SIMPLE,
     LedgerRange,
@@ -68,8 +68,6 @@ from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.simple_lister import allocate_listed_ranges
 from pypi_assets.crawl.stored_events import catch_up, index_serial
 from pypi_assets.crawl.visiting import visit_scope
-
-_COMPUTED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +253,9 @@ def explain_ranges(crawler: Crawler) -> None:
         catalog.transact(partial(_queue_span, range_scope(serials), span))
         visit_scope(crawler, range_scope(serials))
     with catalog.read() as connection:
-        changed = projects_to_explain(connection, [serials for serials, _ in found])
-    for start in range(0, len(changed), _COMPUTED_AT_ONCE):
-        catalog.transact(partial(recompute_stored, project_ids=changed[start : start + _COMPUTED_AT_ONCE]))
+        changed = parts_of_work(connection, projects_to_explain(connection, [serials for serials, _ in found]))
+    for part in changed:
+        catalog.transact(partial(recompute_stored, project_ids=part))
     for serials, _ in found:
         read_scope(crawler, range_scope(serials), only_due=True)
         catalog.transact(partial(end_inexact_span, start=serials.start))

@@ -5,7 +5,7 @@ here: see `visiting.py`. The file states are computed in `catalog/derived/`.
 """
 
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -37,7 +37,10 @@ from pypi_assets.crawl.stored_events import catch_up, index_serial
 from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
 
-_AT_ONCE = 100
+_WORK_AT_ONCE = 5_000
+"""How many files the pages of one transaction have; on SQLite it holds the one write lock."""
+_WORK_OF_A_VISIT = 20
+"""What a visit costs besides the files of its page, in files."""
 _CACHED_404_S = 600.0
 """For how long a 404 can come from a cache, with much to spare, in seconds."""
 _FAULTS_OF_DATA = (DataError, IntegrityError, ArithmeticError, LookupError, TypeError, ValueError, zlib.error)
@@ -63,15 +66,15 @@ class _Judged:
 
 
 def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
-    """Stores the outcome of each visit, up to a hundred in one transaction; no two are of one project.
+    """Stores the outcome of each visit, many in one transaction as long as their pages are small; no two are of one
+    project.
 
     The events up to a page's own serial are stored before it is judged, unless the changelog is off. A project that
     cannot be stored costs its own visit alone. All visits are claimed by one worker for one scope. Returns how many
     were dropped, since another worker has taken over their claims.
     """
     lost = 0
-    for start in range(0, len(fetched), _AT_ONCE):
-        batch = fetched[start : start + _AT_ONCE]
+    for batch in _batches(fetched):
         failed = _catch_up(crawler, batch)
         gone = [one.task.project.id for one in batch if isinstance(one.answer, GoneError)]
         with crawler.catalog.read() as connection:
@@ -80,6 +83,21 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
         judged = [_judge(crawler, one, failed.get(one.visit_id), explained, current) for one in batch]
         lost += _store_explained(crawler, judged)
     return lost
+
+
+def _batches(fetched: Iterable[Fetched]) -> Iterator[list[Fetched]]:
+    """`fetched` in parts of bounded work, each of at least one visit."""
+    batch: list[Fetched] = []
+    work = 0
+    for one in fetched:
+        cost = _WORK_OF_A_VISIT + (len(one.answer.files) if isinstance(one.answer, ProjectPage) else 0)
+        if batch and work + cost > _WORK_AT_ONCE:
+            yield batch
+            batch, work = [], 0
+        batch.append(one)
+        work += cost
+    if batch:
+        yield batch
 
 
 def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, PackageIndexError]:

@@ -19,6 +19,8 @@ from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, Proje
 from pypi_assets.index.urls import redact
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+# An address that no rule of RFC 3986 changes: absolute, without a port, a user, a query, or dots between slashes.
+_WHOLE_URL = re.compile(r"https?://[A-Za-z0-9.-]+(?:/[A-Za-z0-9_~+%!-][A-Za-z0-9._~+%!-]*)+")
 
 
 def read_project_page(
@@ -137,7 +139,7 @@ def _read_file(filename: str, entry: dict[str, object], url: str) -> IndexFile:
     core_metadata, core_metadata_sha256 = _read_core_metadata(entry)
     return IndexFile(
         filename=filename,
-        url=redact(urljoin(url, _read_text(entry, "url"))),  # it is stored and shown
+        url=_read_url(entry, url),
         sha256=_read_sha256(_read_object(entry.get("hashes"), "hashes")),
         size=size,
         uploaded_at=uploaded_at,
@@ -147,6 +149,12 @@ def _read_file(filename: str, entry: dict[str, object], url: str) -> IndexFile:
         core_metadata=core_metadata,
         core_metadata_sha256=core_metadata_sha256,
     )
+
+
+def _read_url(entry: dict[str, object], page_url: str) -> str:
+    """The file's address without credentials, since it is stored and shown."""
+    address = _read_text(entry, "url")
+    return address if _WHOLE_URL.fullmatch(address) else redact(urljoin(page_url, address))
 
 
 def _read_core_metadata(entry: dict[str, object]) -> tuple[bool, str | None]:

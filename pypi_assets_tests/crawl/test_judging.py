@@ -32,7 +32,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.catalog.work.visit_queue import VisitTask, claim_visits, queue_visits, scope_progress
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.judging import Fetched, judge
+from pypi_assets.crawl.judging import Fetched, _batches, judge
 from pypi_assets.index.errors import GoneError, RefusedError, TransientError
 from pypi_assets.index.models import ChangelogEvent, IndexFile, NotModified, ProjectPage
 from pypi_assets_tests.databases import sqlite_database
@@ -358,3 +358,13 @@ def test_an_unexplained_page_waits_for_the_changelog(catalog: Catalog, patience_
         [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("demo", "waiting" if patience_s else "gave up")
     assert "HTTP 503" in failure.text
+
+
+def test_a_batch_is_bounded_by_the_files_of_its_pages():
+    def fetched(number: int, files: int) -> Fetched:
+        page = page_of("demo", 1, *[file_of(f"demo-{number}.{each}.zip") for each in range(files)])
+        return Fetched(VisitTask.__new__(VisitTask), number, page)
+
+    visits = [fetched(number, files) for number, files in enumerate([3_000, 1_900, 100, 9_000, *[0] * 400])]
+    batches = [[one.visit_id for one in batch] for batch in _batches(visits)]
+    assert batches == [[0, 1], [2], [3], [*range(4, 254)], [*range(254, 404)]]

@@ -1,11 +1,13 @@
 import json
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import IndexFile, ProjectPage
 from pypi_assets.index.pages import read_project_page
+from pypi_assets.index.urls import redact
 
 URL = "https://index.example.org/simple/demo-pkg/"
 SHA256 = "ab" * 32
@@ -186,3 +188,25 @@ def test_a_serial_in_the_header_will_do() -> None:
 def test_broken_json_is_transient(body: bytes) -> None:
     with pytest.raises(TransientError):
         read(body)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://files.example.org/packages/ab/cd/demo_pkg-1.0.tar.gz",
+        "http://files.example.org/a%20b/x~1+2!3.whl",
+        "https://user:secret@files.example.org/a.whl",
+        "https://files.example.org:8080/a.whl?token=1#sha256=ab",
+        "https://files.example.org/a/../b/./c.whl",
+        "https://files.example.org/a;b/c",
+        "https://files.example.org/a?",
+        "https://files.example.org/a#",
+        "https://files.example.org",
+        "//files.example.org/a.whl",
+        "HTTPS://files.example.org/a.whl",
+        " https://files.example.org/a.whl\t",
+        "a.whl",
+    ],
+)
+def test_an_address_is_joined_with_that_of_the_page(url: str) -> None:
+    assert read_one(url=url).url == redact(urljoin(URL, url))

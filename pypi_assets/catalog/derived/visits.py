@@ -22,7 +22,7 @@ from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import NO_PAGE, Outcome
-from pypi_assets.catalog.tables import distribution_data, distributions, projects, visit_statuses, visits
+from pypi_assets.catalog.tables import distribution_data, distributions, events, projects, visit_statuses, visits
 from pypi_assets.index.models import BrokenEntry, ProjectPage
 
 
@@ -40,6 +40,8 @@ class VisitStatus(StrEnum):
 
 ABANDONED_VISIT = "its worker died or was stopped"
 SUCCESSFUL = frozenset({VisitStatus.FULL, VisitStatus.NOT_FOUND})
+_WORK_AT_ONCE = 10_000
+"""How many files and events the projects of one transaction have; on SQLite it holds the one write lock."""
 _WITHOUT_PAGE = frozenset({VisitStatus.PARTIAL, VisitStatus.FAILED})
 
 
@@ -163,6 +165,25 @@ def record_verdicts(
         for verdict in verdicts
     )
     note_ended(connection, ended, now)  # after the lock on the state: storing events locks in the same order
+
+
+def parts_of_work(connection: Connection, project_ids: Sequence[int]) -> list[list[int]]:
+    """The projects in parts of bounded work, by their files and events; each part is for one transaction."""
+    work = dict.fromkeys(project_ids, 1)
+    for table in (distributions, events):
+        for ids in at_a_time(project_ids):
+            counts = select(table.c.project_id, func.count()).where(table.c.project_id.in_(ids))
+            for project_id, count in connection.execute(counts.group_by(table.c.project_id)):
+                work[project_id] += count
+    parts: list[list[int]] = []
+    left = 0
+    for project_id, cost in work.items():
+        if cost > left or not parts:
+            parts.append([])
+            left = _WORK_AT_ONCE
+        parts[-1].append(project_id)
+        left -= cost
+    return parts
 
 
 def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None:

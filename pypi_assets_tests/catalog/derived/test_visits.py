@@ -4,12 +4,14 @@ import pytest
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.derived import visits as visits_module
 from pypi_assets.catalog.derived.visits import (
     ABANDONED_VISIT,
     UnexplainedPageError,
     Verdict,
     VisitStatus,
     begin_visits,
+    parts_of_work,
     record_verdicts,
 )
 from pypi_assets.catalog.observed.events import store_events
@@ -103,3 +105,14 @@ def test_a_page_that_no_event_explains_is_refused_until_the_events_are_stored(ca
         live = connection.execute(select(live_intervals.c.start, live_intervals.c.end)).all()
         assert connection.scalar(select(sightings.c.shows_through)) == 1_005
     assert live == [(seen_at, 1_005)]
+
+
+def test_projects_are_recomputed_in_parts_of_bounded_work(catalog: Catalog):
+    with catalog.write() as connection, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(visits_module, "_WORK_AT_ONCE", 5)
+        found = [project.id for project in enter(connection, 6)]
+        name = connection.scalar(select(projects.c.name).where(projects.c.id == found[1]))
+        many = [ChangelogEvent(name, None, 0, "docupdate", serial) for serial in range(1_001, 1_010)]
+        store_events(connection, many, 1_000, 1_010, Selection())
+        assert parts_of_work(connection, found) == [found[:1], found[1:2], found[2:]]
+        assert parts_of_work(connection, []) == []
