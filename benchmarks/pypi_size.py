@@ -88,7 +88,7 @@ def make_database(url: str) -> None:
     """An empty database, in place of what a fill that was stopped has left."""
     name = make_url(url).database
     with connect(make_url(url).set(database="postgres").render_as_string(hide_password=False)) as connection:
-        connection.execute(f'DROP DATABASE IF EXISTS "{name}"')  # type: ignore[arg-type]
+        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')  # type: ignore[arg-type]
         connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
 
 

@@ -112,7 +112,7 @@ class _Showing:
 
 
 class CatalogRows:
-    """Makes the rows of the projects whose number leaves `worker` when divided by `workers`.
+    """Makes the rows of the share of one `worker` of several.
 
     `ended_at` is when the year ended, in unix seconds.
     """
@@ -193,8 +193,9 @@ class CatalogRows:
         """Makes all of them."""
         if self._worker == 0:
             self._enter_nothing()
-        for number in range(self._worker, self._plan.projects, self._workers):
-            _ProjectRows(self, self._plan, self._plan.shape(number)).make()
+        for number in range(self._plan.projects):
+            if (number + number // self._workers) % self._workers == self._worker:  # large ones are evenly spaced
+                _ProjectRows(self, self._plan, self._plan.shape(number)).make()
 
     def id(self, table: str) -> int:
         """A new id; no two workers allocate the same."""
