@@ -32,6 +32,8 @@ YEAR_S = 365 * 86_400
 CRAWL = crawl_scope(1)
 _FILES_A_PACK = 500
 _EXTRACT_BYTES = 900
+_MOST_LISTS = 50
+"""Of one project: one with a release a night does not change its modules as often."""
 _NOTHING_ID = 1
 """Of the list without names, and of the snapshot without files, which many projects share."""
 _SMALLEST_SHARE = 4
@@ -412,9 +414,9 @@ class _ProjectRows:
         )
 
     def _lists(self, release: int, period: int) -> tuple[tuple[int, int], RealLists]:
-        epoch = release // RELEASES_A_LIST
+        epoch = release // max(RELEASES_A_LIST, -(-self._shape.releases // _MOST_LISTS))
         if self._lists_of is None or self._lists_of[0] != epoch:
-            lists = project_lists(self._project, release)
+            lists = project_lists(self._project, epoch * RELEASES_A_LIST)
             ids = (
                 self._rows.requirements(period, self._own_requirements(lists.requires_dist, epoch)),
                 self._modules(period, lists.modules),
