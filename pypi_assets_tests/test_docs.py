@@ -186,3 +186,24 @@ def test_every_table_is_described():
         for name in re.findall(r"`(\w+)`", line.split("|")[1])
     ]
     assert sorted(described) == sorted(metadata.tables)
+
+
+def kept_tables() -> list[tuple[list[str], str]]:
+    """The rows of the table of what the catalog keeps: the names of tables, and for how long."""
+    [section] = re.findall(
+        r"\n## What the catalog keeps\n(.*?)\n## ", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL
+    )
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
+    return [(re.findall(r"`(\w+)`", row[1]), row[2].strip()) for row in rows]
+
+
+def test_it_is_described_how_long_each_table_is_kept():
+    assert sorted(name for names, _ in kept_tables() for name in names) == sorted(metadata.tables)
+
+
+def test_what_is_pruned_is_not_described_as_kept_for_ever():
+    pruned = {"visits", "visit_statuses", "read_attempts", "shared_details", "dumps", "dump_files"}
+    pruned |= {"name_lists", "module_roots", "required_names", "leveldb_versions", "leveldb_builds"}
+    for_ever = {name for names, kept in kept_tables() for name in names if kept.startswith("for ever")}
+    assert pruned & for_ever == set()
+    assert for_ever >= {"events", "changes", "sightings", "snapshots", "live_intervals", "yanked_intervals"}
