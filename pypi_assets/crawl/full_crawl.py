@@ -11,6 +11,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import CatalogError
+from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
@@ -20,6 +21,7 @@ from pypi_assets.catalog.work.full_crawls import (
     FullCrawl,
     complete_crawl,
     find_open_crawl,
+    is_crawl_drained,
     last_completed_crawl,
     list_projects,
     open_crawl,
@@ -31,12 +33,13 @@ from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_scope
 from pypi_assets.crawl.simple_lister import require_serial
-from pypi_assets.crawl.stored_events import catch_up, index_serial, store_history
+from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events, store_history
 from pypi_assets.crawl.visiting import visit_scope
 from pypi_assets.index.errors import StaleError
 from pypi_assets.progress import Progress
 
 _QUEUED_AT_A_TIME = 5_000
+_COMPUTED_AT_A_TIME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +153,30 @@ def visit_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | Non
 def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ReadCounts:
     """Reads what is pending of the crawl within `shards` (None: all), and completes the crawl if that was the last."""
     counts = read_scope(crawler, crawl.scope, shards)
+    _explain_pages(crawler, crawl)
     complete_crawl(crawler.catalog, crawl)
     return counts
+
+
+def _explain_pages(crawler: Crawler, crawl: FullCrawl) -> None:
+    """Stores the events up to the index's last serial, once nothing of the crawl is left, and computes again what they
+    change.
+
+    A page can be newer than its serial. What a first page shows early, or lacks already, follows from these events.
+    """
+    catalog = crawler.catalog
+    with catalog.read() as connection:
+        if not is_crawl_drained(connection, crawl):
+            return
+    through = crawler.patiently(lambda: query_changelog(crawler, partial(store_all_events, crawler)))
+    if through is None or through <= crawl.serial:
+        return
+    with catalog.read() as connection:
+        changed = [project_id for project_id, *_ in changed_projects(connection, SerialRange(crawl.serial, through))]
+    for start in range(0, len(changed), _COMPUTED_AT_A_TIME):
+        ids = changed[start : start + _COMPUTED_AT_A_TIME]
+        work = partial(recompute_explained, project_ids=ids, since=crawl.opened_at, through=through)
+        catalog.transact(work)
 
 
 def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResult:

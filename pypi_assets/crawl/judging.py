@@ -33,7 +33,7 @@ from pypi_assets.catalog.work.visit_queue import (
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import query_changelog
-from pypi_assets.crawl.stored_events import catch_up, index_serial
+from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events
 from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError
 from pypi_assets.index.models import NotModified, ProjectPage
 
@@ -244,16 +244,11 @@ def _store_explained(crawler: Crawler, judged: Sequence[_Judged]) -> int:
     except UnexplainedPageError as unexplained:
         through = None
         try:
-            through = query_changelog(crawler, partial(_store_all_events, crawler))
+            through = query_changelog(crawler, partial(store_all_events, crawler))
         except PackageIndexError as error:
             unknown = unexplained.project_ids
             judged = [_postponed(crawler, one, error) if one.task.project.id in unknown else one for one in judged]
     return _store(crawler, judged, _Known(is_all=True, through=through))
-
-
-def _store_all_events(crawler: Crawler) -> int:
-    last = index_serial(crawler)
-    return min(catch_up(crawler, last), last)
 
 
 def _postponed(crawler: Crawler, judged: _Judged, error: PackageIndexError) -> _Judged:

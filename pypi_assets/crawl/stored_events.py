@@ -60,6 +60,12 @@ def catch_up(crawler: Crawler, until: int, pages: int | None = None) -> int:
     return lister.through
 
 
+def store_all_events(crawler: Crawler) -> int:
+    """Stores all events up to the index's last serial, and returns that."""
+    last = index_serial(crawler)
+    return min(catch_up(crawler, last), last)
+
+
 @dataclass(frozen=True, slots=True)
 class ChangelogPage:
     """All rows with `after` < serial <= `through`, and those between without a usable serial."""

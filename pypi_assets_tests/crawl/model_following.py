@@ -250,10 +250,12 @@ class Following:
         They were added before the stored events, and are gone again; or they came while an older quarantine hid them. A
         page that is older than one that was seen before does not count.
         """
-        since = read_state(connection)["events_since"]
+        state = read_state(connection)
+        since, first = state["events_since"], state["exact_from"]
         events = (event for event in self.index.state.changelog if event.serial <= since)
         unknowable = {name for event in events if (name := file_change(event).filename)}
-        unknowable -= set(connection.scalars(select(distributions.c.filename))) - self.index.delivered_late
+        known = set(connection.scalars(select(distributions.c.filename))) - self.index.delivered_late
+        unknowable -= known & {filename for filename, _ in self.index.shown[first]}
         unknowable |= {name for name, hidden_at in self.index.hidden_since.items() if hidden_at <= since}
         return unknowable - self.index.delivered
 

@@ -24,7 +24,6 @@ _LARGE = (50, 50, 120, 120, 300, 700, LARGEST)
 
 KINDS = ("renames", "spellings", "anyway", "drift", "races", "lags", "users", "audits", "histories", "sizes", "rows")
 """What a history can have apart from what all have. `drift` leaves out what would make it unknowable."""
-SWITCHED_OFF = frozenset({"races"})
 
 
 def draw_history(seed: int) -> list[Step]:
@@ -35,7 +34,7 @@ def draw_history(seed: int) -> list[Step]:
 class _Draw:
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._kinds = {kind for kind in KINDS if random.random() < 0.5} - SWITCHED_OFF
+        self._kinds = {kind for kind in KINDS if random.random() < 0.5}
         if random.random() < 0.75:
             self._kinds.discard("drift")
         if random.random() < 0.97:

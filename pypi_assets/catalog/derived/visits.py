@@ -12,12 +12,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import at_a_time, storable
+from pypi_assets.catalog.derived.checkpoints import discard_checkpoints
 from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.project_names import ShownName, log_renamed, rename_projects
 from pypi_assets.catalog.observed.projects import Project, load_projects
-from pypi_assets.catalog.observed.sightings import SeenNow, StoredSighting, store_sightings
+from pypi_assets.catalog.observed.sightings import SeenNow, StoredSighting, bound_sightings, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
 from pypi_assets.catalog.reads.file_counts import counting_files
@@ -189,6 +190,15 @@ def parts_of_work(connection: Connection, project_ids: Sequence[int]) -> list[li
 def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None:
     """Recomputes these projects from what is stored, after more of their events were stored."""
     _lock_projects(connection, project_ids)
+    recompute(connection, load_projects(connection, project_ids), {})
+
+
+def recompute_explained(connection: Connection, project_ids: Sequence[int], since: float, through: int) -> None:
+    """Recomputes these projects from what is stored, now that the events are stored up to `through`: the index's last
+    serial after the pages were fetched that were seen since the time `since` (unix seconds)."""
+    _lock_projects(connection, project_ids)
+    bound_sightings(connection, project_ids, since, through)
+    discard_checkpoints(connection, project_ids)
     recompute(connection, load_projects(connection, project_ids), {})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, func, insert, select, update
 
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.observed.snapshots import store_snapshots
@@ -106,6 +106,14 @@ def store_sightings(
         insert(sightings).returning(*(sightings.c[name] for name in StoredSighting._fields)), rows
     )
     return snapshot_ids, {row.project_id: StoredSighting._make(row) for row in stored}
+
+
+def bound_sightings(connection: Connection, project_ids: Sequence[int], since: float, through: int) -> None:
+    """Notes that what was seen of these projects since the time `since` (unix seconds) shows nothing from beyond the
+    serial `through`, where that is not known yet."""
+    for ids in at_a_time(sorted(project_ids)):
+        unbound = (sightings.c.project_id.in_(ids), sightings.c.at >= since, sightings.c.shows_through.is_(None))
+        connection.execute(update(sightings).where(*unbound).values(shows_through=through))
 
 
 def has_page_of(connection: Connection, seen: StoredSighting) -> bool:

@@ -263,6 +263,11 @@ def _is_listed(connection: Connection, crawl: FullCrawl, *, lock_exclusive: bool
     return connection.scalar(listed_at.with_for_update(read=not lock_exclusive)) is not None
 
 
+def is_crawl_drained(connection: Connection, crawl: FullCrawl) -> bool:
+    """Whether no visit and no read of the crawl is left."""
+    return not is_visit_pending(connection, crawl.scope) and not is_read_pending(connection, crawl.scope)
+
+
 def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
     """Completes the crawl if no visit and no read of it is left. Returns whether it is complete."""
 
@@ -274,7 +279,7 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
             return False
         if current.completed_at is not None:
             return True
-        if is_visit_pending(connection, crawl.scope) or is_read_pending(connection, crawl.scope):
+        if not is_crawl_drained(connection, crawl):
             return False
         greatest_page_serial = connection.scalar(
             select(func.max(visit_statuses.c.page_serial))
