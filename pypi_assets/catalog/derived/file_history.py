@@ -7,6 +7,7 @@ matter. It begins at the first event, or at a checkpoint, which leads to the sam
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from pypi_assets.catalog.derived.checkpoint import Checkpoint, captured, state_of
 from pypi_assets.catalog.derived.project_state import (
@@ -127,8 +128,11 @@ class _Folding:
         after = self.known_since if start is None else start.serial
         known = [(event, file_change(event)) for event in events if event.serial > after]
         if start is None:
-            pages = newest_by_serial(seen_pages(self.sightings, [event for event, _ in known], self.known_since))
-            self._begin(known, [page for page in pages if page.serial <= self.events_through])
+            seen = list(seen_pages(self.sightings, [event for event, _ in known], self.known_since))
+            pages = newest_by_serial(seen)
+            judged = [page for page in pages if page.serial <= self.events_through]
+            first = (page for page in seen if judged and page.serial == judged[0].serial)
+            self._begin(known, [*islice(first, 1), *judged[1:]])  # what was there before is what it showed first
         else:
             pages = self._continue(known, start)
         self._apply_all(known, pages)

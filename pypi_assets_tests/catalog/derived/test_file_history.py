@@ -428,3 +428,9 @@ def test_a_removal_of_what_a_checkpoint_lacks_changes_the_past():
     assert (
         fold([event(55, f"remove file {WHEEL}")], [], events_through=55, checkpoint=first.checkpoint, **later) is None
     )
+
+
+def test_what_a_second_page_of_the_first_serial_shows_was_not_there_before():
+    found = histories([], page(4, {SDIST: False}), page(4, {SDIST: False, WHEEL: False}), known_since=0)
+    assert live(found[SDIST]) == [(0, None)]
+    assert live(found[WHEEL]) == [(4, None)]
