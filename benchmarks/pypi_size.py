@@ -28,7 +28,6 @@ from itertools import pairwise
 from multiprocessing import get_context
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.engine import make_url
@@ -51,6 +50,8 @@ WORKERS = 2
 SAMPLED_S = 0.05
 DATABASE = "pypi_size"
 FILL = ("fill", "index")
+NOT_SHOWN = {"idle_mb", "stage_s", "stage_server_s", "ended_at"}
+LEAST_SHOWN_BYTES = 500_000
 SETTINGS = """
 fsync = off
 full_page_writes = off
@@ -242,9 +243,9 @@ def run_all(options: argparse.Namespace) -> None:
             shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def read_figures(folder: Path) -> dict[str, Any]:
-    """All figures of a folder, as rows of a table by their names."""
-    found: dict[str, Any] = {}
+def read_figures(folder: Path) -> dict[str, tuple[str, float | None]]:
+    """The figures of a folder by their names: each as text, and the processor seconds of what was timed."""
+    found: dict[str, tuple[str, float | None]] = {}
     for stage in (*FILL, *STAGES):
         if not (path := folder / f"{stage}.json").exists():
             continue
@@ -253,13 +254,14 @@ def read_figures(folder: Path) -> dict[str, Any]:
         for name, value in figures.items():
             match value:
                 case {"seconds": seconds, "processor_s": own, "server_s": served}:
-                    found[name] = f"{_short(seconds)} ({_short(own)} + {_short(served)}) s, {memory} MB"
+                    text = f"{_short(seconds)} ({_short(own)} + {_short(served)}) s, {memory} MB"
+                    found[name] = (text, own + served)
                 case {**tables} if name == "tables":
                     for table, sizes in tables.items():
-                        size = (sizes["table"] + sizes["indexes"]) / 1e6
-                        found[f"{stage}: {table}"] = f"{size:,.1f} MB, {sizes['rows']:,} rows"
-                case _:
-                    found[f"{stage}: {name}"] = f"{value:,}" if isinstance(value, int) else value
+                        if (size := sizes["table"] + sizes["indexes"]) > LEAST_SHOWN_BYTES:
+                            found[f"{stage}: {table}"] = (f"{size / 1e6:,.1f} MB, {sizes['rows']:,} rows", None)
+                case _ if name not in NOT_SHOWN:
+                    found[f"{stage}: {name}"] = (f"{value:,}" if isinstance(value, int) else str(value), None)
     return found
 
 
@@ -268,11 +270,15 @@ def _short(seconds: float) -> str:
 
 
 def print_table(folders: Sequence[Path]) -> None:
+    """Prints the figures of the folders, and by how much the processor time of the last one exceeds the first one's."""
     tables = [read_figures(folder) for folder in folders]
-    print("| | " + " | ".join(folder.name for folder in folders) + " |")
-    print("|---" * (len(folders) + 1) + "|")
+    print("| | " + " | ".join(folder.name for folder in folders) + " | ratio |")
+    print("|---" * (len(folders) + 2) + "|")
     for name in dict.fromkeys(name for table in tables for name in table):
-        print(f"| {name} | " + " | ".join(str(table.get(name, "")) for table in tables) + " |")
+        cells = [table.get(name, ("", None)) for table in tables]
+        first, last = cells[0][1], cells[-1][1]
+        ratio = f"{last / first:.2f}" if first and last else ""
+        print(f"| {name} | " + " | ".join(text for text, _ in cells) + f" | {ratio} |")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -77,8 +77,9 @@ def test_a_stage_that_has_figures_is_not_run_again(
     assert run == ["full_dump"]
     assert json.loads((tmp_path / "full_dump.json").read_text())["rows"] == 7_000
     capsys.readouterr()
-    print_table([tmp_path])
-    assert "| full dump | 12.3 (10.0 + 2.000) s, 80 MB |" in capsys.readouterr().out
+    print_table([tmp_path, tmp_path])
+    timed = "12.3 (10.0 + 2.000) s, 80 MB"
+    assert f"| full dump | {timed} | {timed} | 1.00 |" in capsys.readouterr().out
 
 
 def test_a_table_with_a_new_column_is_noticed(postgres_database_url: str, tmp_path: Path) -> None:
