@@ -142,6 +142,8 @@ class _Folding:
         if pages:
             self.first_page = pages[0].serial
         _enter_baseline(self.state, known, pages)
+        if pages and pages[0].sighting == len(self.sightings) - 1 and _is_created(known):
+            self.unexplained |= self.state.files.keys()  # a page can show early what a later event adds
         if self.known_since > 0:
             _enter_removed(self.state, known, pages)
         self.state.refresh(list(self.state.files), self.known_since, BASELINE)
@@ -336,6 +338,11 @@ class _Topic:
     action: Action
 
 
+def _is_created(known: Sequence[_Known]) -> bool:
+    """Whether the first event creates the project, so that nothing of it existed before."""
+    return bool(known) and known[0][1].action == Action.CREATE_PROJECT
+
+
 def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequence[SeenPage]) -> None:
     """Enters what existed before the first event: from the first page, from what later events undo, and from later
     pages what a quarantine hid from the first one."""
@@ -384,7 +391,7 @@ def _enter_removed(state: ProjectState, known: Sequence[_Known], pages: Sequence
 
     Nothing did of a project that the first event creates. What an older page lacks was not visible.
     """
-    if known and known[0][1].action == Action.CREATE_PROJECT:
+    if _is_created(known):
         return
     added: set[str | None] = set()
     for event, change in known:

@@ -49,7 +49,7 @@ def store_events(
     """
     wanted = _followed(page, through, selection)
     ids = _entered(connection, wanted)
-    renamed = rename_projects(connection, (ShownName(event.name, event.serial) for event, _ in wanted))
+    renamed = rename_projects(connection, (ShownName(event.name, event.serial) for event, _ in wanted), are_events=True)
     state = lock_state(connection, exclusive=True)
     if after > state["events_through"]:
         raise CatalogError(

@@ -25,9 +25,10 @@ class ShownName(NamedTuple):
     serial: int
 
 
-def rename_projects(connection: Connection, shown: Iterable[ShownName]) -> dict[int, int]:
+def rename_projects(connection: Connection, shown: Iterable[ShownName], *, are_events: bool = False) -> dict[int, int]:
     """Gives known projects the names that are newer than theirs. Returns the serials of the new names, by project id.
 
+    A list counts before the event of the same serial, which can be stored once more after it.
     It locks these projects, so call it before anything that locks the state of the catalog. `log_renamed` follows.
     """
     newest: dict[str, ShownName] = {}
@@ -43,7 +44,7 @@ def rename_projects(connection: Connection, shown: Iterable[ShownName]) -> dict[
     renamed = {
         id_: newest[row.normalized]
         for id_, row in sorted(other.items())
-        if newest[row.normalized].serial >= max(row.named_at or 0, last_events.get(id_, 0))
+        if newest[row.normalized].serial >= max((row.named_at or 0) + are_events, last_events.get(id_, 0))
     }
     if renamed:
         connection.execute(
