@@ -23,6 +23,7 @@ from pypi_assets.catalog.tables import (
     projects,
     yanked_intervals,
 )
+from pypi_assets.catalog.work.audits import find_open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.crawl import draining
 from pypi_assets.crawl.crawler import Crawler
@@ -275,7 +276,10 @@ class Following:
         crawl_incremental(self._crawler(self.catalog))
         retry(self._crawler(self.catalog))
         if self.is_respelled or self.has_drifted:
-            audit_index(self._crawler(self.catalog), 100.0)
+            with self.catalog.read() as connection:
+                is_audit_open = find_open_audit(connection) is not None
+            for _ in range(1 + is_audit_open):  # an open one has its own list, which can be old, and its own share
+                audit_index(self._crawler(self.catalog), 100.0)
             self.index.truth.is_seen(self.index.serial)
             self.index.do("add", "Alpha", "9.0", "alpha-9.0.tar.gz", during_quarantine=True)
             crawl_incremental(self._crawler(self.catalog))
