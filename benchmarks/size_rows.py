@@ -7,19 +7,17 @@ and nothing of it pruned. Retries, drift and failures are left out.
 import hashlib
 import re
 import zlib
-from bisect import insort
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count, groupby
 from random import Random
 
 from benchmarks.generated import RELEASES_A_LIST, Project, RealLists, project_lists
 from benchmarks.size_filling import PERIODS, BulkFill
+from benchmarks.size_pages import MadeFile, Showing
 from benchmarks.size_projects import IndexPlan, Shape, Unit
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import project_bucket, project_shard
-from pypi_assets.catalog.observed.snapshots import LONGEST_CHAIN
 from pypi_assets.catalog.reads.shared_details import record_details
 from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.work.visit_queue import crawl_scope, range_scope, visit_kind
@@ -36,81 +34,6 @@ _MOST_LISTS = 50
 """Of one project: one with a release a night does not change its modules as often."""
 _NOTHING_ID = 1
 """Of the list without names, and of the snapshot without files, which many projects share."""
-_SMALLEST_SHARE = 4
-"""As in catalog/observed/snapshots.py: a longer difference is not stored."""
-
-
-@dataclass(slots=True)
-class _File:
-    """A file of a project: its ids, and what its page shows of it."""
-
-    id: int
-    filename: str
-    sha256: str
-    release: int
-    start: int
-    period: int
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredSnapshot:
-    """A snapshot as it is stored: `base` is None where `content` is the full value. `changed` are filenames."""
-
-    id: int
-    number: int
-    content: bytes
-    base: int | None
-    changed: frozenset[str]
-
-
-@dataclass(slots=True)
-class _Showing:
-    """What the project's page shows: the entries of a snapshot by filename, and their filenames in order.
-
-    `stored` are the snapshots since the last full value, stored as catalog/observed/snapshots.py stores them.
-    """
-
-    entries: dict[str, bytes] = field(default_factory=dict)
-    ordered: list[str] = field(default_factory=list)
-    stored: list[_StoredSnapshot] = field(default_factory=list)
-    changed: set[str] = field(default_factory=set)
-
-    def show(self, file: _File, *, yanked: bool = False) -> None:
-        if file.filename not in self.entries:
-            insort(self.ordered, file.filename)
-        flag = "true" if yanked else "false"
-        self.entries[file.filename] = f'["{file.filename}","{file.sha256}",{flag}]'.encode()
-        self.changed.add(file.filename)
-
-    def hide(self, file: _File) -> None:
-        del self.entries[file.filename]
-        self.ordered.remove(file.filename)
-        self.changed.add(file.filename)
-
-    @property
-    def content(self) -> bytes:
-        """The full value, whose hash names the snapshot."""
-        return b"[" + b",".join([self.entries[name] for name in self.ordered]) + b"]"
-
-    def store(self, id_: int, full: bytes) -> _StoredSnapshot:
-        """How a snapshot is stored that is not stored yet."""
-        number = len(self.stored)
-        base = number & (number - 1)
-        content, base_id = full, None
-        if number and number.bit_count() <= LONGEST_CHAIN:
-            since = (one.changed for one in self.stored[base + 1 :])
-            names = sorted(self.changed.union(*since))
-            gone = ",".join(f'"{name}"' for name in names if name not in self.entries)
-            changed = b",".join([self.entries[name] for name in names if name in self.entries])
-            difference = b"[[" + gone.encode() + b"],[" + changed + b"]]"
-            if len(difference) * _SMALLEST_SHARE <= len(full):
-                content, base_id = difference, self.stored[base].id
-        if base_id is None:
-            self.stored, number = [], 0
-        made = _StoredSnapshot(id_, number, content, base_id, frozenset(self.changed))
-        self.stored.append(made)
-        self.changed.clear()
-        return made
 
 
 class CatalogRows:
@@ -267,8 +190,8 @@ class _ProjectRows:
         self._draw = Random(plan.seed * 7_000_003 + shape.number)
         self._id = shape.number + 1
         self._units = plan.units(shape)
-        self._showing = _Showing()
-        self._files: dict[int, list[_File]] = {}
+        self._showing = Showing()
+        self._files: dict[int, list[MadeFile]] = {}
         self._ends: dict[int, int] = {}
         self._visits = 0
         self._newest_page = 0
@@ -338,7 +261,7 @@ class _ProjectRows:
         kind = file_change(ChangelogEvent(self._name, version, timestamp, action, serial)).action
         rows.events.add(rows.period_at(serial), serial, self._id, self._name, version, timestamp, action, kind.value)
 
-    def _change(self, file: _File, serial: int, cause: Action | str) -> None:
+    def _change(self, file: MadeFile, serial: int, cause: Action | str) -> None:
         rows = self._rows
         rows.changes.add(rows.period_at(serial), rows.id("changes"), file.id, serial, str(cause), serial)
 
@@ -355,7 +278,7 @@ class _ProjectRows:
         for at in range(self._shape.files_of(release)):
             filename = f"{self._stem}-{_version(release)}{self._shape.suffixes[at]}"
             sha256 = hashlib.sha256(seed + filename.encode()).hexdigest()
-            file = _File(rows.id("distributions"), filename, sha256, release, start + at * (not is_known), period)
+            file = MadeFile(rows.id("distributions"), filename, sha256, release, start + at * (not is_known), period)
             files.append(file)
             self._showing.show(file, yanked=is_yanked)
             self._change(file, file.start, "baseline" if is_known else Action.ADD_FILE)
@@ -364,7 +287,7 @@ class _ProjectRows:
             self._enter_file(file, release_id, lists, list_ids, is_yanked=is_yanked)
 
     def _enter_file(
-        self, file: _File, release_id: int, lists: RealLists, list_ids: tuple[int, int], *, is_yanked: bool
+        self, file: MadeFile, release_id: int, lists: RealLists, list_ids: tuple[int, int], *, is_yanked: bool
     ) -> None:
         rows, digest, is_wheel = self._rows, file.sha256, file.filename.endswith(".whl")
         version, period = _version(file.release), file.period
@@ -397,7 +320,7 @@ class _ProjectRows:
             error = "corrupt archive" if is_broken else None
             rows.attempts.add(period, rows.id("read_attempts"), file.id, read_at, "error" if error else "data", error)
 
-    def _record(self, file: _File, kind: DistributionKind, version: str, lists: RealLists) -> DistributionRecord:
+    def _record(self, file: MadeFile, kind: DistributionKind, version: str, lists: RealLists) -> DistributionRecord:
         described = _described(self._project, self._name, self._normalized)
         is_wheel = kind == DistributionKind.WHEEL
         return DistributionRecord(
