@@ -231,7 +231,7 @@ def due_datasets(
 
 def _dataset(need: BuildNeed, newest: Newest, cover: Cover, lacks_since: Mapping[int, float | None]) -> DatasetDue:
     full = cover.dumps[0] if cover.dumps else None
-    holds_it = full is None or newest.manifest is None or full.directory == newest.manifest.held.full
+    holds_it = full is None or newest.manifest is None or full.directory == newest.manifest.held[0]
     return DatasetDue(
         need=need,
         lacks_since=None if need.serial is None else lacks_since[need.serial],

@@ -83,7 +83,8 @@ def build_need(
     if not cover.dumps:
         return answer(Need.NO_DUMPS, "there is no full dump to build from")
     is_known_format = newest is not None and newest.dataset_format == dataset.format
-    if newest is not None and is_known_format and newest.held == HeldDumps.of(cover.dumps):
+    held = None if newest is None else HeldDumps.decode(newest.held)
+    if newest is not None and is_known_format and held == HeldDumps.of(cover.dumps):
         return answer(Need.HELD, f"nothing is new since version {newest.version}")
     if missing := missing_columns(dataset, {dump.directory: dump.columns for dump in cover.dumps}):
         return answer(Need.LACKS_COLUMNS, str(not_built_yet(dataset, missing, () if newest else problems)))
@@ -95,7 +96,7 @@ def build_need(
     if not is_known_format:
         text = f"version {newest.version} cannot be built on: {name} is in format {newest.dataset_format}"
         return answer(Need.OTHER_FORMAT, text, cover.dumps)
-    following = newest.held.following(cover.dumps)
+    following = None if held is None else held.following(cover.dumps)
     if following is None:
         text = f"the cover does not begin with what {name} holds"
         return answer(Need.OTHER_DUMPS, text, cover.dumps)

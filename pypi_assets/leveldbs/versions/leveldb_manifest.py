@@ -7,9 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from pypi_assets.catalog.ledger.serial_range import RangeError
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
-from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import InputList, read_input_list
 from pypi_assets.leveldbs.versions.leveldb_paths import MANIFEST_NAME, leveldb_path, leveldbs_path
 from pypi_assets.storage.store import NotFoundError, Storage
@@ -34,8 +32,9 @@ class LeveldbFile:
 
 @dataclass(frozen=True, slots=True)
 class LeveldbManifest:
-    """`cover` are the directories of the dumps of the cover, in order, and `held` describes what was applied, however
-    it was joined. `base_version` is the version it was built on; where there is none, `rebuilt_because` is the reason.
+    """`cover` are the directories of the dumps of the cover, in order, and `held` what was applied, however it was
+    joined, as HeldDumps reads it. `base_version` is the version it was built on; where there is none,
+    `rebuilt_because` is the reason.
     """
 
     dataset: str
@@ -47,12 +46,12 @@ class LeveldbManifest:
     content_hash: str
     files: tuple[LeveldbFile, ...]
     cover: tuple[str, ...]
-    held: HeldDumps
+    held: tuple[str, ...]
     base_version: int | None
     rebuilt_because: str | None
 
     def encode(self) -> bytes:
-        fields = {"format": MANIFEST_FORMAT, **asdict(self), "held": self.held.encode()}
+        fields = {"format": MANIFEST_FORMAT, **asdict(self)}
         return orjson.dumps(fields, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
@@ -93,7 +92,7 @@ def read_listed(storage: Storage, inputs: InputList) -> PublishedVersion:
         raise LeveldbDamagedError(f"{storage.uri(path)} is not the manifest that the input list names")
     try:
         return PublishedVersion(inputs, _decode(content, storage.uri(path)))
-    except (KeyError, TypeError, ValueError, RangeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise LeveldbDamagedError(f"{storage.uri(path)} is not a manifest: {error!r}") from error
 
 
@@ -131,4 +130,4 @@ def _decode(content: bytes, uri: str) -> LeveldbManifest:
     if fields.pop("format") != MANIFEST_FORMAT:
         raise UnknownFormatError(f"{uri} is in a format that this version of pypi-assets does not know: upgrade it")
     fields["files"] = tuple(LeveldbFile(**file) for file in fields["files"])
-    return LeveldbManifest(**fields | {"cover": tuple(fields["cover"]), "held": HeldDumps.decode(fields["held"])})
+    return LeveldbManifest(**fields | {"cover": tuple(fields["cover"]), "held": tuple(fields["held"])})

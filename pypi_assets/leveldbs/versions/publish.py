@@ -311,7 +311,7 @@ def _publish(attempt: _Attempt, built: _Built) -> LeveldbManifest:
         content_hash=meta.content_hash,
         files=_put_files(attempt, plan.base),
         cover=plan.cover.directories,
-        held=plan.held,
+        held=tuple(plan.held.encode()),
         base_version=plan.base.manifest.version if plan.base else None,
         rebuilt_because=plan.rebuilt_because,
     )

@@ -37,7 +37,7 @@ MANIFEST = LeveldbManifest(
     content_hash="cd" * 32,
     files=FILES,
     cover=("0-100", "100-150"),
-    held=HeldDumps("0-100", 150, Leaves.of(["100-120", "120-150"])),
+    held=tuple(HeldDumps("0-100", 150, Leaves.of(["100-120", "120-150"])).encode()),
     base_version=1,
     rebuilt_because=None,
 )
