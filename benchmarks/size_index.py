@@ -49,9 +49,9 @@ class AnsweringIndex:
             if (last := last_event(connection)) is not None:
                 self.log.append(last)
 
-    def release(self, name: str, version: str) -> None:
-        """The project has a new release of a wheel and an sdist, in three events."""
-        normalized = name.lower()
+    def release(self, name: str) -> None:
+        """The project has a new release of a wheel and an sdist, in three events. No release had its version before."""
+        normalized, version = name.lower(), f"{self.serial}.0"
         stem = normalized.replace("-", "_")
         page = self.pages.get(normalized) or self._known_page(normalized)
         filenames = (f"{stem}-{version}-py3-none-any.whl", f"{stem}-{version}.tar.gz")
@@ -192,10 +192,10 @@ def active_projects(catalog: Catalog, count: int, seed: int) -> list[str]:
         return list(dict.fromkeys(connection.scalars(query)))[:count]
 
 
-def release_each(index: AnsweringIndex, names: Sequence[str], version: str) -> int:
+def release_each(index: AnsweringIndex, names: Sequence[str]) -> int:
     """A new release of each of the projects; returns the number of events."""
     for name in names:
-        index.release(name, version)
+        index.release(name)
     return len(names) * _RELEASE_EVENTS
 
 

@@ -205,8 +205,8 @@ def ranges(measured: Measured) -> None:
     crawler = measured.crawler(index)
     for repeat in range(REPEATS):
         names = active_projects(measured.catalog, RANGE_EVENTS // 3, seed=repeat)
-        for again, name in enumerate(("range of 500 events, first visits", "range of 500 events")):
-            count = release_each(index, names, f"{9_000 + 2 * repeat + again}.0")
+        for name in ("range of 500 events, first visits", "range of 500 events"):
+            count = release_each(index, names)
             done = measured.meter.timed(name, partial(_crawl_new_ranges, crawler))
             assert [one.events.events for one in done] == [count], done
             measured.meter.figures["unexplained"] = sum(one.unexplained_changes for one in done)
@@ -222,7 +222,7 @@ def largest_project(measured: Measured) -> None:
     index = AnsweringIndex(measured.catalog)
     crawler = measured.crawler(index)
     for repeat in range(REPEATS):
-        index.release(measured.largest.name, f"{9_000 + repeat}.0")
+        index.release(measured.largest.name)
         [serials] = allocate_next_ranges(crawler)
         name = "visit of the largest project" if repeat else "its first visit"
         measured.meter.timed(name, lambda serials=serials: visit_range(crawler, serials))  # type: ignore[misc]
@@ -236,7 +236,7 @@ def change_rows(measured: Measured) -> None:
     """A range with 1,000 changed rows, for the versions that follow."""
     index = AnsweringIndex(measured.catalog)
     crawler = measured.crawler(index)
-    release_each(index, active_projects(measured.catalog, CHANGED_ROWS // 2, seed=REPEATS), "9100.0")
+    release_each(index, active_projects(measured.catalog, CHANGED_ROWS // 2, seed=REPEATS))
     measured.meter.timed("range of 1,500 events", partial(_crawl_new_ranges, crawler))
     list(write_missing_ranges(measured.catalog, measured.storage))
 
