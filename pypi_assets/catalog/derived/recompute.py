@@ -194,12 +194,9 @@ def _enter_files(
         | (file.shown or PageFacts())._asdict()
         for (project_id, name), (one, file) in new.items()
     ]
-    connection.execute(insert(distributions), rows)
-    entered = select(distributions.c.id, distributions.c.project_id, distributions.c.filename)
-    for ids in at_a_time(sorted({project_id for project_id, _ in new})):
-        for id_, project_id, filename in connection.execute(entered.where(distributions.c.project_id.in_(ids))):
-            if (project_id, filename) in new:
-                new[project_id, filename][1].id = id_
+    columns = (distributions.c.id, distributions.c.project_id, distributions.c.filename)
+    for id_, project_id, filename in connection.execute(insert(distributions).returning(*columns), rows):
+        new[project_id, filename][1].id = id_
     outcomes = [
         {
             "distribution_id": file.id,
