@@ -59,6 +59,7 @@ SETTING_NAMES = frozenset(
         "range_events",
         "range_min_age_s",
         "range_min_events",
+        "read_attempts_kept_days",
         "read_timeout_s",
         "request_attempts",
         "requests_per_second",
@@ -69,6 +70,7 @@ SETTING_NAMES = frozenset(
         "sensors_on",
         "storage_url",
         "superseded_kept_hours",
+        "visits_kept_days",
     }
 )
 """The fields of `settings.Settings`; a test compares the two."""

@@ -91,7 +91,7 @@ def unbounded_reads(catalog: Catalog, statement: str, parameters: object) -> set
 def _sqlite_scans(catalog: Catalog, statement: str, parameters: object) -> Iterator[tuple[str, str | None]]:
     plan = query_plan(catalog, statement, parameters)
     ends_early = "LIMIT" in statement and "WHERE" not in statement and "TEMP B-TREE" not in plan
-    for table, index in re.findall(r"SCAN (?!\d+ CONSTANT)(\w+)(?: USING (?:COVERING )?INDEX (\w+))?", plan):
+    for table, index in re.findall(r"SCAN (?!(?:\d+ )?CONSTANT)(\w+)(?: USING (?:COVERING )?INDEX (\w+))?", plan):
         if not ends_early:
             yield table, index or None
 

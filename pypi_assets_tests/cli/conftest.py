@@ -47,7 +47,7 @@ def index(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 @pytest.fixture
 def two_visits(commands: Commands, index: ServedIndex) -> TwoVisits:
     """Between the two visits of `demo` a broken wheel is uploaded and release 1.0 is yanked."""
-    first = index.wheel("Demo", "1.0")
+    first = index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     baseline = index.serial
     second = index.raw("demo-2.0-py3-none-any.whl", b"no zip")

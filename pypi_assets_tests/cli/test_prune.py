@@ -28,5 +28,5 @@ def test_visits_that_were_deleted_are_reported(
         assert gone in shown.stderr
     assert [one["visit"] for one in commands.json("visits", "demo")] == [2]
     assert commands.refused("visits", "demo", "--compare", 1, 2) == (
-        "Error: visit 1 of Demo is older than the log of visits and was deleted; see `pypi-assets visits Demo`\n"
+        "Error: visit 1 of demo is older than the log of visits and was deleted; see `pypi-assets visits demo`\n"
     )

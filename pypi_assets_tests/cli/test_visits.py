@@ -14,4 +14,4 @@ def test_visits_are_listed_and_compared(commands: Commands, two_visits: TwoVisit
         (two_visits.second_file, "came"),
     ]
     message = commands.refused("visits", "demo", "--compare", 1, 7)
-    assert message == "Error: Demo has no visit 7; see `pypi-assets visits Demo`\n"
+    assert message == "Error: demo has no visit 7; see `pypi-assets visits demo`\n"

@@ -404,7 +404,8 @@ def _enter_removed(state: ProjectState, known: Sequence[_Known], pages: Sequence
             and change.filename
             and not (change.filename in added or change.filename in state.files)
         ):
-            state.enter(change.filename, state.version_of(change.filename)).is_present = True
+            file = state.enter(change.filename, event.version or state.version_of(change.filename))
+            file.is_present, file.is_yanked = True, file.release.is_yanked
 
 
 def _topics(known: Sequence[_Known], texts_of_page: Iterable[str]) -> list[_Topic]:

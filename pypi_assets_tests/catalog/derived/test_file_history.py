@@ -434,3 +434,10 @@ def test_what_a_second_page_of_the_first_serial_shows_was_not_there_before():
     found = histories([], page(4, {SDIST: False}), page(4, {SDIST: False, WHEEL: False}), known_since=0)
     assert live(found[SDIST]) == [(0, None)]
     assert live(found[WHEEL]) == [(4, None)]
+
+
+def test_a_file_that_an_event_removes_is_of_the_release_that_the_event_names():
+    events = [event(56, "yank release"), event(57, "remove file demo-1.0.0.zip")]
+    found = histories(events, page(55, {SDIST: True}, through=57), known_since=55)["demo-1.0.0.zip"]
+    assert (found.version, live(found)) == ("1.0", [(55, 57)])
+    assert found.yanked == (Interval(56, 57),)
