@@ -181,7 +181,7 @@ class _Folding:
             for event, change in known[done:upto]:
                 self._apply(event, change)
             done = upto
-            counts_at = self._agreeing_serial(page, known[done:])
+            counts_at = self._agreeing_serial(page, known[done : bisect_right(serials, page.through)])
             if counts_at == page.serial:
                 self._correct(page)
             elif all(other.serial != counts_at for other in judged):
@@ -246,9 +246,9 @@ class _Folding:
             self.topics.add((_CLEARED, _PROJECT))
 
     def _agreeing_serial(self, page: SeenPage, following: Sequence[_Known]) -> int:
-        """The serial at which the page differs least from the events: its own, or that of one of the events that it
-        can show already."""
-        ahead = [one for one in following if one[0].serial <= page.through and one[1].action not in NO_FILE_CHANGE]
+        """The serial at which the page differs least from the events: its own, or that of one of those `following` that
+        it can show already."""
+        ahead = [one for one in following if one[1].action not in NO_FILE_CHANGE]
         if not ahead:
             return page.serial
         least = len(self.state.differences(page.yanked))

@@ -162,4 +162,4 @@ def _names_of_newest(sightings: Iterable[Sighting]) -> Collection[str]:
     for one in sightings:
         if one.is_page and (newest is None or (one.page_serial or 0) >= (newest.page_serial or 0)):
             newest = one
-    return frozenset() if newest is None else newest.shown.keys()
+    return frozenset() if newest is None else frozenset(newest.shown)

@@ -7,6 +7,7 @@ written.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
@@ -105,7 +106,7 @@ def _checkpoint(folded: FoldedProject, update: ProjectUpdate) -> StoredCheckpoin
     """The project's next checkpoint; None where the one before serves as well, or where none is worth it."""
     inputs, new = folded.inputs, folded.fold.checkpoint
     before = inputs.checkpoint
-    if new is None or (before is None and _work(inputs) < _WORTH_A_CHECKPOINT):
+    if new is None or (before is None and not _is_large(inputs)):
         return None
     if inputs.is_page_newest:
         facts = dict(inputs.facts)
@@ -124,9 +125,11 @@ def _checkpoint(folded: FoldedProject, update: ProjectUpdate) -> StoredCheckpoin
     return StoredCheckpoint(new, page_serial if is_whole else None)
 
 
-def _work(inputs: ProjectInputs) -> int:
-    """About what a fold from scratch costs."""
-    return len(inputs.events) + sum(len(one.shown) for one in inputs.sightings) + len(inputs.sightings)
+def _is_large(inputs: ProjectInputs) -> bool:
+    """Whether a fold from scratch costs more than a checkpoint."""
+    work = len(inputs.events) + len(inputs.sightings)
+    pages = (len(one.shown) for one in inputs.sightings)
+    return any(work >= _WORTH_A_CHECKPOINT for work in accumulate(pages, initial=work))
 
 
 def _lock_unseen(connection: Connection, folded: Iterable[FoldedProject]) -> None:

@@ -95,14 +95,77 @@ def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Ite
     """
     for ids in at_a_time(sorted(snapshot_ids)):
         for snapshot_id, chain in _chains(connection, ids).items():
-            sha256 = chain[0].sha256
             entries = _value(chain)
-            if hashlib.sha256(_content(entries)).hexdigest() != sha256:
-                raise CatalogError(
-                    f"snapshot {snapshot_id} is damaged: it does not have the hash {sha256}; restore the database from"
-                    " a backup"
-                )
-            yield snapshot_id, Snapshot(sha256, entries)
+            _check(chain[0], entries)
+            yield snapshot_id, Snapshot(chain[0].sha256, entries)
+
+
+class SnapshotWalk:
+    """Some snapshots of one project, of which one at a time is in memory.
+
+    The next one is made from the one before: only their differences are decoded. So in the order in which they were
+    stored each difference is applied once, however long the chains are.
+    """
+
+    def __init__(self, chains: Mapping[int, list[_Row]]) -> None:
+        self._chains = chains
+        self._checked = {max(chains, default=0)}
+        self._entries: _Entries = {}
+        self._shown: dict[str, bool] = {}
+        self._path: list[tuple[int, dict[str, _Entry | None]]] = []
+
+    def shown(self, snapshot_id: int) -> Mapping[str, bool]:
+        """For each filename whether it was yanked. The next call changes the same object.
+
+        Raises CatalogError where a full value, or the newest snapshot, does not have the hash that names it. In between
+        the checksum of each difference counts.
+        """
+        if not self._path or self._path[-1][0] != snapshot_id:
+            self._move(self._chains[snapshot_id])
+        return self._shown
+
+    def _move(self, chain: list[_Row]) -> None:
+        ids = {row.id for row in chain}
+        while self._path and self._path[-1][0] not in ids:
+            self._put(self._path.pop()[1])
+        done = {id_ for id_, _ in self._path}
+        for row in reversed(chain):
+            if row.id in done:
+                continue
+            if row.base_id is None:
+                self._begin(row)
+            else:
+                gone, changed = _parsed(zlib.decompress(row.content))
+                new: dict[str, _Entry | None] = {**dict.fromkeys(gone), **_entries(changed)}
+                self._path.append((row.id, {name: self._entries.get(name) for name in new}))
+                self._put(new)
+        if chain[0].id in self._checked:
+            self._checked.discard(chain[0].id)
+            _check(chain[0], self._entries)
+
+    def _begin(self, row: _Row) -> None:
+        self._entries = _value([row])
+        _check(row, self._entries)
+        self._shown = {name: yanked for name, (_, yanked) in self._entries.items()}
+        self._path = [(row.id, {})]
+
+    def _put(self, changed: Mapping[str, _Entry | None]) -> None:
+        """Gives files other entries; those without one go."""
+        for name, entry in changed.items():
+            if entry is None:
+                self._entries.pop(name, None)
+                self._shown.pop(name, None)
+            else:
+                self._entries[name] = entry
+                self._shown[name] = entry[1]
+
+
+def walk_snapshots(connection: Connection, by_project: Mapping[int, Collection[int]]) -> dict[int, SnapshotWalk]:
+    """A walk through these snapshots for each project. Many take as many statements as few."""
+    chains: dict[int, list[_Row]] = {}
+    for some in at_a_time(sorted({id_ for ids in by_project.values() for id_ in ids})):
+        chains |= _chains(connection, some)
+    return {project_id: SnapshotWalk({id_: chains[id_] for id_ in ids}) for project_id, ids in by_project.items()}
 
 
 def summarize_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, SnapshotSummary]:
@@ -119,6 +182,14 @@ def summarize_snapshots(connection: Connection, snapshot_ids: Collection[int]) -
     for snapshot_id, snapshot in read_snapshots(connection, uncounted):
         found[snapshot_id] = SnapshotSummary(snapshot.sha256, len(snapshot.entries))
     return found
+
+
+def _check(row: _Row, entries: Mapping[str, _Entry]) -> None:
+    """Raises CatalogError where these are not the files of the snapshot `row`."""
+    if hashlib.sha256(_content(entries)).hexdigest() != row.sha256:
+        raise CatalogError(
+            f"snapshot {row.id} is damaged: it does not have the hash {row.sha256}; restore the database from a backup"
+        )
 
 
 def _content(entries: Mapping[str, _Entry]) -> bytes:

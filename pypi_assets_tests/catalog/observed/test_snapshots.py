@@ -16,6 +16,7 @@ from pypi_assets.catalog.observed.snapshots import (
     snapshot_content,
     store_snapshots,
     summarize_snapshots,
+    walk_snapshots,
 )
 from pypi_assets.catalog.tables import snapshots
 from pypi_assets.index.models import IndexFile
@@ -119,6 +120,45 @@ def test_a_damaged_base_is_noticed_by_all_that_stand_on_it(catalog: Catalog):
         for snapshot_id, _ in stored:
             with pytest.raises(CatalogError, match=f"snapshot {snapshot_id} is damaged"):
                 list(read_snapshots(connection, [snapshot_id]))
+
+
+def test_a_walk_shows_in_any_order_what_reading_each_snapshot_does(catalog: Catalog):
+    with catalog.write() as connection:
+        ids = [snapshot_id for snapshot_id, _ in history_of(connection, 40)]
+        other = snapshot_content(files({"other-1.0.zip": ("a" * 64, True)}))
+        ids += store_snapshots(connection, [other], {other: ids[-1]}).values()  # begins a chain of its own
+        shown = {
+            snapshot_id: {name: yanked for name, (_, yanked) in snapshot.entries.items()}
+            for snapshot_id, snapshot in read_snapshots(connection, ids)
+        }
+        mixed = sorted(ids, key=lambda id_: hashlib.sha256(str(id_).encode()).digest())
+        for order in (ids, ids[::-1], mixed, ids[:5] * 2):
+            walk = walk_snapshots(connection, {1: order})[1]
+            assert [dict(walk.shown(id_)) for id_ in order] == [shown[id_] for id_ in order]
+
+
+def test_a_walk_in_order_applies_each_difference_once_and_holds_one_page(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+):
+    with catalog.write() as connection:
+        ids = [snapshot_id for snapshot_id, _ in history_of(connection, 64)]
+        walk = walk_snapshots(connection, {1: ids})[1]
+    decoded: list[bytes] = []
+    decompress = zlib.decompress
+    monkeypatch.setattr(zlib, "decompress", lambda content: decoded.append(content) or decompress(content))
+    assert len({id(walk.shown(id_)) for id_ in ids}) == 1
+    assert len(decoded) == len(ids)
+
+
+@pytest.mark.parametrize("number", [0, 3], ids=["full value", "newest"])
+def test_a_walk_notices_a_damaged_full_value_and_a_damaged_newest_snapshot(catalog: Catalog, number: int):
+    with catalog.write() as connection:
+        ids = [snapshot_id for snapshot_id, _ in history_of(connection, 4)]
+        damaged = zlib.compress(b"[]" if number == 0 else b"[[],[]]")
+        connection.execute(update(snapshots).where(snapshots.c.id == ids[number]).values(content=damaged))
+        walk = walk_snapshots(connection, {1: ids})[1]
+        with pytest.raises(CatalogError, match=f"snapshot {ids[number]} is damaged"):
+            list(map(walk.shown, ids))
 
 
 @pytest.mark.parametrize("name", ["\x7f", "é.zip", "\ud800", '"\\', "\0\n"])
