@@ -30,7 +30,7 @@ class Truth:
     """The files that were shown at each serial.
 
     `doubtful` has the serials at which no follower can know of a file whether it was shown: it came or vanished without
-    an event, and nobody has looked since.
+    an event, and no visit has looked since.
     """
 
     serial: int = 0
@@ -59,7 +59,7 @@ class Truth:
         self._spans.setdefault(filename, []).append(_Span(serial, FOREVER, file))
 
     def doubt(self, filename: str, since: int) -> None:
-        """The file came or vanished without an event: nobody has to know of it from `since` on, until it is seen."""
+        """The file came or vanished without an event: it need not be known from `since` on, until it is seen."""
         known = self.doubtful.get(filename, (since, FOREVER))
         self.doubtful[filename] = (min(known[0], since), FOREVER)
 

@@ -17,10 +17,12 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    FromClause,
     String,
     Table,
     TableValuedAlias,
     Text,
+    and_,
     bindparam,
     create_engine,
     event,
@@ -317,6 +319,26 @@ def sent_values(connection: Connection, column: Column[Any], values: Sequence[An
         return func.json_each(json.dumps(values)).table_valued("value", name="sent")
     array = bindparam(None, values, type_=_array_type(column))
     return func.unnest(array).table_valued("value", name="sent").render_derived()
+
+
+def sent_rows(
+    connection: Connection, columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]
+) -> tuple[FromClause, ColumnElement[bool]]:
+    """A table that holds `rows`, each with a value for each of `columns`, and the condition that they are equal. Any
+    number of rows takes one parameter, or one for each column."""
+    if connection.dialect.name == "sqlite":
+        sent = func.json_each(json.dumps(rows)).table_valued("value", name="sent")
+        values: list[ColumnElement[Any]] = [
+            func.json_extract(sent.c.value, f"$[{number}]") for number in range(len(columns))
+        ]
+    else:
+        arrays = [
+            bindparam(None, [row[number] for row in rows], type_=_array_type(column))
+            for number, column in enumerate(columns)
+        ]
+        sent = func.unnest(*arrays).table_valued(*(column.name for column in columns), name="sent").render_derived()
+        values = list(sent.c)
+    return sent, and_(*(column == value for column, value in zip(columns, values, strict=True)))
 
 
 def lock_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> None:

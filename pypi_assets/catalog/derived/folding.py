@@ -145,9 +145,7 @@ class _Loading:
             project=self.projects[id_],
             names=ParsedNames(self.projects[id_]),
             page=page,
-            facts={}
-            if page is None
-            else {one.filename: facts_digest(one) for one in page.files if one.url is not None},
+            facts=_facts(page),
             events_through=self.events_through,
             events=events,
             sightings=sightings,

@@ -1,27 +1,13 @@
 """The files of projects as the catalog stores them: their rows and their intervals."""
 
 import hashlib
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    FromClause,
-    Table,
-    Text,
-    bindparam,
-    exists,
-    func,
-    or_,
-    select,
-)
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import ColumnElement, Connection, Table, exists, or_, select
 
-from pypi_assets.catalog.database import sent_values, storable
+from pypi_assets.catalog.database import sent_rows, sent_values, storable
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, releases, yanked_intervals
 from pypi_assets.index.models import IndexFile
@@ -79,9 +65,8 @@ def load_named_files(connection: Connection, names: Mapping[int, Collection[str]
     wanted = [(project_id, name) for project_id, of_it in sorted(names.items()) for name in sorted(of_it)]
     if not wanted:
         return {project_id: {} for project_id in names}
-    project, filename, sent = _sent_pairs(connection, wanted)
-    of_name = (distributions.c.project_id == project) & (distributions.c.filename == filename)
-    found = select(distributions.c.id).select_from(sent).join(distributions, of_name).subquery()
+    sent, equal = sent_rows(connection, (distributions.c.project_id, distributions.c.filename), wanted)
+    found = select(distributions.c.id).select_from(sent).join(distributions, equal).subquery()
     rows = connection.execute(_FILES.join(found, found.c.id == distributions.c.id).order_by(distributions.c.id))
     return _by_project(rows, names)
 
@@ -108,19 +93,6 @@ def _by_project(rows: Iterable[Any], project_ids: Iterable[int]) -> dict[int, di
         file = StoredFile(id_, project_id, filename, release_id, page_serial, version, outcome, PageFacts(*facts))
         found[project_id][filename] = file
     return found
-
-
-def _sent_pairs(
-    connection: Connection, pairs: Sequence[tuple[int, str]]
-) -> tuple[ColumnElement[int], ColumnElement[str], FromClause]:
-    """A project and a filename as columns of a table that holds `pairs`, in one or two parameters."""
-    if connection.dialect.name == "sqlite":
-        sent = func.json_each(json.dumps(pairs)).table_valued("value", name="sent")
-        return func.json_extract(sent.c.value, "$[0]"), func.json_extract(sent.c.value, "$[1]"), sent
-    ids = bindparam(None, [project_id for project_id, _ in pairs], type_=postgresql.ARRAY(BigInteger()))
-    names = bindparam(None, [name for _, name in pairs], type_=postgresql.ARRAY(Text()))
-    rows = func.unnest(ids, names).table_valued("project_id", "filename", name="sent").render_derived()
-    return rows.c.project_id, rows.c.filename, rows
 
 
 def intervals_of_projects(

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, or_, select, update
 
-from pypi_assets.catalog.database import at_a_time, storable
+from pypi_assets.catalog.database import at_a_time, lock_rows, storable
 from pypi_assets.catalog.derived.checkpoints import discard_checkpoints
 from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.ledger.epochs import note_changed_files
@@ -55,7 +55,7 @@ def begin_visits(
     """
     if not project_ids:
         return {}
-    _lock_projects(connection, project_ids)
+    lock_rows(connection, projects, projects.c.id.in_(project_ids))
     _end_abandoned(connection, project_ids, scope, now)
     last = _last_visits(connection, project_ids)
     rows = connection.execute(
@@ -150,7 +150,7 @@ def record_verdicts(
     """
     conclusive = [verdict for verdict in verdicts if verdict.is_conclusive]
     pages = {verdict.project.id: verdict.page for verdict in conclusive if verdict.page is not None}
-    _lock_projects(connection, [verdict.project.id for verdict in verdicts])
+    lock_rows(connection, projects, projects.c.id.in_([verdict.project.id for verdict in verdicts]))
     shown = [ShownName(page.name, page.last_serial) for page in pages.values() if page.name is not None]
     renamed = rename_projects(connection, shown) if shown else {}
     seen = _append_statuses(connection, verdicts, now, shows_through)
@@ -189,14 +189,14 @@ def parts_of_work(connection: Connection, project_ids: Sequence[int]) -> list[li
 
 def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None:
     """Recomputes these projects from what is stored, after more of their events were stored."""
-    _lock_projects(connection, project_ids)
+    lock_rows(connection, projects, projects.c.id.in_(project_ids))
     recompute(connection, load_projects(connection, project_ids), {})
 
 
 def recompute_explained(connection: Connection, project_ids: Sequence[int], since: float, through: int) -> None:
     """Recomputes these projects from what is stored, now that the events are stored up to `through`: the index's last
     serial after the pages were fetched that were seen since the time `since` (unix seconds)."""
-    _lock_projects(connection, project_ids)
+    lock_rows(connection, projects, projects.c.id.in_(project_ids))
     bound_sightings(connection, project_ids, since, through)
     discard_checkpoints(connection, project_ids)
     recompute(connection, load_projects(connection, project_ids), {})
@@ -316,10 +316,3 @@ def _exhaust(connection: Connection, why: Mapping[int, str]) -> None:
             [{"of_id": id_, "why": storable(text)} for id_, text in why.items()],
         )
     note_changed_files(connection, why)
-
-
-def _lock_projects(connection: Connection, project_ids: Sequence[int]) -> None:
-    """Locks the projects for one writer at a time. Inserts that only refer to a project are not blocked."""
-    if connection.dialect.name != "sqlite":
-        locked = select(projects.c.id).where(projects.c.id.in_(project_ids)).order_by(projects.c.id)
-        connection.execute(locked.with_for_update(key_share=True))

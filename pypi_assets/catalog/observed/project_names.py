@@ -12,7 +12,8 @@ from sqlalchemy import Connection, bindparam, func, select, update
 from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values, storable
 from pypi_assets.catalog.ledger.epochs import note_changed_projects
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
-from pypi_assets.catalog.tables import changes, distributions, events, live_intervals, projects
+from pypi_assets.catalog.observed.newest_events import newest_events
+from pypi_assets.catalog.tables import changes, distributions, live_intervals, projects
 
 CORRECTED = "corrected"
 """The cause of a change that is in no history of a file: its row is recorded otherwise than before."""
@@ -40,7 +41,7 @@ def rename_projects(connection: Connection, shown: Iterable[ShownName], *, are_e
     columns = (projects.c.id, projects.c.normalized, projects.c.name, projects.c.named_at)
     known = connection.execute(select(*columns).join(named, projects.c.normalized == named.c.value)).all()
     other = {row.id: row for row in known if storable(newest[row.normalized].name) != row.name}
-    last_events = _last_events(connection, sorted(other))
+    last_events = newest_events(connection, other)
     renamed = {
         id_: newest[row.normalized]
         for id_, row in sorted(other.items())
@@ -54,15 +55,6 @@ def rename_projects(connection: Connection, shown: Iterable[ShownName], *, are_e
             [{"of_project": id_, "new_name": storable(one.name), "at": one.serial} for id_, one in renamed.items()],
         )
     return {id_: one.serial for id_, one in renamed.items()}
-
-
-def _last_events(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for ids in at_a_time(project_ids):
-        of_each = select(events.c.project_id, func.max(events.c.serial)).where(events.c.project_id.in_(ids))
-        rows = connection.execute(of_each.group_by(events.c.project_id))
-        found.update((project_id, serial) for project_id, serial in rows)
-    return found
 
 
 def log_renamed(connection: Connection, renamed: Mapping[int, int]) -> None:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, func, insert, select, update
 
 from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.observed.newest_events import newest_events
 from pypi_assets.catalog.observed.snapshots import store_snapshots
-from pypi_assets.catalog.tables import events, projects, serial_ranges, sightings
+from pypi_assets.catalog.tables import projects, serial_ranges, sightings
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def store_sightings(
         == (one.page_serial, snapshot_ids[one.project_id], one.page_status)
     }
     unexplained = {one.project_id for one in seen if one.page_serial is None and one.project_id in repeating}
-    for project_id, serial in _newest_events(connection, unexplained):
+    for project_id, serial in newest_events(connection, unexplained).items():
         if serial > repeating[project_id]:
             del repeating[project_id]
     new = [one for one in seen if one.project_id not in repeating]
@@ -148,18 +149,6 @@ def _of_each(
         for row in connection.execute(query.where(projects.c.id.in_(ids))):
             found[row.project_id] = StoredSighting._make(row)
     return found
-
-
-def _newest_events(connection: Connection, project_ids: Collection[int]) -> list[tuple[int, int]]:
-    """The serial of the newest stored event of each project that has any."""
-    newest = select(events.c.serial).where(events.c.project_id == projects.c.id).order_by(events.c.serial.desc())
-    serial = newest.limit(1).correlate(projects).scalar_subquery()
-    return [
-        (project_id, found)
-        for ids in at_a_time(sorted(project_ids))
-        for project_id, found in connection.execute(select(projects.c.id, serial).where(projects.c.id.in_(ids)))
-        if found is not None
-    ]
 
 
 def sightings_of(

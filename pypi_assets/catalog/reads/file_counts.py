@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, func, select
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.counters import add_counts, read_counts
-from pypi_assets.catalog.database import at_a_time
+from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.reads.read_outcomes import FAILED
 from pypi_assets.catalog.tables import distribution_data, live_intervals
 
@@ -24,7 +24,9 @@ def counting_files(connection: Connection, ids: Sequence[int]) -> Iterator[list[
 
     Distributions that it enters are to be added to the list that it receives.
     """
-    before = _count(connection, _locked(connection, ids))
+    for some in at_a_time(sorted(ids)):
+        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(some))
+    before = _count(connection, ids)
     entered: list[int] = []
     yield entered
     after = _count(connection, [*ids, *entered])
@@ -63,15 +65,6 @@ def recount_files(connection: Connection) -> dict[str, int]:
     failed = select(data.outcome, kind, func.count()).where(data.outcome.in_(FAILED)).group_by(data.outcome, kind)
     found = {f"{_LIVE}: {outcome}": count for outcome, count in connection.execute(live)}
     return found | {f"{outcome}: {of_kind}": count for outcome, of_kind, count in connection.execute(failed)}
-
-
-def _locked(connection: Connection, ids: Sequence[int]) -> Sequence[int]:
-    """`ids`, after their rows have been locked, so that no other transaction changes what is counted of them."""
-    if connection.dialect.name != "sqlite":
-        for some in at_a_time(sorted(ids)):
-            rows = select(distribution_data.c.distribution_id).where(distribution_data.c.distribution_id.in_(some))
-            connection.execute(rows.order_by(distribution_data.c.distribution_id).with_for_update())
-    return ids
 
 
 def _count(connection: Connection, ids: Sequence[int]) -> Counter[str]:
