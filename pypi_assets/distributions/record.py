@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-EXTRACTOR_VERSION = 4
+EXTRACTOR_VERSION = 5
 """Raised whenever the same bytes would lead to another record; stored with each result."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pypi_assets.distributions import usual_layout
 from pypi_assets.distributions.backends import (
+    cmeel,
     flit,
     hatchling,
     maturin,
@@ -38,6 +39,7 @@ _BACKENDS: tuple[tuple[str, str, Rule], ...] = (
     ("maturin", "maturin", maturin.installed),
     ("scikit_build_core", "scikit-build", scikit_build_core.installed),
     ("mesonpy", "meson-python", meson_python.installed),
+    ("cmeel", "cmeel", cmeel.installed),
 )
 """The start of a backend's name, the table of its settings below [tool], and its rule."""
 
@@ -73,19 +75,20 @@ def find_sdist_modules(tree: SourceTree) -> SdistModules:
 
 def _doubt(tree: SourceTree, installed: Installed, found: ModuleNames) -> ModulesGrade:
     """What speaks against the modules, whatever rule found them."""
+    if installed.by == cmeel.RULE:
+        return ModulesGrade.EXACT
     if not (found.names or found.stubs):
         has_modules = bool(tree.packages or set(tree.modules_at_top) - usual_layout.NOT_INSTALLED)
         return ModulesGrade.GUESSED if has_modules else ModulesGrade.EXACT
-    is_in_tree = "backend-path" in tree.table("build-system")
     compiles = installed.compiles_all and tree.uses_cython and _has_cython(installed.files)
-    return ModulesGrade.DERIVED if is_in_tree or compiles else ModulesGrade.EXACT
+    return ModulesGrade.DERIVED if tree.has_own_backend or compiles else ModulesGrade.EXACT
 
 
 def _named_rule(tree: SourceTree) -> Rule | None:
     """The rule of the named backend; None where that lies in the sdist, is unknown, or none is named."""
     system = tree.table("build-system")
     backend = system.get("build-backend")
-    if not isinstance(backend, str) or "backend-path" in system:
+    if not isinstance(backend, str) or tree.has_own_backend:
         return None
     return next((rule for start, _, rule in _BACKENDS if backend.startswith(start)), None)
 

@@ -3,6 +3,7 @@
 Each kind of facts has a module of its own: sdist_metadata, sdist_entry_points, sdist_requirements and sdist_modules.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,9 +28,11 @@ from pypi_assets.distributions.source_tree import SourceTree
 _AT_TOP = frozenset(
     {"PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", "flit.ini", "CMakeLists.txt"}
 )
-_IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3}
+_IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3, "CMakeLists.txt": 4}
 """Build files that lie in folders too, and how deep at the most, the top folder included."""
 _VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")
+_NO_PART = re.compile(r"/(?:extern|external|third[_-]?party|3rd[_-]?party|deps|tests?|examples?|benchmarks?)/")
+"""Folders whose CMakeLists.txt builds no module of the project."""
 _IN_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
 _pyproject_decoder = msgspec.json.Decoder(dict[str, Any])
 MAX_EGG_INFO_DEPTH = 4
@@ -42,7 +45,8 @@ def is_wanted(name: str) -> bool:
     if len(folders) <= 1 and filename in _AT_TOP:
         return True
     if filename in _IN_FOLDERS:
-        return len(folders) <= _IN_FOLDERS[filename] and not any(folder in name for folder in _VENDORED)
+        is_part = filename != "CMakeLists.txt" or not _NO_PART.search(name)
+        return is_part and len(folders) <= _IN_FOLDERS[filename] and not any(folder in name for folder in _VENDORED)
     return 0 < len(folders) <= MAX_EGG_INFO_DEPTH and folders[-1].endswith(".egg-info") and filename in _IN_EGG_INFO
 
 

@@ -19,7 +19,8 @@ _ENDS = frozenset({"exit", "_exit", "quit", "abort"})
 
 
 def setup_calls(tree: ast.Module) -> list[dict[Any, Any]]:
-    """The arguments of each call of setup(), by name; UNKNOWN among the names stands for any others.
+    """The arguments of each call of setup(), by name. UNKNOWN among the names stands for any others; ASSUMED is there
+    where the environment decided before.
 
     Raises TooLongError.
     """
@@ -82,7 +83,7 @@ class _Script(Expressions):
                     set_item(self, self.value(container), self.value(key), added)
 
     def run_if(self, statement: ast.If) -> None:
-        test = self.value(statement.test)
+        test = self.condition(statement.test)
         truth = self.truth_of(test)
         if isinstance(test, Maybe) and isinstance(test.value, bool):
             self._branch_by_version(*([statement.body, statement.orelse][:: 1 if test.value else -1]))

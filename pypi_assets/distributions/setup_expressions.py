@@ -25,9 +25,11 @@ from pypi_assets.distributions.setup_operations import (
 )
 from pypi_assets.distributions.setup_state import ScriptState, TooLongError
 from pypi_assets.distributions.setup_values import (
+    ASSUMED,
     SCALARS,
     UNBOUND,
     UNKNOWN,
+    Assumed,
     Extension,
     FindPackages,
     Imported,
@@ -62,6 +64,14 @@ class Expressions(ScriptState):
     def truth(self, node: ast.expr) -> bool | None:
         """Whether `node` is true, None where that is unknown."""
         return self.truth_of(self.value(node))
+
+    def condition(self, node: ast.expr) -> Any:
+        """The value of `node`, or Maybe(True) or Maybe(False) where a variable of the environment decides."""
+        value = self.value(node)
+        if not isinstance(value, Assumed):
+            return value
+        self.has_assumed = True
+        return Maybe(bool(value.value))
 
     def truth_of(self, value: Any) -> bool | None:
         """Whether `value` is true, None where that is unknown."""
@@ -112,7 +122,7 @@ class Expressions(ScriptState):
     def _rarer_value(self, node: ast.expr) -> Any:
         match node:
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                return self._chosen(self.value(test), body, orelse)
+                return self._chosen(self.condition(test), body, orelse)
             case ast.BoolOp(op=operator, values=values):
                 return self._decided(isinstance(operator, ast.Or), values)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -132,8 +142,10 @@ class Expressions(ScriptState):
                 self.spoil_called(node)
             case ast.Attribute(value=ast.Name(id="os"), attr=("curdir" | "sep") as attribute):
                 return "." if attribute == "curdir" else "/"
-            case ast.Attribute(value=ast.Name(id="sys"), attr="version_info"):
-                return Imported("version_info")
+            case ast.Attribute(value=ast.Name(id="sys"), attr=("version_info" | "argv") as attribute):
+                return Imported(attribute)
+            case ast.Attribute(value=ast.Name(id="os"), attr="environ"):
+                return Imported("environ")
             case ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr="version_info"), attr="major"):
                 return Imported("version_info[0]")
             case ast.Attribute(value=owner, attr=attribute) if attribute.endswith("Extension") and self._is_module(
@@ -159,7 +171,7 @@ class Expressions(ScriptState):
         return one_of(self, values)
 
     def _negated(self, operand: ast.expr) -> Any:
-        value = self.value(operand)
+        value = self.condition(operand)
         if isinstance(value, Maybe) and isinstance(value.value, bool):
             return Maybe(not value.value)
         truth = self.truth_of(value)
@@ -177,14 +189,25 @@ class Expressions(ScriptState):
         return UNKNOWN
 
     def _decided(self, is_or: bool, operands: list[ast.expr]) -> Any:
-        """The value of `a or b ...` or `a and b ...`: the first that decides, else the last."""
+        """The value of `a or b ...` or `a and b ...`: the first that decides, else the last. What comes after one that
+        is not certain may not be reached."""
         value: Any = UNKNOWN
+        uncertain = self.uncertain
+        is_known = True
         for operand in operands:
-            value = self.value(operand)
-            truth = self.truth(ast.Constant(value)) if isinstance(value, str | int | None) else None
-            if truth is None or truth is is_or:
-                return UNKNOWN if truth is None else value
-        return value
+            value = self.condition(operand)
+            inner = value.value if isinstance(value, Maybe) and isinstance(value.value, bool) else value
+            truth = self.truth_of(inner) if isinstance(inner, str | int | None) else None
+            if truth is is_or:
+                is_known = True  # whatever came before
+                break
+            is_known &= truth is not None
+            self.uncertain += truth is None or inner is not value
+        is_certain = self.uncertain == uncertain
+        self.uncertain = uncertain
+        if not is_known:
+            return UNKNOWN
+        return value if is_certain else Assumed(value) if isinstance(value, str) else maybe(value)
 
     def assign(self, target: ast.expr, value: Any) -> None:
         """`target = value`"""
@@ -274,6 +297,8 @@ class Expressions(ScriptState):
             return UNKNOWN
         arguments = self._items(node.args)
         keywords = self._keywords(node.keywords)
+        if owner is not None and name == "get" and self._is_environment(owner):
+            return FUNCTIONS["getenv"](self, arguments, keywords)
         if owner is not None and (not self._is_module(owner) or (name in FINDERS and not self._has_finders(owner))):
             return call_method(self, self.value(owner), name, arguments, keywords)
         return self._call_named(name, arguments, keywords)
@@ -302,6 +327,8 @@ class Expressions(ScriptState):
     def _call_setup(self, arguments: list[Any], keywords: dict[Any, Any]) -> None:
         if arguments:
             spoil(keywords)
+        if self.has_assumed:
+            keywords[ASSUMED] = True
         if len(self.calls) == MAX_SETUP_CALLS:
             raise TooLongError
         self._weigh(keywords.values())
@@ -327,6 +354,10 @@ class Expressions(ScriptState):
                     inner = (value.value,)
             if inner and depth:
                 self._weigh(inner, depth - 1)
+
+    def _is_environment(self, node: ast.expr) -> bool:
+        """Whether `node` is os.environ."""
+        return isinstance(node, ast.Name | ast.Attribute) and self.value(node) == Imported("environ")
 
     def _is_module(self, node: ast.expr) -> bool:
         """Whether `node` is a module's dotted name, such as `os.path`, as far as one can see."""

@@ -3,9 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
+from pypi_assets.characters import is_digits
 from pypi_assets.distributions.setup_operations import concatenated, merged
 from pypi_assets.distributions.setup_state import ScriptState
-from pypi_assets.distributions.setup_values import UNKNOWN, Extension, FindPackages, Maybe, is_texts, maybe
+from pypi_assets.distributions.setup_values import (
+    SCALARS,
+    UNKNOWN,
+    Assumed,
+    Extension,
+    FindPackages,
+    Maybe,
+    is_texts,
+    maybe,
+)
 
 _EXTENSIONS = frozenset({"Extension", "RustExtension", "Pybind11Extension", "CMakeExtension", "CppExtension"})
 
@@ -114,6 +124,29 @@ def _call_dict(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any
     return merged(state, [*arguments, keywords])
 
 
+def _call_getenv(_: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    """os.getenv(), and os.environ.get()"""
+    default = arguments[1] if len(arguments) > 1 else keywords.get("default")
+    is_known = isinstance(default, SCALARS) and bool(arguments) and isinstance(arguments[0], str)
+    return Assumed(default) if is_known else UNKNOWN
+
+
+def _call_bool(state: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> Any:
+    value = arguments[0] if len(arguments) == 1 else UNKNOWN
+    if isinstance(value, Assumed):
+        state.has_assumed = True
+        return Maybe(bool(value.value))
+    return bool(value) if isinstance(value, SCALARS) else UNKNOWN
+
+
+def _call_int(_: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> Any:
+    value = arguments[0] if len(arguments) == 1 else UNKNOWN
+    inner = value.value if isinstance(value, Assumed) else value
+    if not isinstance(inner, int) and not (isinstance(inner, str) and is_digits(inner) and len(inner) < 10):
+        return UNKNOWN
+    return Assumed(int(inner)) if isinstance(value, Assumed) else int(inner)
+
+
 FUNCTIONS: dict[str, Callable[[ScriptState, list[Any], dict[Any, Any]], Any]] = {
     "find_packages": _call_find,
     "find_namespace_packages": _call_find_namespace,
@@ -130,5 +163,8 @@ FUNCTIONS: dict[str, Callable[[ScriptState, list[Any], dict[Any, Any]], Any]] = 
     "sorted": _call_list,
     "sum": _call_sum,
     "dict": _call_dict,
+    "getenv": _call_getenv,
+    "bool": _call_bool,
+    "int": _call_int,
 }
 """By name. Each gets the state of the script, the arguments and the keywords."""

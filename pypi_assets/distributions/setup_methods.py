@@ -6,7 +6,7 @@ from typing import Any
 from pypi_assets.characters import is_digits
 from pypi_assets.distributions.setup_operations import concatenated, extend, merged, set_item, update
 from pypi_assets.distributions.setup_state import ScriptState
-from pypi_assets.distributions.setup_values import UNKNOWN, Maybe, as_text, spoil
+from pypi_assets.distributions.setup_values import UNKNOWN, Assumed, Maybe, as_text, maybe, spoil
 
 _MUTATING = frozenset(
     {"insert", "remove", "pop", "clear", "sort", "reverse", "setdefault", "popitem", "add", "discard"}
@@ -19,6 +19,10 @@ def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any],
     """What `owner.name(*arguments, **keywords)` returns. It is done to `owner`, or spoils what it may change."""
     if isinstance(owner, Maybe):
         owner = owner.value
+    if isinstance(owner, Assumed) and isinstance(owner.value, str):
+        result = _text_method(state, owner.value, name, arguments, keywords)
+        state.has_assumed |= isinstance(result, bool)
+        return Assumed(result) if isinstance(result, str) else maybe(result) if isinstance(result, bool) else UNKNOWN
     if isinstance(owner, str):
         return _text_method(state, owner, name, arguments, keywords)
     if isinstance(owner, list):

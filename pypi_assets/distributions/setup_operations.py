@@ -10,6 +10,7 @@ from pypi_assets.distributions.setup_state import ScriptState
 from pypi_assets.distributions.setup_values import (
     SCALARS,
     UNKNOWN,
+    Assumed,
     FindPackages,
     Imported,
     Maybe,
@@ -149,6 +150,13 @@ def compared(state: ScriptState, left: Any, operator: ast.cmpop, right: Any) -> 
     """`left == right` and the like, True or False where both sides are known."""
     if isinstance(left, Imported):
         return _compared_version(left.name, operator, right)
+    if isinstance(left, Assumed) or (isinstance(left, Maybe) and isinstance(left.value, bool)):
+        state.has_assumed |= isinstance(left, Assumed)
+        return maybe(compared(state, left.value, operator, right))
+    if isinstance(right, Imported):
+        result = _is_in_invocation(left, operator, right.name)
+        state.has_assumed |= result is not UNKNOWN
+        return result
     scalar = isinstance(left, str | int | None)
     if scalar and isinstance(right, str | int | None):
         match operator:
@@ -170,6 +178,13 @@ def _has_known_items(item: Any, container: list[Any] | tuple[Any, ...] | dict[An
     if isinstance(container, dict) and isinstance(container.get(item), Maybe):
         return False
     return all(isinstance(each, SCALARS) for each in container)
+
+
+def _is_in_invocation(text: Any, operator: ast.cmpop, name: str) -> Any:
+    """`text in os.environ` and `text in sys.argv`: no variable is set, and a wheel is built."""
+    is_known = isinstance(text, str) and name in {"environ", "argv"} and isinstance(operator, ast.In | ast.NotIn)
+    is_there = name == "argv" and text == "bdist_wheel"
+    return Maybe(is_there is isinstance(operator, ast.In)) if is_known else UNKNOWN
 
 
 _ORDERED: dict[type[ast.cmpop], tuple[bool, bool]] = {

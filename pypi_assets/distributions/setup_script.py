@@ -10,11 +10,13 @@ import msgspec
 from pypi_assets.distributions.script_text import NoScriptError, common_script, decode_script
 from pypi_assets.distributions.setup_calls import setup_calls
 from pypi_assets.distributions.setup_state import TooLongError
-from pypi_assets.distributions.setup_values import UNKNOWN, Extension, FindPackages, Maybe, is_texts
+from pypi_assets.distributions.setup_values import ASSUMED, UNKNOWN, Extension, FindPackages, Maybe, is_texts
 
 __all__ = ["FindPackages", "SetupArguments", "read_setup_script"]
 
 MAX_SOURCE_BYTES = 128 * 1024
+MAX_EXT_PACKAGE_LENGTH = 250
+"""It comes before the name of each extension module; a longer one is no real name."""
 _SETUP = re.compile(rb"\bsetup\b")
 
 
@@ -28,8 +30,10 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     such as `test` or `:python_version < "3"`. `problem` is the reason where nothing is known.
 
     `uncertain` names those of `packages`, `py_modules`, `package_dir` and `ext_modules` of which a condition decides:
-    what may be there is listed. `partial` names those of them that have a further, unknown part; only `ext_modules` are
-    then there. `commands` are the keys of cmdclass, None where they are not literal.
+    what may be there is listed. `environment` is among them where variables of the environment decide: what is there
+    without them is listed. `partial` names those that have a further, unknown part; only `ext_modules` are then there.
+    `commands` are the keys of cmdclass, None where they are not literal. `ext_package` is what the names of
+    `ext_modules` already begin with.
     """
 
     name: str | None = None
@@ -52,6 +56,7 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     uncertain: frozenset[str] = frozenset()
     partial: frozenset[str] = frozenset()
     commands: tuple[str, ...] | None = ()
+    ext_package: str | None = None
 
 
 def read_setup_script(source: bytes | str) -> SetupArguments:
@@ -116,10 +121,13 @@ def _as_python3(text: str) -> str:
 
 
 def _arguments(call: dict[Any, Any]) -> SetupArguments:
-    uncertain: set[str] = set()
+    uncertain = {"environment"} if ASSUMED in call else set[str]()
     partial: set[str] = set()
     extensions = _extensions(call, uncertain, partial)
     certain = {name: _certain(name, call.get(name), uncertain) for name in ("packages", "py_modules", "package_dir")}
+    ext_package = _text(call.get("ext_package"))
+    ext_package = ext_package if ext_package and len(ext_package) <= MAX_EXT_PACKAGE_LENGTH else None
+    above = f"{ext_package}." if ext_package else ""
     commands = _certain("cmdclass", call.get("cmdclass", {}), set())
     return SetupArguments(
         name=_text(call.get("name")),
@@ -129,10 +137,12 @@ def _arguments(call: dict[Any, Any]) -> SetupArguments:
         py_modules=_texts(certain["py_modules"]),
         package_dir=_text_dict(certain["package_dir"]),
         package_data=_lists(call.get("package_data")),
-        ext_modules=None if extensions is None else tuple(each.name for each in extensions if each.name),
+        ext_modules=None if extensions is None else tuple(f"{above}{each.name}" for each in extensions if each.name),
         cython_sources=tuple(s for each in extensions or () if not each.name for s in each.sources),
         cython_modules=frozenset(
-            each.name for each in extensions or () if each.name and any(s.endswith(".pyx") for s in each.sources)
+            f"{above}{each.name}"
+            for each in extensions or ()
+            if each.name and any(s.endswith(".pyx") for s in each.sources)
         ),
         namespace_packages=_texts(call.get("namespace_packages")),
         install_requires=_lines(call.get("install_requires")),
@@ -143,6 +153,7 @@ def _arguments(call: dict[Any, Any]) -> SetupArguments:
         uncertain=frozenset(uncertain),
         partial=frozenset(partial),
         commands=tuple(commands) if isinstance(commands, dict) and UNKNOWN not in commands else None,
+        ext_package=ext_package,
     )
 
 

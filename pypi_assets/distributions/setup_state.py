@@ -26,7 +26,8 @@ class ScriptState:
 
     `uncertain` counts the branches and loops around the current statement: what is done there may not be done.
     `by_version` counts those of them that are taken on Python 3. `walked` are the packages of the folder that a loop
-    around the statement walks through: what is put into a list there may be their names.
+    around the statement walks through: what is put into a list there may be their names. `has_assumed` is whether an
+    expression was decided by what the environment of a plain build is.
     """
 
     names: dict[str, Any] = field(default_factory=lambda: dict(_NAMES))
@@ -35,6 +36,7 @@ class ScriptState:
     uncertain: int = 0
     by_version: int = 0
     walked: FindPackages | None = None
+    has_assumed: bool = False
     steps: int = 0
     depth: int = 0
     result: Any = None

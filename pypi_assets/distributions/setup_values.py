@@ -24,6 +24,8 @@ UNKNOWN: Any = object()
 """What is not literal. Also the key of a dict that may have any other key."""
 UNBOUND: Any = object()
 """The value of a name that nothing binds."""
+ASSUMED: Any = object()
+"""A key among the arguments of setup() where the environment decided on the way to it."""
 SCALARS = str | int | float | None
 
 
@@ -33,6 +35,13 @@ class Maybe:
     `value` is True or False, it is a condition that holds, or does not, on Python 3."""
 
     value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What a variable of the environment decides: the value that it has where none is set, as in a plain build."""
+
+    value: str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,13 +128,21 @@ class SourceTree:
 
     @cached_property
     def uses_cython(self) -> bool:
-        """Whether a build has Cython, so that .pyx files become modules: only what is required is there."""
+        """Whether a build has Cython, so that .pyx files become modules: only what is required is there, and what a
+        backend of the project's own may require."""
         required = strings(self.table("build-system").get("requires"))
         script = self.files.get("setup.py", b"")
         is_offered = not required or b"setup_requires" in script
-        return any("cython" in lower(each) for each in required) or (
-            is_offered and (b"ythonize" in script or b"ython.Distutils" in script)
+        return (
+            self.has_own_backend
+            or any("cython" in lower(each) for each in required)
+            or (is_offered and (b"ythonize" in script or b"ython.Distutils" in script))
         )
+
+    @property
+    def has_own_backend(self) -> bool:
+        """Whether the build backend lies in the sdist itself, so that it may do anything."""
+        return "backend-path" in self.table("build-system")
 
     @cached_property
     def has_compiled_modules(self) -> bool:

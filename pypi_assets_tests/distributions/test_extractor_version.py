@@ -15,6 +15,7 @@ DIGESTS = {
     2: "1c2575e67b8ed205e8545108d378d94fecadbad3b0f960f6f3be4e110227c7a4",
     3: "162c31892bf9ff8c0a23275fade95da61b065b176295a5b0de25fd02218d4749",
     4: "d8b03fce4eb4287e7c9825e58823d4fcc6a053d4d2c17e92a1b6b2f33308a790",
+    5: "bea2797b03562a0c3e425161aa0c2ac2ca1790198b13cf22b2260ca809c73d00",
 }
 """By version, of all the records. Those of older versions are kept, so that no version is used twice."""
 

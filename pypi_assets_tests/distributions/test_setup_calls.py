@@ -102,7 +102,7 @@ EXTENSIONS = "from setuptools import Extension, setup\nimport sys, os\n"
             {"ext_modules"},
         ),
         (
-            "names = ['a']\nif os.environ.get('FULL'): names.append('a.full')\nsetup(packages=names)",
+            "names = ['a']\nif found('FULL'): names.append('a.full')\nsetup(packages=names)",
             ("a", "a.full"),
             None,
             {"packages"},
@@ -162,6 +162,48 @@ def test_what_a_condition_decides_is_listed_as_uncertain(script, packages, exten
 def test_conditions_on_the_version_are_those_of_python_3(condition, expected):
     script = f"if {condition}: where = {{'': 'new'}}\nelse: where = {{'': 'old'}}\nsetup(package_dir=where)"
     assert arguments_of(EXTENSIONS + script).package_dir == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("os.environ.get('FULL')", False),
+        ("os.environ.get('FULL', 'False').upper() in ('1', 'TRUE')", False),
+        ("os.getenv('PURE', '1') == '1'", True),
+        ("int(os.environ.get('LEVEL', '2')) != 1", True),
+        ("bool(os.environ.get('FULL', ''))", False),
+        ("environ.get('PURE', 'yes').startswith('y')", True),
+        ("'FULL' in os.environ", False),
+        ("not 'PURE' in os.environ", True),
+        ("'--full' in sys.argv", False),
+        ("'bdist_wheel' in sys.argv", True),
+        ("sys.platform == 'win32' and 'FULL' in os.environ", False),
+        ("sys.platform == 'win32' or 'PURE' not in os.environ", True),
+        ("(os.environ.get('FULL') or 'no') == 'yes'", False),
+    ],
+)
+def test_no_variable_of_the_environment_is_set(condition, holds):
+    for script in (
+        f"names = ['a']\nif {condition}: names += ['a.b']\nsetup(packages=names)",
+        f"x = False\nif {condition}: x = True\nnames = ['a']\nif x is True: names += ['a.b']\nsetup(packages=names)",
+        f"setup(packages=['a', 'a.b'] if {condition} else ['a'])",
+    ):
+        found = arguments_of(f"{EXTENSIONS}from os import environ\n{script}")
+        assert found.packages == (("a", "a.b") if holds else ("a",))
+        assert "environment" in found.uncertain
+
+
+def test_what_stands_behind_an_unknown_condition_may_not_be_done():
+    found = arguments_of("names = ['a']\nfound() and names.append('b')\nsetup(packages=names)")
+    assert (found.packages, found.uncertain) == (("a", "b"), {"packages"})
+
+
+def test_ext_package_stands_before_the_names_of_extension_modules():
+    script = "e = [Extension('b', ['b.pyx']), Extension('c', [])]\nsetup(ext_modules=e, ext_package={})"
+    found = arguments_of(EXTENSIONS + script.format("'a'"))
+    assert (found.ext_modules, found.cython_modules, found.ext_package) == (("a.b", "a.c"), {"a.b"}, "a")
+    assert arguments_of(EXTENSIONS + script.format("'a' * 300")).ext_modules == ("b", "c")
+    assert arguments_of(EXTENSIONS + script.format(f"'{'a' * 300}'")).ext_modules == ("b", "c")
 
 
 def test_a_script_for_python_2_alone_is_followed():

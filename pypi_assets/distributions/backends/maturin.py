@@ -1,6 +1,6 @@
 """What maturin puts into a wheel: a compiled module, and the Python package next to it or around it."""
 
-from pypi_assets.distributions.members import Files, by_folder
+from pypi_assets.distributions.members import Files, Folder, by_folder
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
 from pypi_assets.distributions.pyproject import parse_toml, strings, table
@@ -25,7 +25,8 @@ def installed(tree: SourceTree) -> Installed | None:
     start = f"{folder}/" if folder else ""
     packages = strings(settings.get("python-packages")) or [(parents or [last])[0]]
     names = [package.replace(".", "/") for package in packages]
-    selected = [each for package in names for each in tree.below(f"{start}{package}")]
+    folders = [f"{start}{package}" for package in names]
+    selected = [each for path in folders if not _is_crate(tree, path) for each in tree.below(path)]
     selected = selected or by_folder(path for package in names if tree.has_file(path := f"{start}{package}.py"))
     files = moved(_without_excluded(tree, settings.get("exclude"), selected), folder)
     if settings.get("bindings") == "bin":
@@ -45,6 +46,11 @@ def _without_excluded(tree: SourceTree, value: object, files: Files) -> Files:
         if isinstance(path, str) and (not formats or "wheel" in formats):
             patterns.append(clean_path(path))
     return without(files, patterns, Patterns.GLOB, tree.effort)
+
+
+def _is_crate(tree: SourceTree, folder: str) -> bool:
+    """Whether a folder of the package's name is the crate's own, and no package."""
+    return folder not in tree.packages and "Cargo.toml" in tree.members.get(f"{tree.top}{folder}", Folder())
 
 
 def _default_folder(tree: SourceTree, name: str) -> str:

@@ -1,7 +1,9 @@
 """What scikit-build-core puts into a wheel: Python packages, and the modules that CMakeLists.txt builds."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from itertools import islice
 
 from pypi_assets.characters import is_identifier, lower
 from pypi_assets.distributions.members import by_folder
@@ -19,11 +21,11 @@ from pypi_assets.distributions.source_tree import (
 )
 
 _FIRST = re.compile(r"\s*([^\s)]+)")
+_MAKING = ("pybind11_add_module", "nanobind_add_module", "python_add_library", "python3_add_library")
+"""The commands that make a Python module."""
 _COMMANDS = {
-    "pybind11_add_module": _FIRST,
-    "nanobind_add_module": _FIRST,
-    "python_add_library": _FIRST,
-    "python3_add_library": _FIRST,
+    **dict.fromkeys(_MAKING, _FIRST),
+    "add_subdirectory": _FIRST,
     "install": re.compile(r"\s*TARGETS\s++([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE | re.ASCII),
     "project": _FIRST,
     "set": re.compile(r"\s*(\w+)\s+([^\s)]+)\s*\)", re.ASCII),
@@ -31,9 +33,29 @@ _COMMANDS = {
 """What is looked for in the arguments of each command."""
 _NO_WORD = re.compile(r"\W", re.ASCII)
 _VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
+_FUNCTION = re.compile(r"\b(function|macro)[ \t]*\(\s*(\w+)\s+(\w+)", re.ASCII)
+MAX_FUNCTIONS = 200
+MAX_FUNCTION_CHARACTERS = 4_000
+MAX_CMAKE_FILES = 50
 MAX_CMAKE_CHARACTERS = 200_000
+"""Of all files together."""
 MAX_VARIABLE_CHARACTERS = 200
 """A longer value is no folder, and could be inserted any number of times."""
+
+
+@dataclass(slots=True)
+class _Build:
+    """What the CMakeLists.txt files read so far make: `targets` are Python modules, `installs` names of targets and
+    where they go, `own` functions of the project's own that make a module."""
+
+    tree: SourceTree
+    variables: dict[str, str]
+    targets: list[str] = field(default_factory=list)
+    installs: list[tuple[str, str]] = field(default_factory=list)
+    own: set[str] = field(default_factory=set)
+    visited: set[str] = field(default_factory=set)
+    characters: int = 0
+    functions: int = 0
 
 
 def installed(tree: SourceTree) -> Installed | None:
@@ -50,11 +72,17 @@ def installed(tree: SourceTree) -> Installed | None:
     files = [each for target, folder in targets.items() for each in moved(tree.below(folder), folder, target)]
     excludes = strings(tree.table("tool", "scikit-build", "wheel").get("exclude"))
     files = [*without(files, excludes, Patterns.GITIGNORE, tree.effort), *by_folder(_generated(tree))]
-    extensions = _cmake_modules(tree, next(iter(targets), ""))
+    is_pure = "CMakeLists.txt" not in tree.files or _is_cmake_off(tree)
+    extensions = () if is_pure else _cmake_modules(tree, next(iter(targets), ""))
     if not files and not extensions:
         return None
-    is_pure = "CMakeLists.txt" not in tree.files or tree.table("tool", "scikit-build", "wheel").get("cmake") is False
     return Installed(by, files, extensions, ModulesGrade.EXACT if is_pure else ModulesGrade.DERIVED)
+
+
+def _is_cmake_off(tree: SourceTree) -> bool:
+    """Whether no build runs CMake; what overrides it depends on the platform."""
+    settings = tree.table("tool", "scikit-build")
+    return tree.table("tool", "scikit-build", "wheel").get("cmake") is False and "overrides" not in settings
 
 
 def _generated(tree: SourceTree) -> list[str]:
@@ -81,45 +109,71 @@ def _by_name(tree: SourceTree) -> dict[str, str]:
 
 def _cmake_modules(tree: SourceTree, package: str) -> tuple[str, ...]:
     """The Python modules that CMakeLists.txt installs, by their targets' names."""
-    text = decode_text(tree.files.get("CMakeLists.txt", b""), "CMakeLists.txt")[0][:MAX_CMAKE_CHARACTERS]
-    targets: list[str] = []
-    installs: list[tuple[str, str]] = []
-    variables = {"SKBUILD_PROJECT_NAME": module_name(tree.project or ""), "SKBUILD_PLATLIB_DIR": ""}
-    project = ""
-    for command, (first, *others) in _commands(text):
-        if command == "install":
-            installs.append((first, others[0]))
-        elif command == "project":
-            project = project or first
-        elif command != "set":
-            targets.append(first)
-        elif len(others[0]) <= MAX_VARIABLE_CHARACTERS:
-            variables[first] = others[0]
-    if not targets:
+    build = _Build(tree, {"SKBUILD_PROJECT_NAME": module_name(tree.project or ""), "SKBUILD_PLATLIB_DIR": ""})
+    _read(build, "")
+    if not build.targets:
         return ()
-    if project and len(project) <= MAX_VARIABLE_CHARACTERS:
-        variables |= {"PROJECT_NAME": project, "CMAKE_PROJECT_NAME": project}
     destinations = {}
-    for names, destination in installs:
+    for names, destination in build.installs:
         for name in names.split():
-            destinations[name] = clean_path(_expanded(destination, variables).strip('"'))
+            destinations[name] = clean_path(_expanded(destination, build.variables).strip('"'))
     modules = []
-    for target in targets:
+    for target in build.targets:
         folder = destinations.get(target, package)
-        name = _expanded(target, variables)
+        name = _expanded(target, build.variables)
         if len(folder) <= MAX_TARGET_LENGTH:
             modules.append(f"{folder}/{name}".lstrip("/").replace("/", "."))
     return tuple(module for module in dict.fromkeys(modules) if all(map(is_identifier, module.split("."))))
 
 
-def _commands(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The commands in CMakeLists.txt that are looked at, in lower case, and what is found in their arguments."""
+def _read(build: _Build, folder: str) -> None:
+    """Reads the CMakeLists.txt in `folder`, and those in the folders that it adds."""
+    path = f"{folder}/CMakeLists.txt".lstrip("/")
+    if path in build.visited or len(build.visited) == MAX_CMAKE_FILES:
+        return
+    build.visited.add(path)
+    text = decode_text(build.tree.files.get(path, b""), path)[0][: MAX_CMAKE_CHARACTERS - build.characters]
+    build.characters += len(text)
+    build.own |= _own_functions(build, text)
+    for command, (first, *others) in _commands(text, build.own):
+        if command == "install":
+            build.installs.append((first, others[0]))
+        elif command == "add_subdirectory":
+            added = _expanded(
+                first.strip('"'), build.variables | {"CMAKE_CURRENT_SOURCE_DIR": ".", "CMAKE_SOURCE_DIR": "."}
+            )
+            _read(build, clean_path(f"{folder}/{added}"))
+        elif command == "project":
+            if "PROJECT_NAME" not in build.variables and len(first) <= MAX_VARIABLE_CHARACTERS:
+                build.variables |= {"PROJECT_NAME": first, "CMAKE_PROJECT_NAME": first}
+        elif command != "set":
+            build.targets.append(first)
+        elif len(others[0]) <= MAX_VARIABLE_CHARACTERS:
+            build.variables[first] = others[0]
+
+
+def _own_functions(build: _Build, text: str) -> set[str]:
+    """The functions of the project's own, in lower case, that make a module of the name which they get first."""
+    found = set()
+    for definition in islice(_FUNCTION.finditer(text), MAX_FUNCTIONS - build.functions):
+        build.functions += 1
+        body = text[definition.end() : definition.end() + MAX_FUNCTION_CHARACTERS].partition(f"end{definition[1]}")[0]
+        made = (inside[0] for command, inside in _commands(body, set()) if command in _MAKING)
+        if f"${{{definition[3]}}}" in made:
+            found.add(lower(definition[2]))
+    return found
+
+
+def _commands(text: str, own: Set[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The commands in CMakeLists.txt that are looked at, in lower case, and what is found in their arguments; `own` are
+    functions of the project's own among them."""
     at = end = 0
     for before in text.split("(")[:-1]:
         at += len(before) + 1
         words = before.rsplit(maxsplit=1)
         command = lower(_NO_WORD.split(words[-1])[-1]) if words else ""
-        if at > end and command in _COMMANDS and (found := _COMMANDS[command].match(text, at)):
+        arguments = _FIRST if command in own else _COMMANDS.get(command)
+        if at > end and arguments and (found := arguments.match(text, at)):
             end = found.end()
             yield command, found.groups()
 

@@ -17,6 +17,14 @@ from pypi_assets.distributions.backends.setuptools_extensions import (
     pyproject_extensions,
 )
 from pypi_assets.distributions.backends.setuptools_packages import find_packages
+from pypi_assets.distributions.backends.setuptools_top_level import (
+    NOT_MODULES,
+    NOT_PACKAGES,
+    in_packages,
+    named_in,
+    package_at_top,
+    without_scripts,
+)
 from pypi_assets.distributions.globs import matches_glob
 from pypi_assets.distributions.members import Files, by_folder, paths_of
 from pypi_assets.distributions.path_patterns import Effort, Patterns, matching
@@ -44,24 +52,12 @@ _OWN_CODE = frozenset(
     {"distclass", "cffi_modules", "configuration", "ext_package", "use_2to3", "convert_2to3_doctests"}
 )
 """Arguments that bring modules, or names for them, from elsewhere."""
+_NAMED_BY = frozenset({"packages", "py_modules"})
 _READ = ("packages", "py_modules", "package_dir", "package_data", "ext_modules")
 """Arguments that leave a doubt where they are given and not known."""
 MAX_PREFIX_LENGTH = 250
 """Of what comes before the names of found packages, so that many of them take no memory without end."""
 _DISCOVERED_IN = ("", "src", "lib", "python")
-
-_NOT_PACKAGES = (
-    "ci bin debian doc docs documentation manpages news newsfragments changelog test tests unit_test unit_tests"
-    " example examples scripts tools util utils python build benchmark benchmarks exercise exercises htmlcov tasks"
-    " fabfile site_scons dist env venv requirements"
-)
-NOT_PACKAGES = frozenset(_NOT_PACKAGES.split())
-"""Folders at the top that setuptools' discovery takes for no packages, next to those that begin with _ or a dot."""
-_NOT_MODULES = (
-    "setup conftest test tests example examples build toxfile noxfile pavement dodo tasks fabfile SConstruct Sconstruct"
-    " sConstruct sconstruct conanfile manage benchmark benchmarks exercise exercises"
-)
-NOT_MODULES = frozenset(_NOT_MODULES.split())
 
 
 @dataclass(slots=True)
@@ -82,6 +78,7 @@ class _Declared:
     has_packages: bool = False
     compiles_all: bool = False
     grade: ModulesGrade = ModulesGrade.EXACT
+    ext_package: str = ""
 
     @property
     def is_declared(self) -> bool:
@@ -105,7 +102,8 @@ def installed(tree: SourceTree) -> Installed | None:
     _read_script(tree, script, declared)
     _read_setup_cfg(tree, script, declared)
     declared.is_complete = script.is_complete and not script.given & _PLUGINS
-    if "ext_modules" in script.given and declared.is_complete and not (declared.is_declared or tree.table("project")):
+    has_others = declared.is_declared or tree.table("project") or not script.given.isdisjoint(_NAMED_BY)
+    if "ext_modules" in script.given and declared.is_complete and not has_others:
         declared.by, declared.packages = "setup.py ext_modules", []
     _read_extensions(tree, script, declared)
     declared.doubt(_script_grade(tree, script))
@@ -245,7 +243,7 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
         declared.package_dir.setdefault("", tree.egg_info.rpartition("/")[0])
     source = tree.files.get("setup.py", b"")
     is_mentioned = any(word in source for word in (b"packages", b"py_modules", b"**"))
-    declared.is_computed = bool({"packages", "py_modules"} & script.given) or (is_mentioned and not script.is_complete)
+    declared.is_computed = not script.given.isdisjoint(_NAMED_BY) or (is_mentioned and not script.is_complete)
     if declared.is_computed and "packages" not in script.given and (packages := _only_list(tree)):
         declared.by, declared.packages = "list of packages in setup.py", packages
         declared.doubt(ModulesGrade.DERIVED)
@@ -274,13 +272,15 @@ def _read_extensions(tree: SourceTree, script: SetupArguments, declared: _Declar
 
     Where setup.py does not name them all, each .pyx in a package counts for one.
     """
+    if script.ext_package:  # which top_level.txt does not name
+        declared.ext_package = f"{script.ext_package}."
     if script.ext_modules is not None:
         absent = frozenset() if tree.uses_cython else script.cython_modules
         named = [name for name in script.ext_modules if name not in absent or has_generated_source(tree, name)]
         literal = declared.extensions if "ext_modules" in script.partial else pyproject_extensions(tree)
         declared.extensions = tuple(dict.fromkeys((*named, *cythonized(tree, script), *literal)))
     is_unread = script.ext_modules is None and ("ext_modules" in script.given or not script.is_complete)
-    declared.compiles_all = is_unread or "ext_modules" in script.partial
+    declared.compiles_all = is_unread or "ext_modules" in script.partial or tree.has_own_backend
 
 
 def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:
@@ -451,43 +451,18 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
         if name in declared.package_dir:
             found, root, target = tree.below(declared.package_dir[name]), declared.package_dir[name], name
         else:
-            root, found = _named_in(tree, _roots(tree, declared), name)
+            root, found = named_in(tree, _roots(tree, declared), name)
             target = ""
+            if not found and name not in compiled and (package := package_at_top(tree, name)):
+                found, target = without_scripts(tree), package
+                declared.doubt(ModulesGrade.GUESSED)
         is_there = found or name in compiled or names is not None
         declared.doubt(ModulesGrade.DERIVED if is_there else ModulesGrade.GUESSED)
         if found:
-            files += moved(found if declared.takes_data else _in_packages(tree, root, found), root, target)
+            files += moved(found if declared.takes_data else in_packages(tree, root, found), root, target)
         elif tree.has_compiled_sources and name not in compiled:
-            extensions.append(name)
+            extensions.append(f"{declared.ext_package}{name}")
     return declared.installed("top_level.txt", files, extensions)
-
-
-def _named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, Files]:
-    """The folder that `name` lies in, and its files: one of `roots`, else any at the top."""
-    path = name.replace(".", "/")
-    for root in (*roots, *tree.tops):
-        tree.effort.spend(4)
-        start = f"{root}/{path}" if root else path
-        if tree.has_file(f"{start}.py"):
-            return root, [*by_folder([f"{start}.py"]), *(tree.below(start) if start in tree.packages else ())]
-        if found := tree.below(start):
-            return root, found
-    return "", []
-
-
-def _in_packages(tree: SourceTree, root: str, files: Files) -> Files:
-    """`files` without those in folders that have no `__init__.py` but are below a folder that has one."""
-    known: dict[str, bool] = {root: True}
-
-    def is_kept(folder: str) -> bool:
-        if folder not in known:
-            parent = folder.rpartition("/")[0]
-            known[folder] = is_kept(parent) and (
-                folder in tree.packages or parent not in tree.packages or parent == root
-            )
-        return known[folder]
-
-    return [(folder, inside) for folder, inside in files if is_kept(folder)]
 
 
 def _items(value: object) -> list[tuple[str, Any]]:

@@ -16,6 +16,24 @@ WHOLE = ["demo", "demo.core", "demo.data", "demo.data.x", "demo.tests", "demo.te
 NAME = '[project]\nname = "demo"\n'
 """A package with files next to it, the same in a source folder, its modules, and a [project] table of its name."""
 
+TREE = (
+    "demo/__init__.py",
+    "demo/core.py",
+    "demo/sub/__init__.py",
+    "demo/sub/deep.py",
+    "demo/plain/data.py",
+    "demo/tests/__init__.py",
+    "tests/__init__.py",
+    "tests/test_core.py",
+    "docs/conf.py",
+    "one.py",
+)
+SRC_TREE = tuple(f"src/{path}" for path in TREE)
+LIBRARY = ["demo", "demo.core", "demo.sub", "demo.sub.deep"]
+NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
+"""A package with subpackages and folders next to it, the same in a source folder, the modules of its packages but for
+tests, and settings of setuptools by which packages have no data."""
+
 
 def files(*paths: str, **contents: str) -> dict[str, str]:
     """Empty files at `paths`, and files with content: `pyproject`, `setup_py` and `setup_cfg` stand for their names."""

@@ -58,6 +58,12 @@ TABLE = "[tool.maturin]\n"
             id="manifest-path",
         ),
         pytest.param(
+            files("demo/tests/test_x.py", pyproject=TABLE + 'manifest-path = "demo/Cargo.toml"\n')
+            | {"demo/Cargo.toml": '[lib]\nname = "demo"\n'},
+            ["demo", "demo.demo"],
+            id="the crate's own folder is no package",
+        ),
+        pytest.param(
             files(pyproject=TABLE) | {"Cargo.toml": "[lib\n"}, ["demo", "demo.demo"], id="a broken Cargo.toml"
         ),
     ],

@@ -4,24 +4,18 @@ import pytest
 
 from pypi_assets.distributions.backends import setuptools
 from pypi_assets.distributions.members import paths_of
-from pypi_assets_tests.distributions.backends.projects import files, modules_by, source_tree
-
-TREE = (
-    "demo/__init__.py",
-    "demo/core.py",
-    "demo/sub/__init__.py",
-    "demo/sub/deep.py",
-    "demo/plain/data.py",
-    "demo/tests/__init__.py",
-    "tests/__init__.py",
-    "tests/test_core.py",
-    "docs/conf.py",
-    "one.py",
+from pypi_assets_tests.distributions.backends.projects import (
+    LIBRARY,
+    NO_DATA,
+    SRC_TREE,
+    TREE,
+    files,
+    grade_of,
+    modules_by,
+    source_tree,
 )
-SRC = tuple(f"src/{path}" for path in TREE)
-LIBRARY = ["demo", "demo.core", "demo.sub", "demo.sub.deep"]
+
 SETTINGS = "[tool.setuptools]\n"
-NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +65,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
         ),
         pytest.param(
             files(
-                *SRC,
+                *SRC_TREE,
                 pyproject=NO_DATA + '[tool.setuptools.packages.find]\nwhere = ["src"]\nnamespaces = false\n',
             ),
             [*LIBRARY, "demo.tests", "tests", "tests.test_core"],
@@ -98,7 +92,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
         ),
         pytest.param(
             files(
-                *SRC,
+                *SRC_TREE,
                 setup_cfg="[options]\npackages = find:\npackage_dir =\n    = src\n"
                 "[options.packages.find]\nwhere = src\nexclude =\n    tests*\n"
                 "    *.tests\n",
@@ -144,7 +138,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
         ),
         pytest.param(
             files(
-                *SRC,
+                *SRC_TREE,
                 setup_py="from setuptools import *\nwhere = 'src'\n"
                 "setup(packages=find_packages(where, ['tests']), package_dir={'': where})\n",
             ),
@@ -166,7 +160,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
         ),
         pytest.param(
             files(
-                *SRC,
+                *SRC_TREE,
                 setup_py="import x\nLIST = {'packages': ['demo', 'demo.sub']}\nx.go(LIST)\nsetup(**x.get(LIST))\n",
             )
             | {"src/demo.egg-info/top_level.txt": "demo\n"},
@@ -175,7 +169,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
             id="the only list in a setup.py that can't be followed",
         ),
         pytest.param(
-            files(*SRC, setup_py="import x\nsetup(packages=['demo', 'demo.sub'], **x.more)\n")
+            files(*SRC_TREE, setup_py="import x\nsetup(packages=['demo', 'demo.sub'], **x.more)\n")
             | {"src/demo.egg-info/top_level.txt": "demo\n"},
             LIBRARY,
             "setup.py packages",
@@ -189,7 +183,7 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
             id="packages lie next to the .egg-info",
         ),
         pytest.param(
-            files(*SRC, pyproject='[project]\nname = "demo"\n'),
+            files(*SRC_TREE, pyproject='[project]\nname = "demo"\n'),
             [
                 "demo",
                 "demo.core",
@@ -361,6 +355,40 @@ def test_a_part_of_the_packages_is_not_the_whole(script):
 )
 def test_extension_modules(contents, expected):
     assert modules_by(setuptools.installed, contents)[1] == expected
+
+
+def test_a_module_of_cffi_lies_in_the_ext_package():
+    script = "setup(packages=['demo'], ext_package='demo', cffi_modules=['build.py:made'])"
+    contents = files("demo/__init__.py", "x.c", setup_py=script) | {"demo.egg-info/top_level.txt": "_made\ndemo\n"}
+    assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo._made"]
+
+
+def test_a_backend_in_the_sdist_may_compile_what_cython_reads():
+    contents = files(
+        "demo/__init__.py",
+        "demo/_fast.pyx",
+        pyproject='[build-system]\nrequires = ["setuptools"]\nbackend-path = ["."]\nbuild-backend = "hooks"\n',
+        setup_cfg="[options]\npackages = demo\n",
+    )
+    assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo._fast"]
+
+
+COMPUTED = "import x\nsetup(packages=x.found(), package_dir=x.places(), ext_modules=[])\n"
+
+
+@pytest.mark.parametrize(
+    ("project", "names", "expected"),
+    [
+        ("space.demo", "space", ["space", "space.demo", "space.demo.core", "space.demo.sub"]),
+        ("demo", "demo", ["demo", "demo.core", "demo.sub"]),
+        ("demo", "other", []),
+    ],
+)
+def test_the_top_folder_can_be_the_package(project, names, expected):
+    contents = files("__init__.py", "core.py", "sub/__init__.py", "sub/data/x.py", "docs/conf.py", setup_py=COMPUTED)
+    contents |= {"x.egg-info/top_level.txt": f"{names}\n"}
+    assert modules_by(setuptools.installed, contents, project) == ("top_level.txt", expected)
+    assert grade_of(setuptools.installed, contents, project) == "guessed"
 
 
 def test_what_setup_py_computes_is_unknown_without_an_egg_info():

@@ -3,23 +3,16 @@
 import pytest
 
 from pypi_assets.distributions.backends import setuptools
-from pypi_assets_tests.distributions.backends.projects import files, grade_of, modules_by
-
-TREE = (
-    "demo/__init__.py",
-    "demo/core.py",
-    "demo/sub/__init__.py",
-    "demo/sub/deep.py",
-    "demo/plain/data.py",
-    "demo/tests/__init__.py",
-    "tests/__init__.py",
-    "tests/test_core.py",
-    "docs/conf.py",
-    "one.py",
+from pypi_assets_tests.distributions.backends.projects import (
+    LIBRARY,
+    NO_DATA,
+    SRC_TREE,
+    TREE,
+    files,
+    grade_of,
+    modules_by,
 )
-SRC = tuple(f"src/{path}" for path in TREE)
-LIBRARY = ["demo", "demo.core", "demo.sub", "demo.sub.deep"]
-NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
+
 ADDED = """
 names = ['demo']
 for p in find_packages('demo', exclude=['tests']): names += [f'demo.{p}']
@@ -112,7 +105,7 @@ NAMED = '[project]\nname = "demo"\n'
         pytest.param(files(*TREE, setup_py="setup(packages=['demo'], cmdclass=commands())"), "derived", id="commands"),
         pytest.param(files(*TREE, setup_py="setup(packages=['demo'], cffi_modules=['b.py:f'])"), "derived", id="cffi"),
         pytest.param(files(*TREE, pyproject=NAMED + NO_DATA + 'packages = ["demo"]\n'), "exact", id="pyproject.toml"),
-        pytest.param(files(*SRC[:2], pyproject=NAMED), "exact", id="src layout"),
+        pytest.param(files(*SRC_TREE[:2], pyproject=NAMED), "exact", id="src layout"),
         pytest.param(files(*TREE[:2], pyproject=NAMED), "exact", id="flat layout"),
         pytest.param(
             files("a/x.py", "b/x.py", pyproject=NAMED), "derived", id="two packages, which setuptools refuses"

@@ -1,0 +1,52 @@
+"""What lies under the names in top_level.txt."""
+
+import pytest
+
+from pypi_assets.distributions.backends.setuptools_top_level import (
+    in_packages,
+    named_in,
+    package_at_top,
+    without_scripts,
+)
+from pypi_assets.distributions.members import paths_of
+from pypi_assets_tests.distributions.backends.projects import TREE, files, source_tree
+
+
+@pytest.mark.parametrize(
+    ("name", "root", "expected"),
+    [
+        ("one", "", ["one.py"]),
+        ("sub", "demo", ["demo/sub/__init__.py", "demo/sub/deep.py"]),
+        ("conf", "docs", ["docs/conf.py"]),
+        ("gone", "", []),
+    ],
+)
+def test_a_name_is_looked_for_in_each_folder_at_the_top(name, root, expected):
+    found_in, found = named_in(source_tree(files(*TREE)), [""], name)
+    assert (found_in, paths_of(found)) == (root, expected)
+
+
+@pytest.mark.parametrize(
+    ("project", "name", "expected"),
+    [
+        ("demo", "demo", "demo"),
+        ("space.demo", "space", "space/demo"),
+        ("space-demo", "space", "space/demo"),
+        ("space.2", "space", ""),
+        ("other", "demo", ""),
+    ],
+)
+def test_the_top_folder_is_a_package_of_the_projects_name(project, name, expected):
+    assert package_at_top(source_tree(files("__init__.py"), project), name) == expected
+    assert package_at_top(source_tree(files("core.py"), project), name) == ""
+
+
+def test_what_lies_next_to_packages_is_left_out():
+    found = without_scripts(source_tree(files("__init__.py", "setup.py", "sub/x.py", "tests/x.py", "docs/conf.py")))
+    assert paths_of(found) == ["__init__.py", "sub/x.py"]
+
+
+def test_folders_below_a_package_are_packages():
+    tree = source_tree(files("space/demo/__init__.py", "space/demo/data/x.py", "space/demo/sub/__init__.py"))
+    expected = ["space/demo/__init__.py", "space/demo/sub/__init__.py"]
+    assert paths_of(in_packages(tree, "", tree.below("space"))) == expected
