@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_files import DumpKind
@@ -32,7 +33,10 @@ class Cover:
 
 
 def cover(catalog: Catalog) -> Cover:
-    """The cover of the dumps that are committed now; empty where there is no full dump."""
+    """The cover of the dumps that are committed now; empty where there is no full dump.
+
+    Reads all of these, which clean-ups keep few: the cover's own, and what was superseded lately.
+    """
     return cover_of(committed_dumps(catalog))
 
 
@@ -40,41 +44,119 @@ def cover_of(dumps: Iterable[Dump]) -> Cover:
     """Of the chains of `dumps` from 0 that reach furthest, the one whose full dump has the greatest sequence, then at
     each step the range with the greatest end. Of two dumps of one range, the one with the greater sequence.
     """
-    by_start: dict[int, list[Dump]] = {}
-    full: list[Dump] = []
-    for dump in dumps:
-        if dump.kind == DumpKind.FULL:
-            full.append(dump)
-        else:
-            by_start.setdefault(dump.serials.start, []).append(dump)
-    if not full:
-        return Cover()
-    reach: dict[int, int] = {}  # from a serial, how far chains of ranges lead
-    for start in sorted(by_start, reverse=True):
-        reach[start] = max(reach.get(dump.serials.end, dump.serials.end) for dump in by_start[start])
-    furthest = max(reach.get(dump.serials.end, dump.serials.end) for dump in full)
+    return _Chains(dumps).cover
 
-    def best(candidates: Iterable[Dump], *, full_dump: bool) -> Dump:
-        leading = [dump for dump in candidates if reach.get(dump.serials.end, dump.serials.end) == furthest]
-        return max(leading, key=lambda dump: (0 if full_dump else dump.serials.end, dump.sequence, dump.id))
 
-    chain = [best(full, full_dump=True)]
-    while (end := chain[-1].serials.end) < furthest:
-        chain.append(best(by_start[end], full_dump=False))
-    return Cover(tuple(chain))
+class _Chains:
+    """The chains of some dumps, and their `cover`: each chain is a full dump and the ranges that follow it.
+
+    `reach` is how far chains of ranges lead from a serial where one starts, and `furthest` how far they lead from 0.
+    """
+
+    def __init__(self, dumps: Iterable[Dump]) -> None:
+        self.by_start: dict[int, list[Dump]] = {}
+        self.full: list[Dump] = []
+        for dump in dumps:
+            if dump.kind == DumpKind.FULL:
+                self.full.append(dump)
+            else:
+                self.by_start.setdefault(dump.serials.start, []).append(dump)
+        self.reach: dict[int, int] = {}
+        for start in sorted(self.by_start, reverse=True):
+            self.reach[start] = max(map(self.reach_of, self.by_start[start]))
+        self.furthest = max(map(self.reach_of, self.full), default=0)
+
+    def reach_of(self, dump: Dump) -> int:
+        """How far the chains lead that begin with `dump`."""
+        return self.reach.get(dump.serials.end, dump.serials.end)
+
+    @property
+    def cover(self) -> Cover:
+        if not self.full:
+            return Cover()
+        chain = [self._best(self.full)]
+        while (end := chain[-1].serials.end) < self.furthest:
+            chain.append(self._best(self.by_start[end]))
+        return Cover(tuple(chain))
+
+    def _best(self, candidates: Iterable[Dump]) -> Dump:
+        return max((dump for dump in candidates if self.reach_of(dump) == self.furthest), key=_rank)
+
+
+def _rank(dump: Dump) -> tuple[int, int, int]:
+    """Of the dumps that can come next in a chain that leads as far as any, the greatest is in the cover."""
+    return 0 if dump.kind == DumpKind.FULL else dump.serials.end, dump.sequence, dump.id
 
 
 def covered_since(dumps: Iterable[Dump], since: float) -> set[str]:
     """The directories of those of `dumps`, all of them committed, that were in the cover at any moment since then.
 
-    `since` is in unix seconds. What has been deleted meanwhile had left the cover before.
+    `since` is in unix seconds. What has been deleted meanwhile had left the cover before. Takes time in proportion to
+    the number of `dumps`, as long as the next range or a compaction is committed. At each other commit since then, such
+    as a full dump's, all of them are looked at again.
     """
     in_order = sorted(dumps, key=_committed_at)
-    moments = {since, *(_committed_at(dump) for dump in in_order if _committed_at(dump) > since)}
-    found: set[str] = set()
-    for moment in moments:
-        found.update(cover_of(in_order[: bisect_right(in_order, moment, key=_committed_at)]).directories)
+    count = bisect_right(in_order, since, key=_committed_at)
+    cover = _GrowingCover()
+    found = set(cover.add(in_order[:count]))
+    for _, together in groupby(in_order[count:], key=_committed_at):
+        found.update(cover.add(list(together)))
     return found
+
+
+class _GrowingCover:
+    """The cover of dumps to which others are added, in the order of their commits.
+
+    `_at` has the ranges of the cover by their starts. From `_leading` serials chains lead as far as any chain does.
+    """
+
+    def __init__(self) -> None:
+        self._dumps: list[Dump] = []
+        self._compute()
+
+    def _compute(self) -> tuple[str, ...]:
+        chains = _Chains(self._dumps)
+        cover = chains.cover
+        self._at = {dump.serials.start: dump for dump in cover.dumps[1:]}
+        self._furthest = chains.furthest
+        self._starts = set(chains.by_start)
+        self._leading = {start for start, reach in chains.reach.items() if reach == chains.furthest}
+        self._leading.add(chains.furthest)
+        return cover.directories
+
+    def add(self, dumps: Sequence[Dump]) -> Sequence[str]:
+        """Adds `dumps`, which were committed at one moment. Returns directories that are in the cover now: all that
+        were not before, and perhaps others."""
+        self._dumps += dumps
+        if len(dumps) == 1 and self._furthest and dumps[0].kind != DumpKind.FULL:
+            start, end = dumps[0].serials.start, dumps[0].serials.end
+            if start == self._furthest and end not in self._starts:
+                return self._append(dumps[0])
+            if start in self._leading and end in self._leading and self._is_taken_up(start, end):
+                return self._replace(dumps[0])
+        return self._compute()
+
+    def _append(self, dump: Dump) -> list[str]:
+        """All chains that lead furthest end with this one now: those that led furthest before lead to it."""
+        self._at[dump.serials.start] = dump
+        self._starts.add(dump.serials.start)
+        self._furthest = dump.serials.end
+        self._leading.add(dump.serials.end)
+        return [dump.directory]
+
+    def _is_taken_up(self, start: int, end: int) -> bool:
+        """Whether the cover, if it holds the serial `start`, holds `end` too."""
+        return start not in self._at or end in self._at or end == self._furthest
+
+    def _replace(self, dump: Dump) -> list[str]:
+        """It leads no further than what was there before: only what the cover has between its ends can leave it."""
+        start, end = dump.serials.start, dump.serials.end
+        if start not in self._at or _rank(self._at[start]) > _rank(dump):
+            return []
+        while start != end:
+            start = self._at.pop(start).serials.end
+        self._at[dump.serials.start] = dump
+        return [dump.directory]
 
 
 def _committed_at(dump: Dump) -> float:

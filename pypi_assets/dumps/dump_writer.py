@@ -23,8 +23,8 @@ from pypi_assets.catalog.publications.dump_registry import (
     DumpState,
     allocate_file_name,
     begin_commit,
-    committed_dumps,
     committing_dumps,
+    dumps_that_hold,
     full_dump_rows,
     mark_committed,
     open_range_dump,
@@ -96,11 +96,10 @@ def write_range(
     """
     settle(catalog, storage)
     if not again:
-        for known in reversed(committed_dumps(catalog)):
-            if known.kind != DumpKind.FULL and known.serials.holds(serials):
-                manifest = _whole_manifest(storage, known)
-                if manifest is not None:
-                    return manifest
+        for known in dumps_that_hold(catalog, serials):
+            manifest = _whole_manifest(storage, known)
+            if manifest is not None:
+                return manifest
     dump = open_range_dump(catalog, serials)
     write_shard(catalog, storage, dump, 0, progress)
     return commit(catalog, storage, dump)
@@ -109,6 +108,7 @@ def write_range(
 def missing_ranges(catalog: Catalog) -> list[SerialRange]:
     """The complete ranges beyond the cover that no committed dump holds, in order.
 
+    Reads all committed dumps: those of the cover, and those superseded since the last clean-up.
     Raises DumpError where there is no full dump that they could follow.
     """
     with catalog.read() as connection:
@@ -123,12 +123,20 @@ def ranges_without_dump(connection: Connection, committed: Sequence[Dump]) -> li
     cover = cover_of(committed)
     recent = recent_ranges(connection, beyond=cover.serial)
     complete = [entry.serials for entry in recent if entry.state == RangeState.COMPLETE]
-    dumped = [dump.serials for dump in committed if dump.kind != DumpKind.FULL]
-    return [
-        serials
-        for serials in complete
-        if serials.end > cover.serial and not any(others.holds(serials) for others in dumped)
-    ]
+    beyond = [serials for serials in complete if serials.end > cover.serial]
+    return _not_held(beyond, [dump.serials for dump in committed if dump.kind != DumpKind.FULL])
+
+
+def _not_held(wanted: Sequence[SerialRange], held: Iterable[SerialRange]) -> list[SerialRange]:
+    """Those of `wanted`, which ascend, that none of the ranges `held` holds whole; takes the time to sort these."""
+    found, reached = [], 0
+    waiting = sorted(held, key=lambda serials: serials.start, reverse=True)
+    for serials in wanted:
+        while waiting and waiting[-1].start <= serials.start:
+            reached = max(reached, waiting.pop().end)
+        if reached < serials.end:
+            found.append(serials)
+    return found
 
 
 def write_missing_ranges(catalog: Catalog, storage: Storage) -> Iterator[Manifest]:

@@ -18,7 +18,10 @@ class RestoredIndex:
 
 
 def restore_index(catalog: Catalog, storage: Storage) -> RestoredIndex:
-    """Enters every dump that has a manifest into the catalog. Doing it again changes nothing."""
+    """Enters every dump that has a manifest into the catalog. Doing it again changes nothing.
+
+    Reads every manifest, in a transaction for each: a person runs it, once.
+    """
     restored: list[str] = []
     damaged: list[str] = []
     for directory in committed_directories(storage):

@@ -1,14 +1,18 @@
 """The cover is what its definition requires, found here the slow way, by trying every chain."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState
-from pypi_assets.dumps.cover import Cover, cover_of
+from pypi_assets.dumps import cover as cover_module
+from pypi_assets.dumps.cover import Cover, cover_of, covered_since
 
 
 def dump(number: int, kind: DumpKind, start: int, end: int, sequence: int | None = None) -> Dump:
@@ -67,6 +71,65 @@ def test_the_cover_is_the_best_of_all_chains(dumps: list[Dump], random: object) 
     assert found.serial == (expected[-1].serials.end if expected else 0)
     random.shuffle(dumps)  # type: ignore[attr-defined]
     assert cover_of(dumps) == found
+
+
+def slowly_covered_since(dumps: Sequence[Dump], since: float) -> set[str]:
+    moments = {since, *(one.committed_at or 0.0 for one in dumps)}
+    covers = [
+        cover_of([one for one in dumps if (one.committed_at or 0.0) <= moment]) for moment in moments if moment >= since
+    ]
+    return {directory for cover in covers for directory in cover.directories}
+
+
+@settings(max_examples=400, deadline=None)
+@given(dump_sets(), st.data())
+def test_what_was_covered_since_a_time_was_so_at_some_moment(dumps: list[Dump], data: st.DataObject) -> None:
+    committed = [replace(one, committed_at=float(data.draw(st.integers(0, 9)))) for one in dumps]
+    since = float(data.draw(st.integers(-1, 9)))
+    assert covered_since(committed, since) == slowly_covered_since(committed, since)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 9))
+def test_what_was_covered_while_ranges_were_joined(random: Random, count: int) -> None:
+    """Ranges that follow each other, joined and written again in any order, and full dumps in between."""
+    committed, end = [dump(0, DumpKind.FULL, 0, 1)], 1
+    for number in range(1, count + 8):
+        if end > 2 and random.random() < 0.4:
+            start, stop = sorted(random.sample(range(1, end + 1), 2))
+            committed.append(dump(number, DumpKind.COMPACTED, start, stop))
+        elif random.random() < 0.2:
+            committed.append(dump(number, DumpKind.FULL, 0, random.randint(1, end)))
+        else:
+            committed.append(dump(number, DumpKind.INCREMENTAL, end, end + 1))
+            end += 1
+    if random.random() < 0.5:
+        random.shuffle(committed)
+    committed = [replace(one, committed_at=float(at)) for at, one in enumerate(committed)]
+    since = float(random.randint(-1, len(committed)))
+    assert covered_since(committed, since) == slowly_covered_since(committed, since)
+
+
+def test_a_day_of_ranges_and_compactions_looks_at_all_dumps_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the next range nor a compaction has the cover found again among all dumps."""
+    found = 0
+
+    class Counted(cover_module._Chains):
+        def __init__(self, dumps: Iterable[Dump]) -> None:
+            nonlocal found
+            found += 1
+            super().__init__(dumps)
+
+    monkeypatch.setattr(cover_module, "_Chains", Counted)
+    committed = [dump(0, DumpKind.FULL, 0, 1)]
+    for number in range(1, 301):
+        committed.append(dump(number, DumpKind.INCREMENTAL, number, number + 1))
+        if number % 10 == 0:
+            committed.append(dump(1000 + number, DumpKind.COMPACTED, number - 9, number + 1, number - 9))
+    committed = [replace(one, committed_at=float(at)) for at, one in enumerate(committed)]
+    since = covered_since(committed, 100.0)
+    assert found == 2  # of none, and of those before
+    assert len(since) == 10 + 231  # the compactions before, and all that came later
 
 
 def test_without_a_full_dump_there_is_no_cover() -> None:

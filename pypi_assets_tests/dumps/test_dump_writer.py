@@ -3,10 +3,15 @@
 import gzip
 import hashlib
 import json
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
@@ -15,9 +20,11 @@ from pypi_assets.catalog.publications.dump_registry import (
     begin_commit,
     committed_dumps,
     committing_dumps,
+    dumps_that_hold,
     known_dumps,
     open_full_dump,
 )
+from pypi_assets.dumps import dump_writer
 from pypi_assets.dumps.concurrency import ShardsFailedError
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import DumpDamagedError
@@ -224,3 +231,36 @@ def test_a_store_that_fails_leaves_no_manifest(small: SmallCatalog, tmp_path: Pa
     assert committed_dumps(small.catalog) == []
     (tmp_path / "storage" / "data_dumps").unlink()
     assert full_dump(small.catalog, storage, 1).rows == 15
+
+
+def of_ends(ends: tuple[int, int]) -> SerialRange:
+    return SerialRange(min(ends), max(ends) + 1)
+
+
+ENDS = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(of_ends)
+
+
+@given(st.sets(st.integers(0, 12), min_size=2), st.lists(ENDS, max_size=8))
+def test_the_ranges_that_no_dump_holds(bounds: set[int], held: list[SerialRange]) -> None:
+    ends = sorted(bounds)
+    wanted = [SerialRange(start, end) for start, end in pairwise(ends)]
+    expected = [one for one in wanted if not any(other.holds(one) for other in held)]
+    assert dump_writer._not_held(wanted, held) == expected
+
+
+def test_many_ranges_beyond_a_gap_are_each_looked_at_once() -> None:
+    ranges = [SerialRange(start, start + 1) for start in range(20_000)]
+    began = time.process_time()
+    assert dump_writer._not_held(ranges, ranges[:9_000] + ranges[9_001:]) == [ranges[9_000]]
+    assert time.process_time() - began < 5  # comparing each with each takes minutes
+
+
+def test_the_newest_dump_of_a_range_comes_first(small: SmallCatalog, storage: Storage) -> None:
+    catalog = small.catalog
+    full_dump(catalog, storage, shards=1)
+    serials = small.complete(150)
+    assert dumps_that_hold(catalog, serials) == []
+    for again in (False, True):
+        write_range(catalog, storage, serials, again=again)
+    assert [dump.directory for dump in dumps_that_hold(catalog, serials)] == ["100-150.2", "100-150"]
+    assert dumps_that_hold(catalog, SerialRange(serials.start, serials.end + 1)) == []

@@ -2,6 +2,7 @@
 
 from sqlalchemy import update
 
+from pypi_assets.catalog.ledger.range_ledger import allocate_range, ledger
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.leveldb_versions import allocate_version
 from pypi_assets.catalog.tables import serial_ranges
@@ -50,6 +51,24 @@ def test_beyond_a_serial_only_what_is_new_or_not_in_use_is_returned(upkeep: Upke
     assert shown_ranges(upkeep.catalog, DAYS) == [first, second, undumped]
     assert shown_ranges(upkeep.catalog, DAYS, after=first.end) == [second, undumped]
     assert shown_ranges(upkeep.catalog, DAYS, after=undumped.end) == [undumped]
+
+
+def test_each_range_is_either_shown_or_old(upkeep: Upkeep) -> None:
+    for _ in range(3):
+        dump_new_range(upkeep)
+        upkeep.wait(40 * DAY_HOURS)
+    with upkeep.catalog.write() as connection:  # of an older version of the code
+        of_range = serial_ranges.c.end == upkeep.last_range.start
+        connection.execute(update(serial_ranges).where(of_range).values(completed_at=None))
+    upkeep.change()
+    with upkeep.catalog.write() as connection:
+        allocate_range(connection, upkeep.last_range.end + 3, upkeep.catalog.clock())
+    with upkeep.catalog.read() as connection:
+        known = {entry.serials.key for entry in ledger(connection)}
+    for days in (1, 60, 100, DAYS, 1000):
+        shown = {serials.key for serials in shown_ranges(upkeep.catalog, days)}
+        old = old_partitions(upkeep.catalog, days).ranges
+        assert (shown | old, shown & old) == (known, set())
 
 
 def test_the_newest_version_is_shown_however_old_it_is(upkeep: Upkeep) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import CatalogError, lock_name, storable
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
@@ -161,6 +161,18 @@ def complete_ranges(connection: Connection, count: int) -> list[LedgerRange]:
     """The last `count` complete ranges, in order of their start."""
     complete = select(serial_ranges).where(serial_ranges.c.state == RangeState.COMPLETE)
     return _selected(connection, complete.order_by(serial_ranges.c.start.desc()).limit(count))
+
+
+def past_range_keys(connection: Connection, *, through: int, before: float) -> list[str]:
+    """The keys of the complete ranges that end at the serial `through` or earlier and were completed by the time
+    `before` (unix seconds), and of those that begin at 0. Reads two columns of nearly all ranges."""
+    is_past = and_(
+        serial_ranges.c.end <= through,
+        or_(serial_ranges.c.completed_at.is_(None), serial_ranges.c.completed_at <= before),
+    )
+    columns = select(serial_ranges.c.start, serial_ranges.c.end)
+    past = columns.where(serial_ranges.c.state == RangeState.COMPLETE, or_(is_past, serial_ranges.c.start == 0))
+    return [f"{start}-{end}" for start, end in connection.execute(past)]
 
 
 def recent_ranges(connection: Connection, *, beyond: int) -> list[LedgerRange]:

@@ -7,8 +7,10 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, insert, select, update
 
 from pypi_assets.catalog.coordination.leases import oldest_lease
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time
@@ -101,7 +103,7 @@ def find_open_full_dump(catalog: Catalog, shards: int) -> Dump | None:
 
 
 def _open_full_dump(connection: Connection, shards: int) -> Dump | None:
-    full = [dump for dump in read_known_dumps(connection) if dump.kind == DumpKind.FULL]
+    full = _selected(connection, _is_known() & (dumps.c.kind == DumpKind.FULL))
     overtaken = max((dump.sequence for dump in full if dump.state == DumpState.COMMITTED), default=0)
     found = [
         dump
@@ -416,7 +418,21 @@ def known_dumps(catalog: Catalog) -> list[Dump]:
 
 def read_known_dumps(connection: Connection) -> list[Dump]:
     """The same as `known_dumps`, in a transaction that is open."""
-    return _selected(connection, dumps.c.state.in_([DumpState.OPEN, DumpState.COMMITTING, DumpState.COMMITTED]))
+    return _selected(connection, _is_known())
+
+
+def dumps_that_hold(catalog: Catalog, serials: SerialRange) -> list[Dump]:
+    """The committed dumps of a range that hold all of `serials`; of these the one that began to read last comes first.
+
+    The database looks at all committed dumps; those of the cover, and those superseded since the last clean-up.
+    """
+    holds = (dumps.c.start <= serials.start) & (dumps.c.end >= serials.end) & (dumps.c.kind != DumpKind.FULL)
+    with catalog.read() as connection:
+        return _selected(connection, holds & (dumps.c.state == DumpState.COMMITTED))[::-1]
+
+
+def _is_known() -> ColumnElement[bool]:
+    return dumps.c.state.in_([DumpState.OPEN, DumpState.COMMITTING, DumpState.COMMITTED])
 
 
 def _in_state(catalog: Catalog, state: DumpState) -> list[Dump]:
@@ -452,19 +468,26 @@ def _changed(serials: SerialRange) -> Select[tuple[int]]:
     )
 
 
-def _dump(row: object) -> Dump:
-    fields = row._mapping  # type: ignore[attr-defined]
+def _dump(row: Row[Any]) -> Dump:
     return Dump(
-        id=fields["id"],
-        kind=DumpKind(fields["kind"]),
-        serials=SerialRange(fields["start"], fields["end"]),
-        directory=fields["directory"],
-        sequence=fields["sequence"],
-        shards=fields["shards"],
-        state=DumpState(fields["state"]),
-        inputs=tuple(json.loads(fields["inputs"])),
-        opened_at=fields["opened_at"],
-        committed_at=fields["committed_at"],
-        columns=FIRST_COLUMNS if fields["columns"] is None else tuple(json.loads(fields["columns"])),
-        joined=None if fields["leaf_digest"] is None else Leaves(fields["leaf_count"], fields["leaf_digest"]),
+        id=row.id,
+        kind=DumpKind(row.kind),
+        serials=SerialRange(row.start, row.end),
+        directory=row.directory,
+        sequence=row.sequence,
+        shards=row.shards,
+        state=DumpState(row.state),
+        inputs=_texts(row.inputs) if len(row.inputs) > len("[]") else (),
+        opened_at=row.opened_at,
+        committed_at=row.committed_at,
+        columns=FIRST_COLUMNS if row.columns is None else _column_names(row.columns),
+        joined=None if row.leaf_digest is None else Leaves(row.leaf_count, row.leaf_digest),
     )
+
+
+def _texts(stored: str) -> tuple[str, ...]:
+    return tuple(json.loads(stored))
+
+
+_column_names = lru_cache(maxsize=64)(_texts)
+"""Nearly all dumps have equal columns."""

@@ -7,7 +7,11 @@ from pypi_assets.storage.store import Storage
 
 
 def stored_cover(storage: Storage) -> Cover:
-    """The cover of all dumps in the storage. Reads every manifest. Raises DumpDamagedError and StorageError."""
+    """The cover of all dumps in the storage. Raises DumpDamagedError and StorageError.
+
+    Reads every manifest: those of the cover, and of what was superseded since the last clean-up. Nothing that runs
+    regularly needs it, but a look-up does that finds no version.
+    """
     manifests = [read_manifest(storage, directory) for directory in committed_directories(storage)]
     return cover_of(
         Dump(
