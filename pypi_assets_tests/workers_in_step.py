@@ -27,6 +27,7 @@ class Worker:
         self._may_go = threading.Semaphore(0)
         self._has_stopped = threading.Semaphore(0)
         self._one_at_a_time = threading.Lock()
+        self._is_alone = False
         self.is_dead = False
         self.has_ended = False
         self.error: BaseException | None = None
@@ -41,10 +42,15 @@ class Worker:
         self._may_go.release()
         self._has_stopped.acquire()
 
+    def go_on_alone(self) -> None:
+        """Lets the worker do all its steps, since it is the last; returns when it has ended."""
+        self._is_alone = True
+        self.go_on()
+
     def step(self) -> None:
         """Called by the work, in any of its threads, wherever another worker can run in between."""
         with self._one_at_a_time:
-            if not self.is_dead:
+            if not (self.is_dead or self._is_alone):
                 self._has_stopped.release()
                 self._may_go.acquire()
             if self._left is not None:
@@ -93,6 +99,9 @@ def run_in_step(workers: Sequence[Worker], order: Sequence[int], expected: tuple
     alive = list(workers)
     turn = 0
     while alive := [worker for worker in alive if not worker.has_ended]:
+        if len(alive) == 1:
+            alive[0].go_on_alone()
+            continue
         chosen = order[turn] if turn < len(order) else turn
         alive[chosen % len(alive)].go_on()
         turn += 1

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
-from sqlalchemy import delete, text
+from sqlalchemy import text
 
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger
@@ -173,7 +173,7 @@ def empty_catalog(catalog: Catalog) -> None:
     with catalog.write() as connection:
         if catalog.is_sqlite:
             for table in reversed(metadata.sorted_tables):
-                connection.execute(delete(table))
+                connection.exec_driver_sql(f"DELETE FROM {table.name}")
         else:
             names = ", ".join(table.name for table in metadata.sorted_tables)
             connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))

@@ -2,8 +2,11 @@
 
 import random
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import replace
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -25,6 +28,7 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.audits import find_open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
+from pypi_assets.crawl import crawler as crawler_module
 from pypi_assets.crawl import draining
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
@@ -43,6 +47,8 @@ from pypi_assets_tests.model_truth import FOREVER, Spans, joined, within
 from pypi_assets_tests.workers_in_step import SteppedCatalog, Worker, run_in_step
 
 DEADLINE_S = 1_000.0
+LONGEST_NAP_S = 150.0
+"""How long a worker sleeps while it waits: far less than a claim lasts."""
 
 
 def follow(catalog: Catalog, history: Sequence[Step]) -> "Following":
@@ -53,12 +59,40 @@ def follow(catalog: Catalog, history: Sequence[Step]) -> "Following":
     following = Following(catalog)
     with ExitStack() as stack:
         stack.enter_context(patch.object(draining, "_GATHER_S", None))
+        stack.enter_context(patch.object(draining, "ThreadPoolExecutor", _InPlace))
+        stack.enter_context(patch.object(draining, "threading", SimpleNamespace(Event=Event, Thread=_NoThread)))
         stack.enter_context(patch.object(draining.Pace, "is_due", return_value=False))
+        for module in (draining, crawler_module):  # after each nap a worker looks at the whole queue
+            stack.enter_context(patch.object(module, "_LONGEST_NAP_S", LONGEST_NAP_S))
         for name, arguments in history:
             random.seed(0)
             following.step(name, arguments)
         following.settle()
     return following
+
+
+class _InPlace(Executor):
+    """Does at once what one thread would do while the drain waits for it."""
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 - as an executor does
+            future.set_exception(error)
+        return future
+
+
+class _NoThread:
+    """In place of the thread that renews claims every 100 seconds, which no history lasts."""
+
+    def __init__(self, **_: object) -> None: ...
+
+    def start(self) -> None: ...
+
+    def join(self) -> None: ...
 
 
 class Following:

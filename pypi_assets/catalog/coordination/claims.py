@@ -10,7 +10,7 @@ no entry of it is claimed.
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, delete, func, select, tuple_, union, update
 
 from pypi_assets.catalog.coordination.worker_names import host_name, is_dead, process_of
 from pypi_assets.catalog.database import lock_rows, storable, upsert
@@ -18,6 +18,12 @@ from pypi_assets.catalog.tables import read_queue, scope_claims, visit_queue
 
 WORKER_DIED = "worker died"
 RELEASED: dict[str, Any] = {"claimed_by": None, "claimed_until": 0.0}
+_CLAIMING = union(  # built once, since each worker that waits runs it again and again
+    *(
+        select(claims.c.claimed_by).where(claims.c.claimed_by.is_not(None))
+        for claims in (visit_queue, read_queue, scope_claims)
+    )
+)
 
 
 def is_claimable(queue: Table, now: float) -> ColumnElement[bool]:
@@ -101,11 +107,7 @@ def release_claims(connection: Connection, worker: str) -> None:
 
 def claiming_workers(connection: Connection) -> set[str]:
     """The workers that have claims, dead ones included."""
-    found: set[str] = set()
-    for claims in (visit_queue, read_queue, scope_claims):
-        claimed_by = claims.c.claimed_by
-        found.update(connection.scalars(select(claimed_by).where(claimed_by.is_not(None)).distinct()))
-    return found
+    return set(connection.scalars(_CLAIMING))
 
 
 def expire_claims(connection: Connection, worker: str) -> None:
