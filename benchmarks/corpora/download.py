@@ -1,12 +1,13 @@
 """Downloads the real distributions that the reader is measured on, with pip, about 450 MB the first time.
 
-    python -m benchmarks.corpora.download [--wheels] [FOLDER]
+    python -m benchmarks.corpora.download [--wheels] [--all] [FOLDER]
 
 `FOLDER` (default .corpora) gets `closure/`, the wheels of this project's own pinned dependencies, and `pairs/`, an
-sdist and a wheel of each release in pairs.txt, which must be the files that it names by their sha256. With `--wheels`
-there are no sdists, and of these wheels those that `closure/` lacks. pip requests the metadata of an sdist from its
-build backend before it keeps it. Here every backend is replaced by one that copies the sdist's PKG-INFO, so that
-nothing of a distribution is run.
+sdist and a wheel of each release in pairs.txt, which must be the files that it names by their sha256. Sets whose name
+begins with `named-` come only with `--all`, 1.5 GB more, each in a folder of its name. With `--wheels` there are no
+sdists, and of the wheels of `pairs/` those that `closure/` lacks. pip requests the metadata of an sdist from its build
+backend before it keeps it. Here every backend is replaced by one that copies the sdist's PKG-INFO, so that nothing of
+a distribution is run.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from packaging.utils import parse_sdist_filename, parse_wheel_filename
 ROOT = Path(__file__).parents[2]
 PAIRS = Path(__file__).with_name("pairs.txt")
 FOLDER = ROOT / ".corpora"
+OLD_PYTHONS = ("3.7 cp37m", "2.7 cp27mu", "3.5 cp35m")
+"""Version and ABI of Pythons that old wheels are for, where the running one has none."""
 
 STAND_IN = """
 import os
@@ -66,7 +70,8 @@ class Pair:
 
     `stratum` is the kind of project, `chosen_as` the set that it is in: `chosen` are those that the rules were written
     with, `known` those of which a fault was known, and `drawn-N` were drawn at random and compared once before any rule
-    was changed for them. `wheel_sha256` is None where the wheel depends on the platform.
+    was changed for them. So were `named-N`, which were named by kind of project. `wheel_sha256` is None where the wheel
+    depends on the platform.
     """
 
     release: str
@@ -74,6 +79,11 @@ class Pair:
     chosen_as: str
     sdist_sha256: str
     wheel_sha256: str | None
+
+    @property
+    def folder(self) -> str:
+        """The folder that its files are in, below that of all."""
+        return self.chosen_as if self.chosen_as.startswith("named-") else "pairs"
 
 
 def releases(path: Path) -> list[str]:
@@ -111,8 +121,28 @@ def pip_download(folder: Path, *options: str, backends: Path | None = None) -> N
     subprocess.run([*pip, "--dest", str(folder), *options], env=environment, check=True)
 
 
+def download_wheel(folder: Path, release: str) -> bool:
+    """Downloads a wheel of `release`: for this Python, else for one of OLD_PYTHONS. Returns whether there is one."""
+    for options in ([], *map(_options_of, OLD_PYTHONS)):
+        with suppress(subprocess.CalledProcessError):
+            pip_download(folder, "--only-binary", ":all:", *options, release)
+            return True
+    return False
+
+
+def _options_of(python: str) -> list[str]:
+    version, abi = python.split()
+    options = ["--python-version", version, "--implementation", "cp", "--abi", abi, "--abi", "none"]
+    return [*options, "--platform", "manylinux1_x86_64", "--platform", "any"]
+
+
+def sdists_in(folder: Path) -> list[Path]:
+    """Paths of sdists in each format that the pairs have."""
+    return [*folder.glob("*.tar.gz"), *folder.glob("*.zip")]
+
+
 def have_sdist(folder: Path) -> set[str]:
-    names = (parse_sdist_filename(path.name) for path in folder.glob("*.tar.gz"))
+    names = (parse_sdist_filename(path.name) for path in sdists_in(folder))
     return {f"{name}=={version}" for name, version in names}
 
 
@@ -127,32 +157,46 @@ def canonical(release: str) -> str:
     return f"{name}=={version}"
 
 
+def download_closure(closure: Path) -> None:
+    missing = [line for line in releases(ROOT / "constraints.txt") if canonical(line) not in have_wheel(closure)]
+    if missing:
+        pip_download(closure, "--only-binary", ":all:", *missing)
+
+
+def download_sdists(folder: Path, listed: list[str]) -> None:
+    missing = [release for release in listed if canonical(release) not in have_sdist(folder)]
+    with tempfile.TemporaryDirectory() as backends, ThreadPoolExecutor(4) as pool:
+        Path(backends, "sitecustomize.py").write_text(STAND_IN)
+        as_sdist = ["--no-binary", ":all:", "--no-build-isolation", "--use-pep517"]
+        for _ in pool.map(lambda release: pip_download(folder, *as_sdist, release, backends=Path(backends)), missing):
+            pass
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
     parser.add_argument("--wheels", action="store_true", help="wheels only, about 300 MB")
+    parser.add_argument("--all", action="store_true", help="the sets named-N too, about 1.5 GB more")
     options = parser.parse_args()
-    folder = options.folder
-    closure, pairs = folder / "closure", folder / "pairs"
+    closure = options.folder / "closure"
     closure.mkdir(parents=True, exist_ok=True)
-    pairs.mkdir(exist_ok=True)
-    missing = [line for line in releases(ROOT / "constraints.txt") if canonical(line) not in have_wheel(closure)]
-    if missing:
-        pip_download(closure, "--only-binary", ":all:", *missing)
-    listed = [pair.release for pair in listed_pairs()]
-    known = have_wheel(pairs) | (have_wheel(closure) if options.wheels else set())
-    if wheels := [line for line in listed if canonical(line) not in known]:
-        pip_download(pairs, "--only-binary", ":all:", *wheels)
-    sdists = [] if options.wheels else [line for line in listed if canonical(line) not in have_sdist(pairs)]
-    with tempfile.TemporaryDirectory() as backends, ThreadPoolExecutor(4) as pool:
-        Path(backends, "sitecustomize.py").write_text(STAND_IN)
-        as_sdist = ["--no-binary", ":all:", "--no-build-isolation", "--use-pep517"]
-        for _ in pool.map(lambda line: pip_download(pairs, *as_sdist, line, backends=Path(backends)), sdists):
-            pass
-    if others := other_files(pairs):
-        sys.exit(f"not the files that pairs.txt lists: {', '.join(others)}")
+    download_closure(closure)
     print(f"{len(have_wheel(closure))} wheels in {closure}")
-    print(f"{len(have_sdist(pairs) & have_wheel(pairs))} pairs in {pairs}")
+    names = dict.fromkeys(pair.folder for pair in listed_pairs() if options.all or pair.folder == "pairs")
+    for folder in (options.folder / name for name in names):
+        folder.mkdir(exist_ok=True)
+        listed = [pair.release for pair in listed_pairs() if pair.folder == folder.name]
+        known = have_wheel(folder) | (have_wheel(closure) if options.wheels else set())
+        wheels = [release for release in listed if canonical(release) not in known]
+        if wheels and folder.name == "pairs":
+            pip_download(folder, "--only-binary", ":all:", *wheels)
+        elif without := [release for release in wheels if not download_wheel(folder, release)]:
+            print(f"no wheels for this platform: {', '.join(without)}")
+        if not options.wheels:
+            download_sdists(folder, listed)
+        if others := other_files(folder):
+            sys.exit(f"not the files that pairs.txt lists: {', '.join(others)}")
+        print(f"{len(have_sdist(folder) & have_wheel(folder))} pairs in {folder}")
 
 
 if __name__ == "__main__":

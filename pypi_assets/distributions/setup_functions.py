@@ -136,6 +136,8 @@ def _call_bool(state: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> 
     if isinstance(value, Assumed):
         state.has_assumed = True
         return Maybe(bool(value.value))
+    if isinstance(value, Maybe) and isinstance(value.value, bool):
+        return value
     return bool(value) if isinstance(value, SCALARS) else UNKNOWN
 
 

@@ -8,14 +8,16 @@ import pytest
 from benchmarks.corpora import download
 from benchmarks.corpora.download import Pair, canonical, listed_pairs, other_files
 
-STRATA = {"compiled", "flat", "namespace", "rust", "setup.py", "single-file", "src"}
+STRATA = {"compiled", "flat", "namespace", "old", "rust", "scientific", "setup.py", "single-file", "src"}
 
 
 def test_each_release_is_listed_once_with_its_stratum_and_its_files() -> None:
     pairs = listed_pairs()
     assert len({canonical(pair.release) for pair in pairs}) == len(pairs) > 100
     assert {pair.stratum for pair in pairs} == STRATA
-    assert all(pair.chosen_as in {"chosen", "known"} or pair.chosen_as.startswith("drawn-") for pair in pairs)
+    assert all(
+        pair.chosen_as in {"chosen", "known"} or pair.chosen_as.startswith(("drawn-", "named-")) for pair in pairs
+    )
     hashes = [digest for pair in pairs for digest in (pair.sdist_sha256, pair.wheel_sha256) if digest is not None]
     assert {len(digest) for digest in hashes} == {64}
     assert len(set(hashes)) == len(hashes)

@@ -177,6 +177,7 @@ def test_conditions_on_the_version_are_those_of_python_3(condition, expected):
         ("not 'PURE' in os.environ", True),
         ("'--full' in sys.argv", False),
         ("'bdist_wheel' in sys.argv", True),
+        ("bool('bdist_wheel' in sys.argv)", True),
         ("sys.platform == 'win32' and 'FULL' in os.environ", False),
         ("sys.platform == 'win32' or 'PURE' not in os.environ", True),
         ("(os.environ.get('FULL') or 'no') == 'yes'", False),

@@ -125,7 +125,7 @@ def _install(build: _Build, folder: str, call: str, arguments: list[_Value], key
     texts = [text for value in arguments for text in value.texts if "@" not in text]
     if call == "extension_module":
         for name in arguments[0].texts if arguments and "install" in keywords else ():
-            if "@" not in name:
+            if "@" not in name and "." not in name:  # a source next to it is in the same list
                 build.extensions[f"{subdir}/{name}".lstrip("/").replace("/", ".")] = None
     elif call == "install_sources":
         keeps = "preserve_path" in keywords

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pypi_assets.characters import is_identifier, lower
+from pypi_assets.distributions.backends.cmake import cmake_modules
 from pypi_assets.distributions.backends.setuptools_extensions import (
     cythonized,
     has_generated_source,
@@ -52,6 +53,8 @@ _OWN_CODE = frozenset(
     {"distclass", "cffi_modules", "configuration", "ext_package", "use_2to3", "convert_2to3_doctests"}
 )
 """Arguments that bring modules, or names for them, from elsewhere."""
+_PLACING = frozenset({"install", "install_lib"})
+"""Commands that may install files which no argument names."""
 _NAMED_BY = frozenset({"packages", "py_modules"})
 _READ = ("packages", "py_modules", "package_dir", "package_data", "ext_modules")
 """Arguments that leave a doubt where they are given and not known."""
@@ -115,6 +118,8 @@ def installed(tree: SourceTree) -> Installed | None:
         declared.doubt(ModulesGrade.GUESSED if is_unread else ModulesGrade.DERIVED)
     is_discovered = tree.table("project") or (declared.is_complete and tree.top_level)
     if tree.top_level is not None and (declared.is_computed or not is_discovered):
+        is_placed = not _PLACING.isdisjoint(script.commands or ())
+        declared.doubt(ModulesGrade.GUESSED if is_placed else declared.grade)
         return _by_top_level(tree, declared)
     if declared.is_computed:
         return None
@@ -279,8 +284,17 @@ def _read_extensions(tree: SourceTree, script: SetupArguments, declared: _Declar
         named = [name for name in script.ext_modules if name not in absent or has_generated_source(tree, name)]
         literal = declared.extensions if "ext_modules" in script.partial else pyproject_extensions(tree)
         declared.extensions = tuple(dict.fromkeys((*named, *cythonized(tree, script), *literal)))
+    if b"skbuild" in tree.files.get("setup.py", b"") and (built := _built_by_cmake(tree, declared)):
+        declared.extensions = tuple(dict.fromkeys((*declared.extensions, *built)))
+        declared.doubt(ModulesGrade.DERIVED)
     is_unread = script.ext_modules is None and ("ext_modules" in script.given or not script.is_complete)
     declared.compiles_all = is_unread or "ext_modules" in script.partial or tree.has_own_backend
+
+
+def _built_by_cmake(tree: SourceTree, declared: _Declared) -> list[str]:
+    """The modules that scikit-build (classic) has CMake install, which may name the folder that packages lie in."""
+    source = declared.package_dir.get("", "").replace("/", ".")
+    return [name.removeprefix(f"{source}.") for name in cmake_modules(tree, None, {"SKBUILD": "1"})]
 
 
 def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:

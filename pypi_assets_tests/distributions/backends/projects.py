@@ -34,6 +34,15 @@ NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
 """A package with subpackages and folders next to it, the same in a source folder, the modules of its packages but for
 tests, and settings of setuptools by which packages have no data."""
 
+CMAKE_FILES = {
+    "CMakeLists.txt": "project(demo)\nadd_subdirectory(src/native)\nadd_subdirectory(${CMAKE_SOURCE_DIR}/more)\n",
+    "src/native/CMakeLists.txt": "function(make_module NAME)\n  python_add_library(${NAME} MODULE ${ARGN})\n"
+    "endfunction()\nmake_module(_fast a.c)\ninstall(TARGETS _fast DESTINATION demo/inner)\n",
+    "more/CMakeLists.txt": "make_module(_more b.c)\nmake_other(_other c.c)\nadd_subdirectory(..)\n",
+    "unread/CMakeLists.txt": "make_module(_unread b.c)\n",
+}
+"""A build in several folders, with a function of its own: `_fast` is installed, `_more` goes where a backend has it."""
+
 
 def files(*paths: str, **contents: str) -> dict[str, str]:
     """Empty files at `paths`, and files with content: `pyproject`, `setup_py` and `setup_cfg` stand for their names."""

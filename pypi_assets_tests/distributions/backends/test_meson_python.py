@@ -50,6 +50,14 @@ from pypi_assets_tests.distributions.backends.projects import modules_by
         ),
         pytest.param(
             {
+                "meson.build": "foreach each : [[['x'], []], [['y'], ['y_more.c']]]\n"
+                "  py.extension_module(each, made(each[0][0]), install: true)\nendforeach\n"
+            },
+            ["x", "y"],
+            id="a source next to the name",
+        ),
+        pytest.param(
+            {
                 "meson.build": "where = py.get_install_dir() / 'ns'\n"
                 "install_subdir('src/demo', install_dir: where)\n"
                 "configure_file(output: 'version.py', install_dir: py.get_install_dir() / 'ns' / 'demo')\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from pypi_assets.distributions.backends import scikit_build_core
-from pypi_assets_tests.distributions.backends.projects import files, grade_of, modules_by
+from pypi_assets_tests.distributions.backends.projects import CMAKE_FILES, files, grade_of, modules_by
 
 CMAKE = "project(${SKBUILD_PROJECT_NAME})\nset(NAME _core)\npybind11_add_module(${NAME} a.cpp)\n"
 
@@ -54,17 +54,8 @@ def test_scikit_build_core(contents, expected, by):
     assert modules_by(scikit_build_core.installed, contents) == (by, expected)
 
 
-IN_FOLDERS = {
-    "CMakeLists.txt": "project(demo)\nadd_subdirectory(src/native)\nadd_subdirectory(${CMAKE_SOURCE_DIR}/more)\n",
-    "src/native/CMakeLists.txt": "function(make_module NAME)\n  python_add_library(${NAME} MODULE ${ARGN})\n"
-    "endfunction()\nmake_module(_fast a.c)\ninstall(TARGETS _fast DESTINATION demo/inner)\n",
-    "more/CMakeLists.txt": "make_module(_more b.c)\nmake_other(_other c.c)\nadd_subdirectory(..)\n",
-    "unread/CMakeLists.txt": "make_module(_unread b.c)\n",
-}
-
-
 def test_cmake_is_followed_into_folders_and_functions():
-    contents = files("demo/__init__.py") | IN_FOLDERS
+    contents = files("demo/__init__.py") | CMAKE_FILES
     expected = ["demo", "demo._more", "demo.inner", "demo.inner._fast"]
     assert modules_by(scikit_build_core.installed, contents)[1] == expected
 
@@ -82,8 +73,8 @@ def test_cmake_is_followed_into_folders_and_functions():
 )
 def test_cmake_that_is_off_makes_nothing_unless_something_overrides_it(overrides, expected, grade):
     contents = files("demo/__init__.py", pyproject="[tool.scikit-build]\nwheel.cmake = false\n" + overrides)
-    assert modules_by(scikit_build_core.installed, contents | IN_FOLDERS)[1] == expected
-    assert grade_of(scikit_build_core.installed, contents | IN_FOLDERS) == grade
+    assert modules_by(scikit_build_core.installed, contents | CMAKE_FILES)[1] == expected
+    assert grade_of(scikit_build_core.installed, contents | CMAKE_FILES) == grade
 
 
 @pytest.mark.parametrize("part", ["install(TARGETS x ", "set(a b", "${", "pybind11_add_module( ", "\t", "function(a b"])

@@ -357,22 +357,6 @@ def test_extension_modules(contents, expected):
     assert modules_by(setuptools.installed, contents)[1] == expected
 
 
-def test_a_module_of_cffi_lies_in_the_ext_package():
-    script = "setup(packages=['demo'], ext_package='demo', cffi_modules=['build.py:made'])"
-    contents = files("demo/__init__.py", "x.c", setup_py=script) | {"demo.egg-info/top_level.txt": "_made\ndemo\n"}
-    assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo._made"]
-
-
-def test_a_backend_in_the_sdist_may_compile_what_cython_reads():
-    contents = files(
-        "demo/__init__.py",
-        "demo/_fast.pyx",
-        pyproject='[build-system]\nrequires = ["setuptools"]\nbackend-path = ["."]\nbuild-backend = "hooks"\n',
-        setup_cfg="[options]\npackages = demo\n",
-    )
-    assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo._fast"]
-
-
 COMPUTED = "import x\nsetup(packages=x.found(), package_dir=x.places(), ext_modules=[])\n"
 
 

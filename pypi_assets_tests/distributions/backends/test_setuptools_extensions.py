@@ -92,3 +92,28 @@ def test_names_stand_in_pyproject_toml_and_in_calls_that_are_not_followed():
     tree = source_tree(files(pyproject=pyproject, setup_py="found(Extension('c'), # Extension('d')\n)"))
     assert pyproject_extensions(tree) == ["a", "b"]
     assert literal_extensions(tree) == ("c", "a", "b")
+
+
+def test_a_module_of_cffi_lies_in_the_ext_package():
+    script = "setup(packages=['demo'], ext_package='demo', cffi_modules=['build.py:made'])"
+    contents = files("demo/__init__.py", "x.c", setup_py=script) | {"demo.egg-info/top_level.txt": "_made\ndemo\n"}
+    assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo._made"]
+
+
+def test_a_backend_in_the_sdist_may_compile_what_cython_reads():
+    contents = files(
+        "demo/__init__.py",
+        "demo/_fast.pyx",
+        pyproject='[build-system]\nrequires = ["setuptools"]\nbackend-path = ["."]\nbuild-backend = "hooks"\n',
+        setup_cfg="[options]\npackages = demo\n",
+    )
+    assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo._fast"]
+
+
+@pytest.mark.parametrize(("source", "folder"), [("", "demo"), ("src", "src/demo")])
+def test_scikit_build_has_cmake_install_modules(source, folder):
+    script = f"from skbuild import setup\nsetup(packages=['demo'], package_dir={{'': '{source}'}}, cmake_args=[])\n"
+    text = f"python_extension_module(_fast)\nadd_library(other)\ninstall(TARGETS _fast LIBRARY DESTINATION {folder})\n"
+    contents = files(f"{folder}/__init__.py", setup_py=script) | {"CMakeLists.txt": text}
+    assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo._fast"]
+    assert grade_of(setuptools.installed, contents) == "derived"

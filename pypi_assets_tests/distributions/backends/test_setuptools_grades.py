@@ -122,6 +122,12 @@ NAMED = '[project]\nname = "demo"\n'
             id="top_level.txt alone",
         ),
         pytest.param(
+            files(*TREE, setup_py="setup(packages=f(), cmdclass={'install_lib': I})")
+            | {"demo.egg-info/top_level.txt": "demo\n"},
+            "guessed",
+            id="top_level.txt and a command that may install more",
+        ),
+        pytest.param(
             files(*TREE, setup_py="setup(packages=f())") | {"demo.egg-info/top_level.txt": "demo\ngone\n"},
             "guessed",
             id="top_level.txt names what is not there",
