@@ -28,11 +28,15 @@ from pypi_assets.distributions.source_tree import SourceTree
 _AT_TOP = frozenset(
     {"PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", "flit.ini", "CMakeLists.txt"}
 )
-_IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3, "CMakeLists.txt": 4}
+_IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3, "CMakeLists.txt": 4, "setup.py": 6}
 """Build files that lie in folders too, and how deep at the most, the top folder included."""
 _VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")
-_NO_PART = re.compile(r"/(?:extern|external|third[_-]?party|3rd[_-]?party|deps|tests?|examples?|benchmarks?)/")
-"""Folders whose CMakeLists.txt builds no module of the project."""
+_NO_PART = re.compile(
+    r"/(?:extern|external|third[_-]?party|3rd[_-]?party|deps|docs?|tests?|examples?|benchmarks?)/",
+    re.IGNORECASE | re.ASCII,
+)
+"""Folders whose CMakeLists.txt or setup.py builds no module of the project."""
+_WITH_PARTS = frozenset({"CMakeLists.txt", "setup.py"})
 _IN_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
 _pyproject_decoder = msgspec.json.Decoder(dict[str, Any])
 MAX_EGG_INFO_DEPTH = 4
@@ -45,7 +49,7 @@ def is_wanted(name: str) -> bool:
     if len(folders) <= 1 and filename in _AT_TOP:
         return True
     if filename in _IN_FOLDERS:
-        is_part = filename != "CMakeLists.txt" or not _NO_PART.search(name)
+        is_part = filename not in _WITH_PARTS or not _NO_PART.search(name)
         return is_part and len(folders) <= _IN_FOLDERS[filename] and not any(folder in name for folder in _VENDORED)
     return 0 < len(folders) <= MAX_EGG_INFO_DEPTH and folders[-1].endswith(".egg-info") and filename in _IN_EGG_INFO
 
@@ -67,7 +71,11 @@ def condense(extract: Extract) -> None:
                 extract.files[name] = msgspec.json.encode(parse_toml(content.decode()))
             except (ValueError, OverflowError):  # OverflowError: a number that JSON has not
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
-    scripts = [content for name, content in extract.files.items() if name.rpartition("/")[2] == "setup.py"]
+    scripts = [
+        content
+        for name, content in extract.files.items()
+        if name.rpartition("/")[2] == "setup.py" and name.count("/") <= 1
+    ]
     if len(scripts) == 1:
         extract.setup_arguments = keep_arguments(scripts[0])
 

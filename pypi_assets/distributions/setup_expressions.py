@@ -284,6 +284,8 @@ class Expressions(ScriptState):
         if isinstance(function, ast.Name):
             name = function.id
             bound = self.look_up(name)
+            if isinstance(bound, Maybe):  # imported, or None where that failed
+                bound = bound.value
             if isinstance(bound, ScriptFunction):
                 return self._call_local(bound, node)
             if isinstance(bound, Imported):

@@ -199,6 +199,12 @@ def test_what_stands_behind_an_unknown_condition_may_not_be_done():
     assert (found.packages, found.uncertain) == (("a", "b"), {"packages"})
 
 
+def test_what_may_not_be_imported_is_called_all_the_same():
+    script = "try: from Cython.Build import cythonize\nexcept ImportError: cythonize = None\n"
+    found = arguments_of(f"{EXTENSIONS}{script}setup(ext_modules=cythonize([Extension('a.b', ['a/b.pyx'])]))")
+    assert (found.ext_modules, found.partial) == (("a.b",), frozenset())
+
+
 def test_ext_package_stands_before_the_names_of_extension_modules():
     script = "e = [Extension('b', ['b.pyx']), Extension('c', [])]\nsetup(ext_modules=e, ext_package={})"
     found = arguments_of(EXTENSIONS + script.format("'a'"))

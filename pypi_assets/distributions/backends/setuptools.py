@@ -11,6 +11,7 @@ from typing import Any
 
 from pypi_assets.characters import is_identifier, lower
 from pypi_assets.distributions.backends.cmake import cmake_modules
+from pypi_assets.distributions.backends.numpy_distutils import configured_extensions
 from pypi_assets.distributions.backends.setuptools_extensions import (
     cythonized,
     has_generated_source,
@@ -286,6 +287,10 @@ def _read_extensions(tree: SourceTree, script: SetupArguments, declared: _Declar
         declared.extensions = tuple(dict.fromkeys((*named, *cythonized(tree, script), *literal)))
     if b"skbuild" in tree.files.get("setup.py", b"") and (built := _built_by_cmake(tree, declared)):
         declared.extensions = tuple(dict.fromkeys((*declared.extensions, *built)))
+        declared.doubt(ModulesGrade.DERIVED)
+    if b"numpy.distutils" in tree.files.get("setup.py", b""):
+        configured = configured_extensions(tree, declared.package_dir.get("", ""))
+        declared.extensions = tuple(dict.fromkeys((*declared.extensions, *configured)))
         declared.doubt(ModulesGrade.DERIVED)
     is_unread = script.ext_modules is None and ("ext_modules" in script.given or not script.is_complete)
     declared.compiles_all = is_unread or "ext_modules" in script.partial or tree.has_own_backend
