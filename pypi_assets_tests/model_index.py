@@ -10,7 +10,7 @@ from io import BytesIO
 from random import Random
 from typing import Any, BinaryIO
 
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, canonicalize_version
 
 from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind, Project, ProjectStatus
@@ -309,7 +309,7 @@ class ModelIndex:
 
     def _raced_page(self, normalized: str, before: _Page) -> _Page:
         """The page whose serial was read before up to three changes of its files, and its files after them."""
-        if before.files is None:
+        if before.files is None or self._is_spelled_twice_unseen(normalized):
             return before
         for _ in range(self.random.randint(1, 3)):
             self._change_files(normalized)
@@ -317,6 +317,14 @@ class ModelIndex:
         page = _Page(self.serial, before.serial, after.status, after.files, after.versions)
         self._raced.setdefault(normalized, []).append(page)
         return page
+
+    def _is_spelled_twice_unseen(self, normalized: str) -> bool:
+        """Whether the project has two spellings of one version, and files that no page has shown: once these are gone,
+        no follower can know which of the two the events meant."""
+        releases = self.state.projects[normalized].releases if normalized in self.state.projects else {}
+        if len({canonicalize_version(version) for version in releases}) == len(releases):
+            return False
+        return not self.delivered.issuperset(filename for one in releases.values() for filename in one.files)
 
     def _change_files(self, normalized: str) -> None:
         """One change of the project's files, by an event."""

@@ -1,7 +1,7 @@
 """An index, a catalog that follows it, and what must hold after each step of a history (model_steps.py)."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Table, select
 
 from pypi_assets.catalog.database import Catalog, CatalogError
@@ -40,6 +41,7 @@ from pypi_assets.index.actions import file_change
 from pypi_assets.index.errors import TransientError
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.crawl.followers import empty_catalog
+from pypi_assets_tests.crawl.model_dumps import DumpReader, full_dump_of
 from pypi_assets_tests.crawl.model_steps import LARGEST, Operation, Step
 from pypi_assets_tests.derived_statistics import derived_statistics, kept_statistics
 from pypi_assets_tests.model_index import REFRESH_S, ModelIndex, ModelReaders
@@ -109,12 +111,15 @@ class Following:
         self.revisits = 0.0
         self.is_respelled = False
         self.has_drifted = False
+        self.reader = DumpReader()
 
     def step(self, name: str, arguments: dict[str, Any]) -> None:
         if self.has_baseline or name not in {"trouble", "allocate", "work_on_a_range", "follow", "try_again", "audit"}:
             getattr(self, name)(**arguments)
             if "plan" in arguments:
                 self.require_exact()
+                if self.has_baseline and arguments["plan"]["seed"] % 2:
+                    self.require_dumps()
 
     # What the index does
 
@@ -210,7 +215,7 @@ class Following:
         self._work(plan, lambda crawler: audit_index(crawler, share))
 
     def _work(self, plan: dict[str, Any], work: Callable[[Crawler], object]) -> None:
-        index, moves = self.index, list(plan["moves"])
+        index, moves, delivered = self.index, list(plan["moves"]), set(self.index.delivered)
         index.random = random.Random(plan["seed"])
 
         def move() -> None:
@@ -232,6 +237,8 @@ class Following:
         index.before_answer = move
         run_in_step([Worker(run, lifetime) for lifetime in plan["lifetimes"]], plan["order"], (TransientError,))
         index.before_answer = lambda: None
+        with self.catalog.read() as connection:  # a worker that was killed, or failed, has not stored its pages
+            index.delivered &= delivered | set(connection.scalars(select(distributions.c.filename)))
         self.happen(moves)
 
     def _crawler(self, catalog: Catalog) -> Crawler:
@@ -262,6 +269,7 @@ class Following:
             live = _spans(connection, live_intervals)
             yanked = _spans(connection, yanked_intervals)
             unknowable = self._unknowable(connection)
+            unknown_yanks = self._yanked_unseen(connection)
             assert kept_statistics(connection) == derived_statistics(connection)
         for filename in sorted(truth.filenames() | live.keys()):
             if filename in unknowable:
@@ -271,16 +279,31 @@ class Following:
                 (live, truth.live(filename), "live"),
                 (yanked, truth.yanked(filename), "yanked"),
             ):
+                if what == "yanked" and filename in unknown_yanks:
+                    continue
                 seen = within(found.get(filename, []), first, complete, without=doubtful)
                 shown = within(expected, first, complete, without=doubtful)
                 assert seen == shown, f"{filename} is {what} at {seen}, and should be at {shown}"
-        if complete < first:
-            return
-        found_at = {(file.filename, file.yanked) for file in live_files(self.catalog, complete)}
-        left_out = unknowable | truth.doubtful.keys()
-        assert {pair for pair in found_at if pair[0] not in left_out} == {
-            pair for pair in truth.at(complete) if pair[0] not in left_out
-        }
+        if complete >= first:
+            found_at = ((file.filename, file.yanked) for file in live_files(self.catalog, complete))
+            self._require_shown(found_at, complete)
+
+    def require_dumps(self) -> None:
+        """A full dump, and the dumps of all ranges after it, have what the index showed at their end."""
+        if self.reader.go_on(self.catalog) and self.reader.serial is not None:
+            rows = self.reader.rows.items()
+            self._require_shown(((filename, bool(row["yanked"])) for filename, row in rows), self.reader.serial)
+
+    def _require_shown(self, found: Iterable[tuple[str, bool]], serial: int) -> None:
+        """The files found live at `serial`, each with whether it is yanked, are those that were shown."""
+        with self.catalog.read() as connection:
+            left_out = self._unknowable(connection) | self.index.truth.doubtful.keys()
+            unknown_yanks = self._yanked_unseen(connection)
+
+        def compared(pairs: Iterable[tuple[str, bool]]) -> set[tuple[str, bool | None]]:
+            return {(name, None if name in unknown_yanks else yanked) for name, yanked in pairs if name not in left_out}
+
+        assert compared(found) == compared(self.index.truth.at(serial))
 
     def _unknowable(self, connection: Connection) -> set[str]:
         """The files that are in the whole changelog alone, since no page has shown them.
@@ -296,6 +319,15 @@ class Following:
         unknowable -= known & {filename for filename, _ in self.index.shown[first]}
         unknowable |= {name for name, hidden_at in self.index.hidden_since.items() if hidden_at <= since}
         return unknowable - self.index.delivered
+
+    def _yanked_unseen(self, connection: Connection) -> set[str]:
+        """The files that no page has shown, of projects in which something was yanked before the stored events."""
+        since = read_state(connection)["events_since"]
+        events = self.index.state.changelog
+        old = (event for event in events if event.serial <= since)
+        yanking = {canonicalize_name(event.name) for event in old if event.action.endswith("yank release")}
+        named = {file_change(event).filename for event in events if canonicalize_name(event.name) in yanking}
+        return {name for name in named if name is not None} - self.index.delivered
 
     def settle(self) -> None:
         """In the end all is well again, and what was left undone is done."""
@@ -315,11 +347,13 @@ class Following:
                 is_audit_open = find_open_audit(connection) is not None
             for _ in range(1 + is_audit_open):  # an open one has its own list, which can be old, and its own share
                 audit_index(self._crawler(self.catalog), 100.0)
+            self._require_statuses()
             self.index.truth.is_seen(self.index.serial)
             self.index.do("add", "Alpha", "9.0", "alpha-9.0.tar.gz", during_quarantine=True)
             crawl_incremental(self._crawler(self.catalog))
         self.require_exact()
         self.require_rest()
+        self.require_dumped()
 
     def require_rest(self) -> None:
         """Nothing is left to do: all that is live now is known, and has been read."""
@@ -340,28 +374,53 @@ class Following:
                 assert (outcome, sha256 is not None) == (expected, True), filename
             elif filename in self.index.delivered:
                 assert outcome in {Outcome.DATA, Outcome.UNSUPPORTED, Outcome.VANISHED}, filename
-        if "releases" in CHECKED:
-            assert {name: file.version for name, file in live.items()} == {
-                name: file.version for name, file in now.items()
-            }
-        if "visits" in CHECKED:
-            with self.catalog.read() as connection:
-                assert count_failed_visits(connection) == 0
+        assert {name: file.version for name, file in live.items()} == {name: file.version for name, file in now.items()}
+        with self.catalog.read() as connection:
+            assert count_failed_visits(connection) == 0
 
     def _require_names(self, connection: Connection) -> None:
-        if "names" not in CHECKED:
-            return
         displayed = {row.normalized: row.name for row in connection.execute(select(projects))}
-        expected = {
-            name: project.name
-            for name, project in self.index.state.projects.items()
-            if name in displayed and project.status != ProjectStatus.QUARANTINED  # which no list has
-        }
+        expected = {name: shown for name, shown in self._names().items() if name in displayed}
         found = {name: displayed[name] for name in expected}
         assert found == expected, f"{found} are displayed, and should be {expected}"
 
+    def _names(self) -> dict[str, str]:
+        """The names that the list of projects displays, by normalized name."""
+        return {
+            name: project.name
+            for name, project in self.index.state.projects.items()
+            if project.status != ProjectStatus.QUARANTINED  # which no list has
+        }
 
-CHECKED = {"names", "releases", "visits"}
+    def _require_statuses(self) -> None:
+        """An audit has just visited all projects that have files."""
+        with self.catalog.read() as connection:
+            rows = connection.execute(select(projects.c.normalized, projects.c.status))
+            found = {normalized: status for normalized, status in rows}
+        known = {file.project for file in live_files(self.catalog)}
+        expected = {
+            name: project.status for name, project in self.index.state.projects.items() if project.name in known
+        }
+        assert {name: found[name] for name in expected} == expected
+
+    def require_dumped(self) -> None:
+        """A full dump, and the dumps of all ranges after it, have the rows of a new full dump, and those are true."""
+        if self.index.serial == 0:
+            return  # nothing can be dumped of an empty index
+        self.require_dumps()
+        fresh = full_dump_of(self.catalog)
+        for filename in sorted(self.reader.rows.keys() | fresh.keys()):
+            kept, new = self.reader.rows.get(filename, {}), fresh.get(filename, {})
+            different = {key: (kept.get(key), new.get(key)) for key in kept | new if kept.get(key) != new.get(key)}
+            assert not different, f"the row of {filename} in the dumps of ranges and in a full dump: {different}"
+        names = self._names()
+        found = {filename: (row["project"], row["version"], row["yanked"]) for filename, row in fresh.items()}
+        expected = {
+            filename: (names[project], file.version, file.yanked)
+            for project, file_names in ((name, self.index.truth.of_project(name)) for name in names)
+            for filename, file in file_names.items()
+        }
+        assert found == expected
 
 
 def _by_their_times(operations: Sequence[Operation]) -> list[Operation]:

@@ -45,6 +45,20 @@ FOUND: dict[str, list[Step]] = {
     "a first page lacks a file before its removal, with the whole changelog": [
         _begin(("add", "gamma", "2.0", "gamma-2.0-py2-none-any.whl"), racing=0.4, history=True, plan=_plan(seed=47672))
     ],
+    "a yanked file is gone before its first page is read": [
+        _begin(
+            ("add", "beta.pkg", "1.0", "beta_pkg-1.0.exe"),
+            ("yank", "beta.pkg", "1.0", None),
+            racing=0.4,
+            plan=_plan(seed=33648),
+        )
+    ],
+    "a project is displayed otherwise, and dumps of ranges follow": [
+        _begin(("add", "Alpha", "1.0", "alpha-1.0.tar.gz"), ("add", "gamma", "1.0", "gamma-1.0.zip")),
+        ("follow", {"plan": _plan(seed=1)}),
+        ("happen", {"operations": [("add", "ALPHA", "2.0", "alpha-2.0.zip"), ("respell", "ALPHA", None, None)]}),
+        ("follow", {"plan": _plan(("archive", "gamma", None, None), seed=1)}),
+    ],
     "the first page of a new project shows a file before its event": [
         _begin(racing=0.4),
         ("crawl_all", {"history": False, "plan": _plan(("add", "beta.pkg", "1.0", "beta_pkg-1.0-py2-none-any.whl"))}),
