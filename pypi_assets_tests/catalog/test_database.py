@@ -19,6 +19,7 @@ from pypi_assets.catalog.database import (
     migrate_catalog,
     open_catalog,
     open_existing_catalog,
+    read_by_index,
     upsert,
 )
 from pypi_assets.catalog.tables import full_crawls, leases, metadata, snapshots
@@ -285,3 +286,17 @@ def test_readers_open_only_what_is_there(tmp_path: Path, empty_postgres_database
     for url in (f"sqlite:///{path}", empty_postgres_database_url):
         open_catalog(url).close()
         open_existing_catalog(url).close()
+
+
+def test_reading_by_index_holds_for_one_transaction(catalog: Catalog):
+    if catalog.is_sqlite:
+        pytest.skip("SQLite joins by index alone")
+    of_joins = text("SELECT name, setting FROM pg_settings WHERE name LIKE 'enable_%join' OR name LIKE 'cursor_%'")
+    with catalog.read() as connection:
+        before = dict(connection.execute(of_joins).all())
+        read_by_index(connection)
+        within = dict(connection.execute(of_joins).all())
+    with catalog.read() as connection:
+        assert dict(connection.execute(of_joins).all()) == before
+    changed = {name: setting for name, setting in within.items() if setting != before[name]}
+    assert changed == {"enable_hashjoin": "off", "enable_mergejoin": "off", "cursor_tuple_fraction": "1"}

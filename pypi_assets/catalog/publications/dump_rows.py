@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from packaging.utils import canonicalize_name
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
-from pypi_assets.catalog.database import Catalog, at_a_time, storable
+from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, storable
 from pypi_assets.catalog.reads.name_lists import StoredLists, lists_with_module
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reads.stored_contents import StoredContents
@@ -144,6 +144,7 @@ def providing_releases(catalog: Catalog, serial: int, module: str) -> Iterator[t
         .distinct()
     )
     with catalog.read() as connection:
+        read_by_index(connection)
         for lists in at_a_time(list(lists_with_module(connection, module))):
             of_lists = query.where(data.c.modules_id.in_(lists))
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_lists):
@@ -170,6 +171,7 @@ def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[
         .order_by(projects.c.normalized)
     )
     with catalog.read() as connection:
+        read_by_index(connection)
         for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query):
             yield row.normalized, row.version, row.condition
 
