@@ -39,7 +39,6 @@ GROWING = {
     r"SELECT distributions\.id, distributions\.project_id, distributions\.filename": _NO_CHECKPOINT
     + "; of others with a new file",
     r"SELECT (live|yanked)_intervals\.distribution_id": _NO_CHECKPOINT,
-    r"SELECT releases\.project_id": "the releases of a project that has a new one",
 }
 """The statements that may take more steps on an older catalog, and why."""
 

@@ -18,6 +18,7 @@ from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, ProjectPage
 from pypi_assets.index.urls import redact
 
+_CORE_METADATA_KEYS = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 # An address that no rule of RFC 3986 changes: absolute, without a port, a user, a query, or dots between slashes.
 _WHOLE_URL = re.compile(r"https?://[A-Za-z0-9.-]+(?:/[A-Za-z0-9_~+%!-][A-Za-z0-9._~+%!-]*)+")
@@ -159,10 +160,13 @@ def _read_url(entry: dict[str, object], page_url: str) -> str:
 
 def _read_core_metadata(entry: dict[str, object]) -> tuple[bool, str | None]:
     """Whether the index serves the file's `.metadata`, and its hash; older indexes use an older key (PEP 714)."""
-    keys = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
-    value = next((entry[key] for key in keys if entry.get(key) is not None), False)
-    if isinstance(value, bool):
-        return value, None
+    value: object = None
+    for key in _CORE_METADATA_KEYS:
+        value = entry.get(key)
+        if value is not None:
+            break
+    if value is None or isinstance(value, bool):
+        return bool(value), None
     return True, _read_sha256(_read_object(value, "core-metadata"))
 
 
@@ -170,9 +174,10 @@ def _read_sha256(hashes: dict[str, object]) -> str | None:
     value = hashes.get("sha256")
     if value is None:
         return None
-    if not isinstance(value, str) or not _SHA256.fullmatch(value.lower()):
+    digits = value.lower() if isinstance(value, str) else ""
+    if not _SHA256.fullmatch(digits):
         raise ValueError("its sha256 is not 64 hexadecimal digits")
-    return value.lower()
+    return digits
 
 
 def _read_object(value: object, what: str) -> dict[str, object]:

@@ -55,6 +55,7 @@ class ProjectInputs:
     files: dict[str, StoredFile] = field(default_factory=dict)
     live: Mapping[int, tuple[Interval, ...]] = field(default_factory=dict)
     yanked: Mapping[int, tuple[Interval, ...]] = field(default_factory=dict)
+    _touched: set[str] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def is_page_newest(self) -> bool:
@@ -64,6 +65,11 @@ class ProjectInputs:
     def touched(self) -> set[str]:
         """The files whose rows can differ from what follows now, as far as that is known before the fold: those of
         which the page shows other facts, those that left it, those of events, and those beyond the checkpoint."""
+        if not self._touched:
+            self._touched.update(self._find_touched())
+        return self._touched
+
+    def _find_touched(self) -> set[str]:
         found = {name for event in self.events if (name := file_change(event).filename) is not None}
         if self.checkpoint is None or self.page is None:
             found.update(self.facts)

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from pypi_assets.catalog.counters import add_counts
-from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, upsert
+from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, upsert
 from pypi_assets.catalog.derived.checkpoints import StoredCheckpoint, store_checkpoints
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import (
@@ -169,11 +169,11 @@ def _release_ids(connection: Connection, updates: Iterable[ProjectUpdate]) -> di
             wanted.add((one.project.id, file.history.version))
     missing = sorted(wanted - found.keys())
     insert_missing(connection, releases, [{"project_id": id_, "version": version} for id_, version in missing])
-    for ids in at_a_time(sorted({project_id for project_id, _ in missing})):
-        rows = connection.execute(
-            select(releases.c.project_id, releases.c.version, releases.c.id).where(releases.c.project_id.in_(ids))
-        )
-        found.update(((project_id, version), release_id) for project_id, version, release_id in rows)
+    if missing:
+        sent, equal = sent_rows(connection, (releases.c.project_id, releases.c.version), missing)
+        columns = (releases.c.project_id, releases.c.version, releases.c.id)
+        rows = connection.execute(select(*columns).select_from(sent).join(releases, equal))
+        found.update(((project_id, text), release_id) for project_id, text, release_id in rows)
     return found
 
 
