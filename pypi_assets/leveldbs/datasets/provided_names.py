@@ -12,8 +12,9 @@ of a project follow from what its files contribute. A change compares the record
 """
 
 import hashlib
+from bisect import insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, TypeVar
@@ -30,6 +31,9 @@ from pypi_assets.leveldbs.format.version_order import version_key
 COLUMNS = ("project", "version", "filename", "tombstone", "live_since")
 """The columns of dumps that every such dataset reads, in addition to its list column."""
 _HASH_DIGITS = 32
+_DIGITS = bytes.maketrans(b"01", b"\0\1")
+_EMPTY = b'["",[]]'
+_LAST = b'"]]'
 Value = TypeVar("Value")
 
 
@@ -42,6 +46,10 @@ class _Project:
     files: dict[str, list[Any]] = field(default_factory=dict)
     lists: dict[str, list[str]] = field(default_factory=dict)
     groups: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def all_groups(self) -> set[str]:
+        return set().union(*self.lists.values())
 
 
 def key_schema(name: str) -> dict[str, str]:
@@ -75,22 +83,19 @@ def change_names(
     else:
         old = replace(old, groups=_load_groups(db, project, old) if db else {})
         new = _Project(files, *_grouped(old, used, new_lists))
+    of_rows = {row["filename"] for row in rows}
     before: Records = {}
     after: Records = {}
-    _add_changed(before, after, prefix("f", project), old.files, new.files)
+    _add_changed(before, after, prefix("f", project), _only(of_rows, old.files), _only(of_rows, new.files))
     if old.lists is not new.lists:
         _add_changed(before, after, prefix("l", project), old.lists, new.lists)
         _add_changed(before, after, prefix("p", project), old.groups, new.groups)
         _add_moved(before, project, old.groups, new.groups)
         _add_moved(after, project, new.groups, old.groups)
-    ordered = sorted({one[0] for state in (old, new) for one in state.files.values()}, key=version_key)
-    bits = {version: 1 << place for place, version in enumerate(ordered)}
-
-    def encoded(answer: tuple[str, int]) -> bytes:
-        display, versions = answer
-        return orjson.dumps([display, list(compress(ordered, map(int, reversed(f"{versions:b}"))))])
-
-    _add_changed(before, after, prefix("g", project), _answers(old, bits), _answers(new, bits), encoded)
+    if db is None or not old.lists:
+        _add_changed(before, after, prefix("g", project), {}, _all_answers(new), bytes)
+    else:
+        _add_changed_answers(before, after, _Changing(db, project, old, new, of_rows))
     return before, after
 
 
@@ -156,7 +161,10 @@ def _load_groups(db: Database, project: str, state: _Project) -> dict[str, list[
 
 
 def _load_all(db: Database, start: bytes) -> dict[str, list[Any]]:
-    return {record_key[len(start) :].decode(): orjson.loads(value) for record_key, value in records_of(db, start)}
+    records = records_of(db, start)
+    values = orjson.loads(b"[" + b",".join([value for _, value in records]) + b"]")  # at once: there are thousands
+    length = len(start)
+    return {record_key[length:].decode(): value for (record_key, _), value in zip(records, values, strict=True)}
 
 
 def _apply_rows(
@@ -209,25 +217,132 @@ def _grouped(
     groups: dict[str, list[str]] = {}
     for names, lists in sorted((sorted(names), lists) for lists, names in together.items()):
         groups[names[0]] = names
-        for list_hash in compress(ordered, map(int, reversed(f"{lists:b}"))):
+        for list_hash in _selected(ordered, lists):
             groups_of_lists[list_hash].append(names[0])
     return groups_of_lists, groups
 
 
-def _answers(state: _Project, bits: Mapping[str, int]) -> dict[str, tuple[str, int]]:
-    """The answer for each group: the display name, and the versions as bits."""
+def _versions_of_groups(state: _Project, bits: Mapping[str, int], groups: Container[str]) -> dict[str, int]:
+    """Those of the versions that have `bits` that provide each of the groups, as these bits."""
     versions_of_lists: dict[str, int] = {}
     for version, list_hash, *_ in state.files.values():
-        if list_hash is not None:
+        if version in bits and list_hash is not None:
             versions_of_lists[list_hash] = versions_of_lists.get(list_hash, 0) | bits[version]
-    versions_of_groups: dict[str, int] = {}
+    found: dict[str, int] = {}
     for list_hash, versions in versions_of_lists.items():
         for group in state.lists[list_hash]:
-            versions_of_groups[group] = versions_of_groups.get(group, 0) | versions
-    # The name in the file that came last: it must not depend on the order in which rows were applied.
-    known = ((one[3] or 0, filename, one[2]) for filename, one in state.files.items())
-    display = max(known, default=(0, "", ""))[2]
-    return {group: (display, versions) for group, versions in versions_of_groups.items()}
+            if group in groups:
+                found[group] = found.get(group, 0) | versions
+    return found
+
+
+def _bits(versions: Iterable[str]) -> dict[str, int]:
+    return {version: 1 << place for place, version in enumerate(versions)}
+
+
+def _selected(values: Sequence[str], bits: int) -> list[str]:
+    """Those of the values of which the bit is set, the first one's being the lowest."""
+    return list(compress(values, f"{bits:b}".encode()[::-1].translate(_DIGITS)))
+
+
+def _display(state: _Project) -> str:
+    """The name in the file that came last: it must not depend on the order in which rows were applied."""
+    files = state.files
+    if len({one[2] for one in files.values()}) == 1:
+        return str(next(iter(files.values()))[2])
+    return max(((one[3] or 0, filename, one[2]) for filename, one in files.items()), default=(0, "", ""))[2]
+
+
+def _all_answers(state: _Project) -> dict[str, bytes]:
+    """The answer for each group, from nothing else."""
+    ordered = sorted({one[0] for one in state.files.values()}, key=version_key)
+    display = _display(state)
+    return {
+        group: orjson.dumps([display, _selected(ordered, versions)])
+        for group, versions in _versions_of_groups(state, _bits(ordered), state.all_groups).items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Changing:
+    """A project before and after the rows of the files `of_rows`."""
+
+    db: Database
+    project: str
+    old: _Project
+    new: _Project
+    of_rows: Collection[str]
+
+    def versions(self) -> list[str]:
+        """The versions of these files, before and after. No other one comes or goes."""
+        files = (state.files.get(name) for state in (self.old, self.new) for name in self.of_rows)
+        return list(dict.fromkeys(file[0] for file in files if file))
+
+    def groups(self) -> set[str]:
+        """The groups of which the versions can differ: those of the lists that these files had or have, and those that
+        come or go."""
+        old, new = self.old, self.new
+        changed = set() if old.lists is new.lists else old.all_groups ^ new.all_groups
+        for filename in self.of_rows:
+            one, other = old.files.get(filename), new.files.get(filename)
+            if one and other and one[:2] == other[:2]:
+                continue
+            for state, file in ((old, one), (new, other)):
+                if file and file[1] is not None:
+                    changed.update(state.lists[file[1]])
+        return changed
+
+    def group_before(self, name: str) -> str | None:
+        """The group that a name was in."""
+        group: bytes | None = self.db.get(key("m", name, self.project), verify_checksums=True)
+        return None if group is None else group.decode()
+
+
+def _add_changed_answers(before: Records, after: Records, changing: _Changing) -> None:
+    """Adds the answers that change. Each follows from the stored one that the group's first name had, by the versions
+    that come or go: to decode and encode all versions of each group takes much longer."""
+    db, old, new = changing.db, changing.old, changing.new
+    old_groups, display = old.all_groups, _display(new)
+    changed = changing.groups() if display == _display(old) else old_groups | new.all_groups
+    start = prefix("g", changing.project)
+    stored = {group: read_answer(db, start + group.encode()) for group in changed & old_groups}
+    before.update((start + group.encode(), value) for group, value in stored.items())
+    left = changed & new.all_groups
+    came_from = {group: group if group in stored else changing.group_before(group) for group in left}
+    bases = {group for group in came_from.values() if group is not None}
+    if unknown := bases - old_groups:
+        raise LeveldbDamagedError(f"a name of {changing.project} points to {min(unknown)!r}, which is in no list of it")
+    versions = changing.versions()
+    bits = _bits(versions)
+    had, has = _versions_of_groups(old, bits, bases), _versions_of_groups(new, bits, left)
+    for group, base in came_from.items():
+        earlier, now = 0 if base is None else had.get(base, 0), has.get(group, 0)
+        value = _EMPTY if base is None else stored.get(base) or read_answer(db, start + base.encode())
+        gone, added = (_selected(versions, one) for one in (earlier & ~now, now & ~earlier))
+        after[start + group.encode()] = _changed_answer(value, display, gone, added)
+
+
+def _changed_answer(value: bytes, display: str, gone: Collection[str], added: Collection[str]) -> bytes:
+    """The answer that `value` becomes for a project of that name where versions come or go."""
+    start = orjson.dumps([display])[:-1] + b","
+    if not gone and len(added) <= 1 and value.startswith(start):
+        if not added:
+            return value
+        [version] = added
+        if value.endswith(_LAST) and b"\\" not in value:
+            last = value[value.rindex(b'"', 0, -len(_LAST)) + 1 : -len(_LAST)].decode()
+            if version_key(last) < version_key(version):
+                return value[:-2] + b"," + orjson.dumps(version) + b"]]"
+    _, versions = decode_answer(value)
+    without = set(gone)
+    versions = [version for version in versions if version not in without]
+    for version in added:
+        insort(versions, version, key=version_key)
+    return orjson.dumps([display, versions])
+
+
+def _only(names: Iterable[str], values: Mapping[str, Value]) -> dict[str, Value]:
+    return {name: values[name] for name in names if name in values}
 
 
 def _add_changed(
