@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import pytest
 
@@ -31,3 +32,25 @@ def test_a_file_that_is_not_what_is_listed_is_named(tmp_path: Path, monkeypatch:
     assert other_files(tmp_path) == []
     (tmp_path / "demo-1.0.tar.gz").write_bytes(b"else")
     assert other_files(tmp_path) == ["demo-1.0.tar.gz"]
+
+
+def test_sets_that_no_test_needs_lie_in_folders_of_their_own() -> None:
+    folders = {pair.chosen_as: pair.folder for pair in listed_pairs()}
+    assert {folders[name] for name in ("chosen", "known", "drawn-1")} == {"pairs"}
+    named = {name: folder for name, folder in folders.items() if name.startswith("named-")}
+    assert named == {name: name for name in named} != {}
+
+
+def test_old_releases_come_with_a_wheel_for_an_old_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def download_for_python_2(folder: Path, *options: str) -> None:
+        tried.append(options)
+        if "2.7" not in options:
+            raise CalledProcessError(1, "pip")
+
+    monkeypatch.setattr(download, "pip_download", download_for_python_2)
+    assert download.download_wheel(tmp_path, "demo==1.0")
+    assert [("3.7" in options, "2.7" in options) for options in tried] == [(False, False), (True, False), (False, True)]
+    monkeypatch.setattr(download, "OLD_PYTHONS", ())
+    assert not download.download_wheel(tmp_path, "demo==1.0")
