@@ -16,10 +16,10 @@ from sqlalchemy.engine import make_url
 
 from pypi_assets.catalog.tables import metadata
 
-PERIODS = 12
+PERIODS = 52
 """The parts of the year. Rows of a part lie behind those of earlier parts, as in a catalog that has lived."""
 _SENT_BYTES = 8 * 1024**2
-_SPOOLED_BYTES = 512 * 1024
+_SPOOLED_BYTES = 128 * 1024
 _KINDS = ("f", "p", "u", "c")  # foreign keys first
 _SCHEMA_FILE = "schema.json"
 

@@ -7,10 +7,7 @@ from what changed since, and not by comparing all files, it takes a fraction of 
 from bisect import insort
 from dataclasses import dataclass, field
 
-from pypi_assets.catalog.observed.snapshots import LONGEST_CHAIN
-
-_SMALLEST_SHARE = 4
-"""As in catalog/observed/snapshots.py: a longer difference is not stored."""
+from pypi_assets.catalog.observed.snapshots import LARGEST_SHARE, LONGEST_CHAIN
 
 
 @dataclass(slots=True)
@@ -76,7 +73,7 @@ class Showing:
             gone = ",".join(f'"{name}"' for name in names if name not in self.entries)
             changed = b",".join([self.entries[name] for name in names if name in self.entries])
             difference = b"[[" + gone.encode() + b"],[" + changed + b"]]"
-            if len(difference) * _SMALLEST_SHARE <= len(full):
+            if len(difference) <= len(full) * LARGEST_SHARE:
                 content, base_id = difference, self.stored[base].id
         if base_id is None:
             self.stored, number = [], 0

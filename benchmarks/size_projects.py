@@ -110,7 +110,7 @@ def _large_files(draw: Random, largest: int) -> int:
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """All projects of one scale. The year has the serials above `start` up to `end`, in ranges of `width` serials."""
+    """All projects of one scale. The year has the serials above `start` up to `end`, in `ranges` ranges."""
 
     scale: float
     seed: int
@@ -120,12 +120,9 @@ class IndexPlan:
     end: int
     releases: int
     files: int
+    ranges: int
     _first: npt.NDArray[np.int64]
     _serials: npt.NDArray[np.int64]
-
-    @property
-    def ranges(self) -> int:
-        return max(1, round(RANGES * self.scale))
 
     def range_of(self, serial: int) -> int:
         """The number of the range that holds `serial`."""
@@ -147,8 +144,13 @@ class IndexPlan:
         ]
 
 
-def plan_index(scale: float, seed: int = 0, largest: int = LARGEST) -> IndexPlan:
-    """Draws when each unit of each project happened; their serials follow from that, without a gap."""
+def plan_index(
+    scale: float, seed: int = 0, largest: int = LARGEST, *, start: int | None = None, ranges: int | None = None
+) -> IndexPlan:
+    """Draws when each unit of each project happened; their serials follow from that, without a gap.
+
+    The year begins at the serial `start`, and has at most `ranges` ranges; by default the scale's share of PyPI's.
+    """
     projects = max(1, round(PROJECTS * scale))
     counts, first, files, releases = [], [0], 0, 0
     for number in range(projects):
@@ -162,8 +164,9 @@ def plan_index(scale: float, seed: int = 0, largest: int = LARGEST) -> IndexPlan
     owners = np.repeat(np.arange(projects), np.diff(first))
     keys = keys[np.lexsort((keys, owners))]
     order = np.argsort(keys)
-    start = round(SERIALS_BEFORE * scale)
+    start = round(SERIALS_BEFORE * scale) if start is None else start
     serials = np.empty(len(counts), dtype=np.int64)
     serials[order] = start + 1 + np.cumsum(events[order]) - events[order]
     end = start + int(events.sum())
-    return IndexPlan(scale, seed, largest, projects, start, end, releases, files, np.array(first), serials)
+    count = max(1, min(round(RANGES * scale) if ranges is None else ranges, end - start))
+    return IndexPlan(scale, seed, largest, projects, start, end, releases, files, count, np.array(first), serials)

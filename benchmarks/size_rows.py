@@ -32,6 +32,7 @@ _FILES_A_PACK = 500
 _EXTRACT_BYTES = 900
 _MOST_LISTS = 50
 """Of one project: one with a release a night does not change its modules as often."""
+_IDS_A_PERIOD = 10**8
 _NOTHING_ID = 1
 """Of the list without names, and of the snapshot without files, which many projects share."""
 
@@ -39,14 +40,17 @@ _NOTHING_ID = 1
 class CatalogRows:
     """Makes the rows of the share of one `worker` of several.
 
-    `ended_at` is when the year ended, in unix seconds.
+    `ended_at` is when the year ended, in unix seconds. `first` is the number of the first project: 0 is the largest.
     """
 
-    def __init__(self, fill: BulkFill, plan: IndexPlan, worker: int, workers: int, ended_at: float) -> None:
+    def __init__(
+        self, fill: BulkFill, plan: IndexPlan, worker: int, workers: int, ended_at: float, *, first: int = 0
+    ) -> None:
         self._plan = plan
         self._worker, self._workers = worker, workers
         self._ended_at = ended_at
-        self._ids: dict[str, Iterator[int]] = {}
+        self._first = first
+        self._ids: dict[tuple[str, int], Iterator[int]] = {}
         self.packs: list[str] = []
         self._packed = 0
         self._pack_id = 0
@@ -118,15 +122,16 @@ class CatalogRows:
         """Makes all of them."""
         if self._worker == 0:
             self._enter_nothing()
-        for number in range(self._plan.projects):
+        for number in range(self._first, self._plan.projects):
             if (number + number // self._workers) % self._workers == self._worker:  # large ones are evenly spaced
                 _ProjectRows(self, self._plan, self._plan.shape(number)).make()
 
-    def id(self, table: str) -> int:
-        """A new id; no two workers allocate the same."""
-        if table not in self._ids:
-            self._ids[table] = count(self._worker + 1, self._workers)
-        return next(self._ids[table])
+    def id(self, table: str, period: int) -> int:
+        """A new id, greater than those of earlier periods, and than those of other workers with smaller numbers."""
+        if (table, period) not in self._ids:
+            before = period * _IDS_A_PERIOD + self._worker * _IDS_A_PERIOD // self._workers
+            self._ids[table, period] = count(before + 1)
+        return next(self._ids[table, period])
 
     def period_at(self, serial: int) -> int:
         start, end = self._plan.start, self._plan.end
@@ -140,13 +145,13 @@ class CatalogRows:
     def _enter_nothing(self) -> None:
         """The list and the snapshot that many projects share; the first worker enters them."""
         digest, packed = hashlib.sha256(b"[]").hexdigest(), zlib.compress(b"[]")
-        id_ = self.id("name_lists")
+        id_ = self.id("name_lists", 0)
         self.lists.add(0, id_, digest, 0, packed, True, True)
-        assert id_ == self.id("snapshots") == _NOTHING_ID
+        assert id_ == self.id("snapshots", 0) == _NOTHING_ID
         self.snapshots.add(0, id_, digest, packed, None, 0, 0)
 
     def _list(self, period: int, names: tuple[str, ...], *, is_modules: bool) -> int:
-        id_ = self.id("name_lists")
+        id_ = self.id("name_lists", period)
         content = to_json(names)
         packed = zlib.compress(content)
         self.lists.add(period, id_, hashlib.sha256(content).hexdigest(), len(names), packed, is_modules, not is_modules)
@@ -166,13 +171,13 @@ class CatalogRows:
             self.required.add(period, name, id_, int(condition))
         return id_
 
-    def place_in_pack(self, period: int) -> tuple[int, int, int]:
+    def place_in_pack(self) -> tuple[int, int, int]:
         """A pack, and the offset and the length of an extract in it."""
         if self._packed % _FILES_A_PACK == 0:
-            self._pack_id = self.id("extract_packs")
+            self._pack_id = self.id("extract_packs", 0)
             name = hashlib.sha256(f"pack {self._pack_id}".encode()).hexdigest()
             self.packs.append(name)
-            self.pack_rows.add(period, self._pack_id, name, _FILES_A_PACK * _EXTRACT_BYTES)
+            self.pack_rows.add(0, self._pack_id, name, _FILES_A_PACK * _EXTRACT_BYTES)  # files of all periods are in it
         place = self._packed % _FILES_A_PACK * _EXTRACT_BYTES
         self._packed += 1
         return self._pack_id, place, _EXTRACT_BYTES
@@ -263,14 +268,15 @@ class _ProjectRows:
 
     def _change(self, file: MadeFile, serial: int, cause: Action | str) -> None:
         rows = self._rows
-        rows.changes.add(rows.period_at(serial), rows.id("changes"), file.id, serial, str(cause), serial)
+        period = rows.period_at(serial)
+        rows.changes.add(period, rows.id("changes", period), file.id, serial, str(cause), serial)
 
     def _enter_release(self, release: int, start: int, *, is_yanked: bool = False) -> None:
         """A release of the full crawl, or one of the year, whose files follow each other from the serial `start` on."""
         rows = self._rows
         period = rows.period_at(start)
         is_known = period == 0
-        release_id = rows.id("releases")
+        release_id = rows.id("releases", period)
         rows.releases.add(period, release_id, self._id, _version(release))
         list_ids, lists = self._lists(release, period)
         seed = Random(f"{self._normalized}/{release}").randbytes(8)
@@ -278,7 +284,9 @@ class _ProjectRows:
         for at in range(self._shape.files_of(release)):
             filename = f"{self._stem}-{_version(release)}{self._shape.suffixes[at]}"
             sha256 = hashlib.sha256(seed + filename.encode()).hexdigest()
-            file = MadeFile(rows.id("distributions"), filename, sha256, release, start + at * (not is_known), period)
+            file = MadeFile(
+                rows.id("distributions", period), filename, sha256, release, start + at * (not is_known), period
+            )
             files.append(file)
             self._showing.show(file, yanked=is_yanked)
             self._change(file, file.start, "baseline" if is_known else Action.ADD_FILE)
@@ -314,11 +322,13 @@ class _ProjectRows:
                 if is_broken
                 else (*list_ids, details.own, self._shared(period, details.shared))
             ),
-            *((None, None, None) if is_broken else rows.place_in_pack(period)),
+            *((None, None, None) if is_broken else rows.place_in_pack()),
         )
         if period:
             error = "corrupt archive" if is_broken else None
-            rows.attempts.add(period, rows.id("read_attempts"), file.id, read_at, "error" if error else "data", error)
+            rows.attempts.add(
+                period, rows.id("read_attempts", period), file.id, read_at, "error" if error else "data", error
+            )
 
     def _record(self, file: MadeFile, kind: DistributionKind, version: str, lists: RealLists) -> DistributionRecord:
         described = _described(self._project, self._name, self._normalized)
@@ -367,7 +377,7 @@ class _ProjectRows:
         if content is None:
             return None
         if content not in self._shared_ids:
-            id_ = self._shared_ids[content] = self._rows.id("shared_details")
+            id_ = self._shared_ids[content] = self._rows.id("shared_details", period)
             self._rows.shared.add(period, id_, hashlib.sha256(content).hexdigest(), zlib.compress(content))
         return self._shared_ids[content]
 
@@ -375,14 +385,24 @@ class _ProjectRows:
         rows = self._rows
         period, at = rows.period_at(through), rows.time_at(through) + 60
         self._visits += 1
-        visit_id = rows.id("visits")
+        visit_id = rows.id("visits", period)
         rows.visits.add(period, visit_id, self._id, self._visits, visit_kind(scope), scope, at)
         snapshot_id = self._snapshot(period)
-        rows.statuses.add(period, rows.id("visit_statuses"), visit_id, at, "ongoing", None, None, None, None)
+        rows.statuses.add(period, rows.id("visit_statuses", period), visit_id, at, "ongoing", None, None, None, None)
         rows.statuses.add(
-            period, rows.id("visit_statuses"), visit_id, at + 1, "full", page_serial, through, snapshot_id, "active"
+            period,
+            rows.id("visit_statuses", period),
+            visit_id,
+            at + 1,
+            "full",
+            page_serial,
+            through,
+            snapshot_id,
+            "active",
         )
-        rows.sightings.add(period, rows.id("sightings"), self._id, visit_id, at + 1, page_serial, through, snapshot_id)
+        rows.sightings.add(
+            period, rows.id("sightings", period), self._id, visit_id, at + 1, page_serial, through, snapshot_id
+        )
 
     def _snapshot(self, period: int) -> int:
         if not self._showing.entries:
@@ -391,7 +411,7 @@ class _ProjectRows:
         digest = hashlib.sha256(content)
         known = self._snapshot_ids.get(digest.digest())
         if known is None:
-            known = self._snapshot_ids[digest.digest()] = self._rows.id("snapshots")
+            known = self._snapshot_ids[digest.digest()] = self._rows.id("snapshots", period)
             made = self._showing.store(known, content)
             packed = zlib.compress(made.content)
             files = len(self._showing.ordered)

@@ -20,8 +20,8 @@ from pypi_assets.index.models import IndexFile
 
 LONGEST_CHAIN = 16
 """The most differences between a snapshot and its full value."""
-_SMALLEST_SHARE = 4
-"""A difference that is longer than the full value divided by this is not worth a chain."""
+LARGEST_SHARE = 0.75
+"""A difference that is longer than this share of the full value is not worth a chain."""
 
 _Entry = tuple[str | None, bool]
 _Entries = dict[str, _Entry]
@@ -223,7 +223,7 @@ def _difference(content: bytes, entries: _Entries, chain: list[_Row]) -> tuple[b
     gone = sorted(base.keys() - entries.keys())
     changed = [(name, *entry) for name, entry in sorted(entries.items()) if base.get(name) != entry]
     difference = json.dumps([gone, changed], separators=(",", ":")).encode()
-    if len(difference) * _SMALLEST_SHARE > len(content):
+    if len(difference) > len(content) * LARGEST_SHARE:
         return None
     return difference, base_chain[0].id, number
 

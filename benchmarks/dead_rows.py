@@ -1,0 +1,127 @@
+"""What do updates leave in PostgreSQL's tables, and would other settings of these tables pay?
+
+    python -m benchmarks.dead_rows [RANGES]
+
+First it follows a made-up index for some ranges, and prints for each table the rows inserted, updated and deleted, the
+share of updates that needed no new entries in indexes (HOT), and the dead rows at the end. Then it updates the two
+large tables that each visit updates, with a tenth of PyPI's projects and a tenth of a year's visits, with several
+settings of these tables, and prints by how much table and indexes grew. The server's autovacuum looks each second.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from benchmarks.pypi_size import make_database, server
+from benchmarks.size_filling import connect
+from pypi_assets.catalog.database import open_catalog
+from pypi_assets_tests.growing_catalog import GrowingCatalog
+
+PROJECTS = 74_000
+UPDATES, AT_ONCE = 1_500, 120
+PAUSE_S = 0.02
+"""Between updates, so that the autovacuum gets its turns."""
+SETTINGS = {
+    "as PostgreSQL has them": "",
+    "no autovacuum": "autovacuum_enabled = off",
+    "autovacuum at 2 % of dead rows": "autovacuum_vacuum_scale_factor = 0.02",
+    "fillfactor 80": "fillfactor = 80",
+}
+TABLES = ("projects", "visit_statistics")
+_FILLING = (
+    """INSERT INTO projects (id, normalized, name, bucket, shard, known_since, page_serial, status)
+       SELECT n, 'project-' || n, 'Project-' || n, n % 65536, n % 1000, 32000000, 31000000 + n, 'active'
+       FROM generate_series(1, {0}) n""",
+    """INSERT INTO visit_statistics
+       (project_id, last_seen_at, last_visited_at, last_successful_at, last_outcome, successive_outcomes)
+       SELECT n, 1.7e9 + n, 1.7e9 + n, 1.7e9 + n, 'full', 1 FROM generate_series(1, {0}) n""",
+)
+_UPDATES = (
+    "UPDATE projects SET page_serial = %(serial)s WHERE id = ANY(%(ids)s)",
+    """UPDATE visit_statistics SET last_seen_at = %(at)s, last_visited_at = %(at)s, last_successful_at = %(at)s,
+       successive_outcomes = successive_outcomes + 1 WHERE project_id = ANY(%(ids)s)""",
+)
+_STATISTICS = """
+SELECT relname, n_tup_ins, n_tup_upd, n_tup_hot_upd, n_tup_del, n_dead_tup, n_live_tup
+FROM pg_stat_user_tables WHERE n_tup_upd + n_tup_del > 0 ORDER BY n_tup_upd + n_tup_del DESC
+"""
+
+
+@contextmanager
+def new_database(url: str) -> Iterator[None]:
+    """An empty catalog on a server whose autovacuum looks each second."""
+    make_database(url)
+    open_catalog(url).close()
+    with connect(url) as connection:
+        connection.execute("ALTER SYSTEM SET autovacuum_naptime = '1s'")
+        connection.execute("SELECT pg_reload_conf()")
+    yield
+
+
+def follow(url: str, folder: Path, ranges: int) -> None:
+    """Follows `ranges` ranges, and prints what they left in each table."""
+    growing = GrowingCatalog(folder, open_catalog(url), files=40)
+    with connect(url) as connection:
+        connection.execute("SELECT pg_stat_reset()")
+    growing.grow(ranges)
+    growing.catalog.close()
+    time.sleep(2)  # until the server has counted
+    print("| table | inserted | updated | HOT | deleted | dead at the end | live |")
+    print("|---" * 7 + "|")
+    with connect(url) as connection:
+        for name, inserted, updated, hot, deleted, dead, live in connection.execute(_STATISTICS):
+            share = f"{hot / updated:.0%}" if updated else ""
+            print(f"| `{name}` | {inserted:,} | {updated:,} | {share} | {deleted:,} | {dead:,} | {live:,} |")
+
+
+def sizes_of(url: str) -> dict[str, tuple[int, int]]:
+    """The bytes of each of the two tables, and of its indexes."""
+    with connect(url) as connection:
+        query = "SELECT pg_table_size(%(name)s), pg_indexes_size(%(name)s)"
+        rows = {name: connection.execute(query, {"name": name}).fetchone() for name in TABLES}
+    return {name: (row[0], row[1]) for name, row in rows.items() if row is not None}
+
+
+def update_many(url: str, settings: str) -> str:
+    """The sizes of the tables before and after the updates, as cells of a table."""
+    with connect(url) as connection:
+        for name in TABLES if settings else ():
+            connection.execute(f"ALTER TABLE {name} SET ({settings})")  # type: ignore[arg-type]
+        for statement in _FILLING:
+            connection.execute(statement.format(PROJECTS))  # type: ignore[arg-type]
+        connection.execute("VACUUM ANALYZE")
+        before, draw = sizes_of(url), Random(1)
+        for number in range(UPDATES):
+            ids = [1 + int(PROJECTS * draw.random() ** 2) for _ in range(AT_ONCE)]  # some are visited more than others
+            values = {"serial": 32_000_000 + number, "at": 1.8e9 + 600 * number, "ids": ids}
+            for statement in _UPDATES:
+                connection.execute(statement, values)  # type: ignore[arg-type]
+            time.sleep(PAUSE_S)
+    after = sizes_of(url)
+    return " | ".join(
+        f"{one / 1e6:.1f} to {other / 1e6:.1f} MB"
+        for name in TABLES
+        for one, other in zip(before[name], after[name], strict=True)
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ranges", type=int, nargs="?", default=60)
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory() as folder, server(Path(folder)) as (url, _):
+        with new_database(url):
+            follow(url, Path(folder), options.ranges)
+        print("\n| | " + " | ".join(f"`{name}` | its indexes" for name in TABLES) + " |")
+        print("|---" * 5 + "|")
+        for name, settings in SETTINGS.items():
+            with new_database(url):
+                print(f"| {name} | {update_many(url, settings)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The account of a year is multiplied up to the whole index: by projects, or not where all scales have as many rows."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.size_account import FILES_AND_EVENTS, print_account, year_of
+from benchmarks.size_projects import PROJECTS, RANGES
+from pypi_assets.catalog.tables import metadata
+
+SCALE = 0.01
+
+
+def account(**added: int) -> dict[str, object]:
+    """Figures of a year that added this many rows to tables, with two bytes each, and one after a REINDEX."""
+
+    def sizes(rows: int, indexes: int) -> dict[str, dict[str, int]]:
+        return {
+            name: {"table": 8192 + rows * count, "indexes": 8192 + indexes * count, "rows": 7 + rows * count}
+            for name, count in added.items()
+        }
+
+    whole = {"scale": SCALE, "projects": PROJECTS * SCALE, "ranges": RANGES}
+    return whole | {"before": sizes(0, 0), "after": sizes(1, 1), "reindexed": sizes(1, 0)}
+
+
+def test_what_follows_projects_is_multiplied_and_what_follows_ranges_is_not() -> None:
+    figures = account(serial_ranges=2_000, visits=1_000)
+    visits, ranges = year_of(figures)
+    assert (visits.table, visits.rows, visits.size, visits.size_of_indexes) == ("visits", 100_000, 200_000, 100_000)
+    assert (ranges.table, ranges.rows, ranges.size) == ("serial_ranges", 2_000, 4_000)
+    assert [one.size for one in year_of(figures, "reindexed")] == [100_000, 2_000]
+
+
+def test_files_and_events_are_summed_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = account(visits=30_000, visit_statuses=20_000, read_attempts=10_000, changes=50_000, events=40_000)
+    (tmp_path / "account.json").write_text(json.dumps(figures))
+    print_account([tmp_path])
+    *lines, reindexed = capsys.readouterr().out.splitlines()
+    assert [line.split(" | ")[0].strip("| `") for line in lines[2:]] == [
+        *("changes", "visits", "visit_statuses", "read_attempts", "all that is counted", "events", "files and events")
+    ]
+    assert lines[6].endswith("| 22 |  |")
+    assert lines[8].endswith("| 8 |  |")
+    assert reindexed == "From 0.01, after a REINDEX: visits: 3 MB, visit_statuses: 2 MB, read_attempts: 1 MB"
+
+
+def test_the_tables_of_files_and_events_are_tables_of_the_catalog() -> None:
+    assert set(FILES_AND_EVENTS) <= set(metadata.tables)
+    assert not {"changes", "snapshots", "sightings", "yanked_intervals", "projects"} & set(FILES_AND_EVENTS)
