@@ -25,7 +25,8 @@ from pypi_assets.crawl.visiting import visit_scope
 class RetryResult:
     """The counts of retried reads and visits, and the outcomes of all that was pending.
 
-    `understood_rows` counts rows of the changelog that had been kept aside and can be read now.
+    `understood_rows` counts rows of the changelog that had been kept aside and can be read now, and those whose action
+    was unknown and is known now.
     """
 
     retried_reads: int
@@ -39,6 +40,7 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     """Retries all failures, or those of one error kind (`visit` for visits) or project, and what is pending.
 
     Of the entries that were kept aside, the rows of the changelog that this version of the code can read are stored.
+    Events whose action was unknown are classified again.
 
     It is as patient as a crawl, and can be stopped and run again like one. Visits of a full crawl or of a range that
     is still open are left to that crawl. Raises CatalogError where no full crawl is complete.

@@ -4,7 +4,7 @@ What the events change is computed elsewhere: `catalog/derived/`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 
 from sqlalchemy import Connection
@@ -22,6 +22,7 @@ from pypi_assets.catalog.observed.kept_aside import keep_rows
 from pypi_assets.catalog.observed.lister_states import Content
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.listers import run_lister
+from pypi_assets.index.broken_entries import broken_entry
 from pypi_assets.index.errors import StaleError
 from pypi_assets.index.models import BrokenEntry, ChangelogEvent, ChangelogRow, last_usable_serial
 from pypi_assets.progress import Progress
@@ -107,7 +108,8 @@ class ChangelogLister:
             before = self.through
             for rows in self._new_pages():
                 after = self.through
-                page = ChangelogPage(rows, after, max(last_usable_serial(rows) or 0, after))
+                usable = self._within_index(rows, after)
+                page = ChangelogPage(usable, after, max(last_usable_serial(usable) or 0, after))
                 if page.through == after and not page.broken:
                     continue
                 yield page
@@ -131,6 +133,17 @@ class ChangelogLister:
             known = None
             yield rows
 
+    def _within_index(self, rows: Sequence[ChangelogRow], after: int) -> Sequence[ChangelogRow]:
+        """`rows`, with those as broken entries whose serials are greater than the index's last one.
+
+        Without a row behind it, nothing else shows that a serial is far too great, and events would count as stored up
+        to it.
+        """
+        if (last_usable_serial(rows) or 0) <= self._until:
+            return rows
+        last = max(index_serial(self._crawler), self._until)
+        return [row if (row.serial or 0) <= last else _beyond_index(row, rows, after, last) for row in rows]
+
     def commit(self, connection: Connection, page: ChangelogPage) -> Content:
         store_events(connection, page.events, page.after, page.through, self._crawler.selection)
         keep_rows(connection, page.broken, self._crawler.catalog.clock())
@@ -144,6 +157,13 @@ class ChangelogLister:
 
     def reconcile(self, stored: Content, own: Content) -> Content:
         return {"serial": max(stored.get("serial", 0), own["serial"])}
+
+
+def _beyond_index(row: ChangelogRow, rows: Sequence[ChangelogRow], after: int, last: int) -> BrokenEntry:
+    before = max((one.serial for one in rows if one.serial is not None and one.serial <= last), default=after)
+    if isinstance(row, BrokenEntry):
+        return replace(row, serial=None, after=before)
+    return broken_entry("its serial is beyond the index's last one", list(astuple(row)), name=row.name, after=before)
 
 
 def store_history(crawler: Crawler) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.observed.events import last_event
+from pypi_assets.catalog.observed.events import events_through, last_event
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.failures import BROKEN, Failure, count_failures, list_failures
 from pypi_assets.crawl.full_crawl import crawl_full
@@ -11,9 +11,12 @@ from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.crawl.rows_read_again import store_readable_rows
+from pypi_assets.index.actions import Action, FileChange
 from pypi_assets.index.models import BrokenEntry
 from pypi_assets_tests.crawl.followers import Follower, add, wheel
 from pypi_assets_tests.crawl.odd_changelog import OddIndex
+
+UNKNOWN = FileChange(Action.UNKNOWN)
 
 
 @pytest.fixture
@@ -100,6 +103,48 @@ def test_a_row_whose_serial_does_not_fit_its_place_is_never_an_event(odd: Follow
         last = last_event(connection)
     assert last is not None
     assert (last.serial, len(failures(odd))) == (known, 1)
+
+
+def test_a_last_row_whose_serial_is_far_too_great_moves_nothing_there(odd: Follower):
+    index = odd.index
+    index.record_event("one", None, "docupdate")
+    index.rows[index.serial] = ["one", None, 0, "docupdate", 10**12]
+    crawl_incremental(odd.crawler)
+    [failure] = failures(odd)
+    assert "its serial is beyond the index's last one" in failure.text
+    with odd.catalog.read() as connection:
+        assert events_through(connection) == index.serial == odd.complete
+    add(index, "two")
+    crawl_incremental(odd.crawler)
+    assert odd.live() == index.shown[index.serial]
+    assert (store_readable_rows(odd.crawler), len(failures(odd))) == (0, 1)
+
+
+def test_an_action_that_is_known_later_counts_from_its_serial(odd: Follower, monkeypatch: pytest.MonkeyPatch):
+    index = odd.index
+    add(index, "one", "2.0")
+    crawl_incremental(odd.crawler)
+    before = index.serial
+    with monkeypatch.context() as patch:  # of a version that knows no removal of a file
+        for module in ("catalog.observed.events", "catalog.derived.file_history"):
+            patch.setattr(f"pypi_assets.{module}.file_change", _change_of_all_but("remove file"))
+        assert index.do("remove-file", "one", "2.0", wheel("one", "2.0"))
+        add(index, "two")
+        crawl_incremental(odd.crawler)
+        assert (wheel("one", "2.0"), False) in odd.live()
+    assert (wheel("one", "2.0"), False) in odd.live(before)
+    assert retry(odd.crawler).understood_rows == 1
+    odd.require_exact()
+    assert retry(odd.crawler).understood_rows == 0
+
+
+def _change_of_all_but(action: str):
+    from pypi_assets.index.actions import file_change
+
+    def change(event):
+        return UNKNOWN if event.action.startswith(action) else file_change(event)
+
+    return change
 
 
 def test_a_file_whose_entry_is_broken_is_live_and_read_once_its_entry_is_whole(odd: Follower):

@@ -80,7 +80,8 @@ def fold(
     """What follows from the `events` of a project, in order of serial, and from the `sightings` of its page.
 
     All events above `known_since` and up to `events_through` are stored. `version_of` returns the release of a
-    filename, for files without an add event. Files from before the first event count from `known_since`.
+    filename, for files without an add event. Files from before the first event count from `known_since`, or from the
+    event that creates the project.
 
     Where a page differs from what the events lead to, the page wins and the change has the cause UNEXPLAINED. Beyond
     `events_through` the cause is LISTED, since the events that led to the page are not known. Such a page proves
@@ -146,7 +147,13 @@ class _Folding:
             self.unexplained |= self.state.files.keys()  # a page can show early what a later event adds
         if self.known_since > 0:
             _enter_removed(self.state, known, pages)
-        self.state.refresh(list(self.state.files), self.known_since, BASELINE)
+        self.state.refresh(list(self.state.files), self._exists_since(known, pages), BASELINE)
+
+    def _exists_since(self, known: Sequence[_Known], pages: Sequence[SeenPage]) -> int:
+        """Since when files from before the first event count. None of a project existed before its creation."""
+        if _is_created(known) and pages and pages[0].serial >= known[0][0].serial:
+            return known[0][0].serial
+        return self.known_since
 
     def _continue(self, known: Sequence[_Known], start: Checkpoint) -> list[SeenPage]:
         """Begins at the checkpoint; returns the pages that count after it."""

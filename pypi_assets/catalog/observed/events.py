@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, Select, and_, case, func, or_, select, update
+from sqlalchemy import Connection, Select, and_, bindparam, case, func, or_, select, update
 
 from pypi_assets.catalog.database import Catalog, CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.ledger.range_ledger import lock_state, read_state
@@ -138,6 +138,24 @@ def _entered(connection: Connection, wanted: Iterable[_Followed]) -> dict[str, i
     new = sorted(first.keys() - ids.keys())
     enter_projects(connection, ((last[name].name, first[name].serial - 1, last[name].serial) for name in new))
     return ids | project_ids(connection, new)
+
+
+def events_understood_now(connection: Connection) -> list[ChangelogEvent]:
+    """The events whose action was unknown to the version of the code that stored them, and that this version knows, in
+    order of serial. It reads all events."""
+    columns = [events.c[field.name] for field in fields(ChangelogEvent)]
+    unknown = select(*columns).where(events.c.kind == Action.UNKNOWN).order_by(events.c.serial)
+    found = (ChangelogEvent(*row) for row in connection.execute(unknown))
+    return [event for event in found if file_change(event).action != Action.UNKNOWN]
+
+
+def classify_again(connection: Connection, understood: Sequence[ChangelogEvent]) -> None:
+    """Stores what this version of the code knows of the actions of stored events."""
+    if understood:
+        connection.execute(
+            update(events).where(events.c.serial == bindparam("of_serial")).values(kind=bindparam("new_kind")),
+            [{"of_serial": event.serial, "new_kind": file_change(event).action} for event in understood],
+        )
 
 
 def last_event(connection: Connection) -> ChangelogEvent | None:

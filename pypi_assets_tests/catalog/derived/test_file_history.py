@@ -441,3 +441,9 @@ def test_a_file_that_an_event_removes_is_of_the_release_that_the_event_names():
     found = histories(events, page(55, {SDIST: True}, through=57), known_since=55)["demo-1.0.0.zip"]
     assert (found.version, live(found)) == ("1.0", [(55, 57)])
     assert found.yanked == (Interval(56, 57),)
+
+
+def test_a_file_without_an_event_is_no_older_than_the_creation_of_its_project():
+    created = event(51, "create", None)
+    assert live(histories([created], page(60, {WHEEL: False}), known_since=50)[WHEEL]) == [(51, None)]
+    assert live(histories([created], page(50, {WHEEL: False}), known_since=50)[WHEEL]) == [(50, None)]
