@@ -211,6 +211,7 @@ def ranges(measured: Measured) -> None:
             assert [one.events.events for one in done] == [count], done
             measured.meter.figures["unexplained"] = sum(one.unexplained_changes for one in done)
             measured.meter.timed("its dump", lambda: list(write_missing_ranges(measured.catalog, measured.storage)))
+        index.pages.clear()  # the catalog knows them now, and they are no memory of the range
 
 
 def _crawl_new_ranges(crawler: Crawler) -> list[RangeResult]:

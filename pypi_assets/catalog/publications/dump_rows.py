@@ -206,6 +206,7 @@ def stream_rows(catalog: Catalog, query: Select[tuple[object, ...]]) -> Iterator
     A list is JSON already, as an `orjson.Fragment`: dumps take it as it is stored.
     """
     with catalog.read_once() as connection:
+        read_by_index(connection)
         lists = StoredLists(connection)
         details = StoredContents(connection, shared_details)
         result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
