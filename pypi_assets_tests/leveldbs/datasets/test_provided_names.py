@@ -88,6 +88,19 @@ def test_a_new_release_changes_few_records_of_modules(tmp_path: Path) -> None:
     assert changed(modules[:-1], "7") == {"g demo demo"}
 
 
+def test_odd_versions_and_names_lead_to_the_same_answers_one_by_one(tmp_path: Path) -> None:
+    odd = ["2", "1,0", '3"', "4\\", "\u00e9", "", '",', "1.0", "1.0.0", "0.9", "10", "[", '"]]']
+    lists = (["demo", "demo.a"], ["demo"], ["demo", "demo.b"])
+    rows = [
+        dump_row("demo", version, f"demo-{number}.zip", modules=lists[number % 3], project="De]mo"[: 4 + number % 2])
+        for number, version in enumerate(odd)
+    ]
+    rows += [dump_row("demo", "11", f"last-{number}.zip", modules=["demo"], project="Demo") for number in range(2)]
+    dumps = [*([row] for row in rows), [tombstone_of(rows[0])], [tombstone_of(rows[-1])]]
+    one_by_one = build(tmp_path / "one", "modules", dumps)
+    assert content(one_by_one) == content(build(tmp_path / "all", "modules", [rows[1:-1]]))
+
+
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
 def test_every_module_has_the_providers_of_its_files(
