@@ -27,7 +27,7 @@ from pypi_assets.catalog.work.audits import (
 from pypi_assets.catalog.work.finished_scopes import forget_visits
 from pypi_assets.catalog.work.full_crawls import last_completed_crawl, require_followable
 from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed, rename_listed
-from pypi_assets.catalog.work.visit_queue import ScopeProgress, longest_unvisited, queue_visits
+from pypi_assets.catalog.work.visit_queue import ScopeProgress, exhausted_visits, longest_unvisited, queue_visits
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.lister_choice import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_scope
@@ -121,7 +121,10 @@ class _Comparing:
 
     def end(self, connection: Connection) -> Audit:
         """Queues the projects that differ, those that are no longer listed, without those of an open range, and the
-        share. Returns the audit with its findings so far; as it is where another process has opened its queue."""
+        share. Unlisted ones with exhausted visits are queued too, since nothing else visits them again.
+
+        Returns the audit with its findings so far; as it is where another process has opened its queue.
+        """
         audit = lock_audit(connection, self._audit)
         if audit.serial is not None:
             return audit
@@ -137,5 +140,7 @@ class _Comparing:
         chosen = longest_unvisited(connection, share, is_wanted=self.list.has)
         tasks = known_serials(connection, [project_id for project_id, _ in chosen])
         queue_visits(connection, audit.scope, tasks)
+        gone = [(id_, shard, 0) for id_, shard in exhausted_visits(connection) if not self.list.has(id_)]
+        queue_visits(connection, audit.scope, gone)
         replace_list(connection, self.list.broken, self._now())
         return note_listed(connection, audit, self.list.serial, findings)

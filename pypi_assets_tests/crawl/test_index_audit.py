@@ -1,5 +1,7 @@
 """An audit finds changes without an event, counts them by cause, and corrects the catalog."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import func, select
 
@@ -13,9 +15,9 @@ from pypi_assets.catalog.work.visit_queue import ScopeProgress
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
-from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import ListedProject
-from pypi_assets_tests.crawl.followers import Follower, add, wheel
+from pypi_assets_tests.crawl.followers import Follower, SilentIndex, add, wheel
 from pypi_assets_tests.crawl.test_second_crawl import change_page, dumped, dumped_next
 from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
 
@@ -199,3 +201,26 @@ def test_a_second_process_on_one_audit_sets_no_finished_visit_back(auto: Followe
     with auto.catalog.read() as connection:
         assert last_completed_audit(connection) == audits[0]
         assert connection.scalar(select(func.count()).where(visits.c.kind == "audit")) == 1
+
+
+def test_an_exhausted_visit_of_a_removed_project_is_done_with_the_next_audit(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No later event and no range visits the project again."""
+    follower = Follower(SilentIndex(), catalog)
+    add(follower.index, "one")
+    add(follower.index, "two")
+    crawl_full(follower.crawler)
+    crawler = replace(follower.crawler, retry_deadline_s=0.0)
+    follower.index.do("remove-project", "one")
+    with monkeypatch.context() as patch:
+
+        def refuse(_: SilentIndex, project: str, **__: object) -> None:
+            raise TransientError("HTTP 503", f"https://index.example.org/simple/{project}/")
+
+        patch.setattr(SilentIndex, "project_page", refuse)
+        crawl_incremental(crawler)
+    assert catalog_status(catalog).failed_visits == 1
+    audit_index(crawler, 0.0)
+    assert catalog_status(catalog).failed_visits == 0
+    follower.require_exact()

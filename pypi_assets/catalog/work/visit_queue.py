@@ -382,6 +382,13 @@ def clear_exhausted(connection: Connection, reached: Mapping[int, int | None]) -
     return scopes
 
 
+def exhausted_visits(connection: Connection) -> list[tuple[int, int]]:
+    """The projects with exhausted visits, in whatever scope: (project id, its shard), in order."""
+    columns = (visit_queue.c.project_id, visit_queue.c.shard)
+    rows = connection.execute(select(*columns).where(IS_EXHAUSTED).distinct().order_by(visit_queue.c.project_id))
+    return [(project_id, shard) for project_id, shard in rows]
+
+
 def scope_progress(connection: Connection, scope: str, shards: Sequence[int] | None = None) -> ScopeProgress:
     """The number of projects of `scope` in each state, within `shards` (None: all).
 
