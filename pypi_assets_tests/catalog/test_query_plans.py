@@ -76,7 +76,7 @@ SMALL_INDEXES = {
 ALLOWED = {
     r"SELECT anon_1.start, anon_1.\"end\", anon_1.\"before\" FROM": "the newest thousand ranges, by a LIMIT",
     r"SELECT projects.shard, count\(\*\) AS count_1 FROM read_queue JOIN": "what is left to read, once for each retry",
-    r"SELECT events.name, .* FROM events WHERE events.kind = \S+ ORDER BY": "what is understood now, once for each retry",
+    r"SELECT events.name, .* FROM events WHERE events.kind = \S+ ORDER BY": "what is known now, once for each retry",
     r"SELECT distribution_data.distribution_id, .* AND distributions.filename = ": "one file that a person names",
 }
 """Further statements that may read a table whole, by a pattern of their beginning, and why."""
