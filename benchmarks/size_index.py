@@ -19,10 +19,10 @@ from pypi_assets.catalog.derived.stored_files import load_files
 from pypi_assets.catalog.observed.events import events_through, last_event
 from pypi_assets.catalog.tables import distributions, events, live_intervals, projects, yanked_intervals
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.reader_pool import FinishedReading, WholeFile
+from pypi_assets.distributions.reader_pool import FinishedReading
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.index.models import ChangelogEvent, FetchedBytes, IndexFile, ListedProject, ProjectPage
+from pypi_assets_tests.model_index import EmptyRanges, ModelReaders
 
 URL = "https://index.example.org/simple/"
 _RELEASE_EVENTS = 3
@@ -126,26 +126,13 @@ class AnsweringIndex:
         return consume(BytesIO()), FetchedBytes(0, 1, 0.0)
 
     @contextmanager
-    def open_ranges(self, url: str, **_: object) -> Iterator["_Ranges"]:
+    def open_ranges(self, url: str, **_: object) -> Iterator[EmptyRanges]:
         del url
-        yield _Ranges()
+        yield EmptyRanges()
 
 
-@dataclass
-class _Ranges:
-    fetched: FetchedBytes = field(default_factory=lambda: FetchedBytes(0, 1, 0.0))
-
-    def whole(self) -> BinaryIO:
-        return BytesIO()
-
-
-class MadeUpReaders:
+class MadeUpReaders(ModelReaders):
     """Readers that make up a file's record and its extract."""
-
-    limits = Limits()
-
-    def read_together(self, files: Sequence[WholeFile]) -> list[FinishedReading]:
-        return [self.read(None, file.filename, project=file.project) for file in files]
 
     def read(
         self,

@@ -349,9 +349,9 @@ class ModelIndex:
         return consume(BytesIO()), FetchedBytes(0, 1, 0.0)
 
     @contextmanager
-    def open_ranges(self, url: str, **_: object) -> Iterator["_Ranges"]:
+    def open_ranges(self, url: str, **_: object) -> Iterator["EmptyRanges"]:
         self._fetch(url)
-        yield _Ranges()
+        yield EmptyRanges()
 
     def _fetch(self, url: str) -> None:
         self._answer()
@@ -374,7 +374,9 @@ class ModelIndex:
 
 
 @dataclass
-class _Ranges:
+class EmptyRanges:
+    """A file that is opened in parts and has no bytes, since readers make its content up."""
+
     fetched: FetchedBytes = field(default_factory=lambda: FetchedBytes(0, 1, 0.0))
 
     def whole(self) -> BinaryIO:
