@@ -21,10 +21,14 @@ class DumpReader:
         self.serial: int | None = None
 
     def go_on(self, catalog: Catalog) -> bool:
-        """Dumps what is complete now; returns whether that reaches the complete serial."""
+        """Dumps what is complete now; returns whether that was anything.
+
+        What is known better later, of serials that are dumped already, comes with the next range.
+        """
         with catalog.read() as connection:
             complete, exact_from = complete_serial(connection), read_state(connection)["exact_from"]
             ranges = [entry.serials for entry in ledger(connection) if entry.state == RangeState.COMPLETE]
+        before = self.serial
         if self.serial is None:
             if complete == 0 or complete < exact_from:
                 return False
@@ -37,7 +41,7 @@ class DumpReader:
                     else:
                         self.rows[str(row["filename"])] = row
                 self.serial = serials.end
-        return self.serial == complete
+        return self.serial != before
 
 
 def full_dump_of(catalog: Catalog) -> Rows:

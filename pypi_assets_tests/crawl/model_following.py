@@ -407,6 +407,12 @@ class Following:
         """A full dump, and the dumps of all ranges after it, have the rows of a new full dump, and those are true."""
         if self.index.serial == 0:
             return  # nothing can be dumped of an empty index
+        if name := next(iter(self.index.state.projects), None):  # what is known better now comes with the next range
+            self.index.record_event(name, None, "docupdate")
+        else:
+            self.index.do("add", "Alpha", "9.1", "alpha-9.1.tar.gz")
+        crawl_incremental(self._crawler(self.catalog))
+        self.require_exact()
         self.require_dumps()
         fresh = full_dump_of(self.catalog)
         for filename in sorted(self.reader.rows.keys() | fresh.keys()):
