@@ -24,6 +24,9 @@ _COMMANDS = {
     "install": re.compile(r"\s*TARGETS\s++([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE | re.ASCII),
     "project": _FIRST,
     "set": re.compile(r"\s*(\w+)\s+([^\s)]+)\s*\)", re.ASCII),
+    "set_target_properties": re.compile(
+        r"\s*+([^()]{1,200}?)\sPROPERTIES\s[^()]{0,2000}?\bOUTPUT_NAME\s++([^\s()]++)", re.ASCII
+    ),
 }
 """What is looked for in the arguments of each command."""
 _NO_WORD = re.compile(r"\W", re.ASCII)
@@ -41,35 +44,41 @@ MAX_VARIABLE_CHARACTERS = 200
 @dataclass(slots=True)
 class _Build:
     """What the CMakeLists.txt files read so far make: `targets` are Python modules, `installs` names of targets and
-    where they go, `own` functions of the project's own that make a module."""
+    where they go, `outputs` names of targets and of their files, `own` functions of the project's own that make a
+    module."""
 
     tree: SourceTree
     variables: dict[str, str]
     targets: list[str] = field(default_factory=list)
     installs: list[tuple[str, str]] = field(default_factory=list)
+    outputs: dict[str, str] = field(default_factory=dict)
     own: set[str] = field(default_factory=set)
     visited: set[str] = field(default_factory=set)
     characters: int = 0
     functions: int = 0
 
 
-def cmake_modules(tree: SourceTree, package: str | None, variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The dotted names of the modules, by their targets' names, where CMake has `variables`. What is not installed
-    to a folder by name lies in `package`, and is no module where that is None."""
+def cmake_modules(
+    tree: SourceTree, package: str | None, variables: Mapping[str, str], source: str = "", inside: str = ""
+) -> tuple[str, ...]:
+    """The dotted names of the modules, by their targets' names, where CMake has `variables` and begins in the folder
+    `source`. Folders that it installs to are relative to `inside`. What is not installed to a folder by name lies in
+    `package`, and is no module where that is None."""
     build = _Build(tree, dict(variables))
-    _read(build, "")
+    _read(build, source)
     if not build.targets:
         return ()
     destinations = {}
     for names, destination in build.installs:
         for name in names.split():
-            destinations[name] = clean_path(_expanded(destination, build.variables).strip('"'))
+            folder = clean_path(_expanded(destination, build.variables).strip('"'))
+            destinations[name] = f"{inside}/{folder}".strip("/") if len(folder) <= MAX_TARGET_LENGTH else folder
     modules = []
     for target in build.targets:
-        folder = destinations.get(target, package)
-        name = _expanded(target, build.variables)
-        if folder is not None and len(folder) <= MAX_TARGET_LENGTH:
-            modules.append(f"{folder}/{name}".lstrip("/").replace("/", "."))
+        where = destinations.get(target, package)
+        name = _expanded(build.outputs.get(target, target), build.variables)
+        if where is not None and len(where) <= MAX_TARGET_LENGTH:
+            modules.append(f"{where}/{name}".lstrip("/").replace("/", "."))
     return tuple(module for module in dict.fromkeys(modules) if all(map(is_identifier, module.split("."))))
 
 
@@ -85,6 +94,8 @@ def _read(build: _Build, folder: str) -> None:
     for command, (first, *others) in _commands(text, build.own):
         if command == "install":
             build.installs.append((first, others[0]))
+        elif command == "set_target_properties":
+            build.outputs |= dict.fromkeys(first.split(), others[0].strip('"'))
         elif command == "add_subdirectory":
             added = _expanded(
                 first.strip('"'), build.variables | {"CMAKE_CURRENT_SOURCE_DIR": ".", "CMAKE_SOURCE_DIR": "."}

@@ -1,14 +1,16 @@
 """What scikit-build-core puts into a wheel: Python packages, and the modules that CMakeLists.txt builds."""
 
-from pypi_assets.distributions.backends.cmake import cmake_modules
+from pypi_assets.distributions.backends.cmake import MAX_VARIABLE_CHARACTERS, cmake_modules
 from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.path_patterns import Patterns, without
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import (
+    MAX_TARGET_LENGTH,
     Installed,
     SourceTree,
     clean_path,
+    joined,
     module_name,
     moved,
 )
@@ -28,15 +30,30 @@ def installed(tree: SourceTree) -> Installed | None:
     files = [each for target, folder in targets.items() for each in moved(tree.below(folder), folder, target)]
     excludes = strings(tree.table("tool", "scikit-build", "wheel").get("exclude"))
     files = [*without(files, excludes, Patterns.GITIGNORE, tree.effort), *by_folder(_generated(tree))]
-    is_pure = "CMakeLists.txt" not in tree.files or _is_cmake_off(tree)
-    extensions = () if is_pure else cmake_modules(tree, next(iter(targets), ""), _variables(tree))
+    source = _text(tree.table("tool", "scikit-build", "cmake").get("source-dir"))
+    inside = _text(tree.table("tool", "scikit-build", "wheel").get("install-dir"))
+    is_pure = joined(source, "CMakeLists.txt") not in tree.files or _is_cmake_off(tree)
+    package = next(iter(targets), "")
+    extensions = () if is_pure else cmake_modules(tree, package, _variables(tree), source, inside)
     if not files and not extensions:
         return None
     return Installed(by, files, extensions, ModulesGrade.EXACT if is_pure else ModulesGrade.DERIVED)
 
 
+def _text(value: object) -> str:
+    """A folder in the settings, which is the top where it is not given."""
+    return clean_path(value) if isinstance(value, str) and len(value) <= MAX_TARGET_LENGTH else ""
+
+
 def _variables(tree: SourceTree) -> dict[str, str]:
-    return {"SKBUILD_PROJECT_NAME": module_name(tree.project or ""), "SKBUILD_PLATLIB_DIR": ""}
+    """What scikit-build-core hands on to CMake, and the settings' definitions that are literal."""
+    defined = tree.table("tool", "scikit-build", "cmake", "define")
+    literal = {
+        name: value
+        for name, value in defined.items()
+        if isinstance(value, str) and len(value) <= MAX_VARIABLE_CHARACTERS
+    }
+    return {"SKBUILD_PROJECT_NAME": module_name(tree.project or ""), "SKBUILD_PLATLIB_DIR": "", **literal}
 
 
 def _is_cmake_off(tree: SourceTree) -> bool:

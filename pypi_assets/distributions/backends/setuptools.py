@@ -23,6 +23,7 @@ from pypi_assets.distributions.backends.setuptools_top_level import (
     NOT_MODULES,
     NOT_PACKAGES,
     in_packages,
+    is_namespace,
     named_in,
     package_at_top,
     without_scripts,
@@ -138,7 +139,7 @@ def _takes_data(tree: SourceTree) -> bool:
     settings = tree.table("tool", "setuptools")
     if "include-package-data" in settings:
         return settings["include-package-data"] is True
-    if tree.table("project") or settings:
+    if tree.table("project") or settings or "files" in tree.setup_cfg:  # pbr takes them too
         return True
     value = tree.setup_cfg.get("options", {}).get("include_package_data", "")
     return lower(value) in {"1", "true", "yes"} or bool(_INCLUDE_PACKAGE_DATA.search(tree.files.get("setup.py", b"")))
@@ -479,7 +480,7 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
         declared.doubt(ModulesGrade.DERIVED if is_there else ModulesGrade.GUESSED)
         if found:
             files += moved(found if declared.takes_data else in_packages(tree, root, found), root, target)
-        elif tree.has_compiled_sources and name not in compiled:
+        elif tree.has_compiled_sources and name not in compiled and not is_namespace(tree, name):
             extensions.append(f"{declared.ext_package}{name}")
     return declared.installed("top_level.txt", files, extensions)
 

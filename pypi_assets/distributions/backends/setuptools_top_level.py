@@ -35,10 +35,22 @@ def named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, Files]
 
 
 def package_at_top(tree: SourceTree, name: str) -> str:
-    """`a/b` where the top folder is itself the package a.b, as which the project is named; else nothing."""
+    """`a/b` where the top folder is itself the package a.b, as which the project is named; else nothing.
+
+    An `__init__.py` alone, next to sources of an extension module that top_level.txt names too, is none: it describes
+    the project.
+    """
     parts = _SEPARATOR.split(tree.project or "")
+    others = [*(set(tree.modules_at_top) - NOT_MODULES - {"__init__"}), *(set(tree.tops) & tree.packages.keys())]
+    if not others and tree.has_compiled_sources and len(tree.top_level or ()) > 1:
+        return ""
     is_package = parts[0] == name and tree.has_file("__init__.py") and all(map(is_identifier, parts))
     return "/".join(parts) if is_package else ""
+
+
+def is_namespace(tree: SourceTree, name: str) -> bool:
+    """Whether the project is named as something in `name`, which is then no extension module."""
+    return (tree.project or "").startswith(f"{name}.")
 
 
 def without_scripts(tree: SourceTree) -> Files:

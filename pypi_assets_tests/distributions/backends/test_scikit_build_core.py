@@ -42,6 +42,20 @@ CMAKE = "project(${SKBUILD_PROJECT_NAME})\nset(NAME _core)\npybind11_add_module(
             id="a module that CMake installs",
         ),
         pytest.param(
+            files(
+                "src/demo/__init__.py",
+                pyproject='[tool.scikit-build]\ncmake.source-dir = "native"\nwheel.install-dir = "demo/sub"\n'
+                'cmake.define = {BACKEND = "_fast", LEVEL = {env = "LEVEL"}, DEBUG = false}\n',
+            )
+            | {
+                "native/CMakeLists.txt": "pybind11_add_module(${BACKEND} a.c)\n"
+                "install(TARGETS ${BACKEND} DESTINATION .)\n"
+            },
+            ["demo", "demo.sub", "demo.sub._fast"],
+            "scikit-build name",
+            id="settings of CMake's source, of definitions and of the folder to install to",
+        ),
+        pytest.param(
             files("demo/__init__.py", pyproject='[[tool.scikit-build.generate]]\npath = "demo/_version.py"\n'),
             ["demo", "demo._version"],
             "scikit-build name",

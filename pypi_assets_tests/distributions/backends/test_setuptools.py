@@ -127,6 +127,13 @@ SETTINGS = "[tool.setuptools]\n"
             id="pbr takes packages with all below",
         ),
         pytest.param(
+            files("demo/__init__.py", "demo/tests/project/x.py", setup_cfg="[files]\npackages = demo\n")
+            | {"demo.egg-info/top_level.txt": "demo\n"},
+            ["demo", "demo.tests", "demo.tests.project", "demo.tests.project.x"],
+            "setup.cfg [files] packages",
+            id="pbr takes all files in packages, as the .egg-info has them",
+        ),
+        pytest.param(
             files(
                 *TREE,
                 setup_py="from setuptools import setup, find_packages\n"

@@ -4,6 +4,7 @@ import pytest
 
 from pypi_assets.distributions.backends.setuptools_top_level import (
     in_packages,
+    is_namespace,
     named_in,
     package_at_top,
     without_scripts,
@@ -39,6 +40,21 @@ def test_a_name_is_looked_for_in_each_folder_at_the_top(name, root, expected):
 def test_the_top_folder_is_a_package_of_the_projects_name(project, name, expected):
     assert package_at_top(source_tree(files("__init__.py"), project), name) == expected
     assert package_at_top(source_tree(files("core.py"), project), name) == ""
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"), [((), ""), (("core.py",), "space/demo"), (("sub/__init__.py",), "space/demo")]
+)
+def test_an_init_alone_next_to_an_extension_module_is_no_package(others, expected):
+    contents = files("__init__.py", "setup.py", "_core.c", "x.egg-info/PKG-INFO", *others)
+    contents |= {"x.egg-info/top_level.txt": "_core\nspace\n"}
+    assert package_at_top(source_tree(contents, "space.demo"), "space") == expected
+
+
+def test_what_the_project_is_named_in_is_a_namespace():
+    tree = source_tree(files("_core.c"), "space.demo")
+    assert is_namespace(tree, "space")
+    assert not is_namespace(tree, "_core")
 
 
 def test_what_lies_next_to_packages_is_left_out():
