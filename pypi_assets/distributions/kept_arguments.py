@@ -4,6 +4,8 @@ the rest of making an sdist's record.
 They count as long as setup.py is followed by the same rules (SETUP_SCRIPT_VERSION). Then the source is read again.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
@@ -22,13 +24,13 @@ _kept_decoder = msgspec.msgpack.Decoder(_Kept)
 _arguments_decoder = msgspec.msgpack.Decoder(SetupArguments)
 
 
-def keep_arguments(source: bytes) -> bytes:
-    """The arguments in the setup.py `source`, as MessagePack: `[version, arguments]`.
+def keep_arguments(source: bytes, files: Mapping[str, bytes] | None = None) -> bytes:
+    """The arguments in the setup.py `source`, which may use `files`, as MessagePack: `[version, arguments]`.
 
     Empty where it takes more room than `source`, as lists that are made by repetition do, and where there was a
     problem, which is found again as quickly.
     """
-    arguments = read_setup_script(source)
+    arguments = read_setup_script(source, files)
     if arguments.problem is not None:
         return b""
     # Sets are written in their order, so that the same source always gives the same bytes.

@@ -41,6 +41,12 @@ class LimitExceededError(Exception):
     """A limit is exceeded; the text names it."""
 
 
+MAX_SCRIPTS = 40
+MAX_SCRIPT_BYTES = 64 * 1024
+MAX_ALL_SCRIPTS_BYTES = 256 * 1024
+"""Of the files that setup.py may use: what is beyond is left out, and the rest is read."""
+
+
 class Budget:
     """Counts what one read has cost so far; each method raises LimitExceededError once its limit is exceeded."""
 
@@ -52,6 +58,8 @@ class Budget:
         self._inflated = 0
         self._wanted = 0
         self._kept = 0
+        self._scripts = 0
+        self._script_bytes = 0
 
     def check_file_size(self, size: int) -> None:
         if size > self.limits.max_file_bytes:
@@ -101,6 +109,18 @@ class Budget:
             raise LimitExceededError(
                 f"the metadata files are larger than {self.limits.max_wanted_bytes} bytes together"
             )
+
+    def has_room_for_script(self, size: int) -> bool:
+        """Whether one more of the files that setup.py may use is kept; it is then counted. The others are left out,
+        and no limit is exceeded by them."""
+        is_kept = (
+            size <= MAX_SCRIPT_BYTES
+            and self._scripts < MAX_SCRIPTS
+            and self._script_bytes + size <= MAX_ALL_SCRIPTS_BYTES
+        )
+        self._scripts += is_kept
+        self._script_bytes += size if is_kept else 0
+        return is_kept
 
     def count_kept(self, size: int) -> None:
         """Counts `size` bytes of a small file that are kept."""

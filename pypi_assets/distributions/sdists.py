@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from pypi_assets.characters import normalized_name
+from pypi_assets.distributions.build_scripts import is_build_script
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.members import Folder
@@ -51,6 +52,8 @@ def is_wanted(name: str) -> bool:
     if filename in _IN_FOLDERS:
         is_part = filename not in _WITH_PARTS or not _NO_PART.search(name)
         return is_part and len(folders) <= _IN_FOLDERS[filename] and not any(folder in name for folder in _VENDORED)
+    if is_build_script(name):
+        return True
     return 0 < len(folders) <= MAX_EGG_INFO_DEPTH and folders[-1].endswith(".egg-info") and filename in _IN_EGG_INFO
 
 
@@ -71,13 +74,19 @@ def condense(extract: Extract) -> None:
                 extract.files[name] = msgspec.json.encode(parse_toml(content.decode()))
             except (ValueError, OverflowError):  # OverflowError: a number that JSON has not
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
-    scripts = [
-        content
-        for name, content in extract.files.items()
-        if name.rpartition("/")[2] == "setup.py" and name.count("/") <= 1
-    ]
+    scripts = [name for name in extract.files if name.rpartition("/")[2] == "setup.py" and name.count("/") <= 1]
     if len(scripts) == 1:
-        extract.setup_arguments = keep_arguments(scripts[0])
+        extract.setup_arguments = keep_arguments(extract.files[scripts[0]], _files_next_to(scripts[0], extract.files))
+
+
+def _files_next_to(script: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files that a setup.py may import or run, by their paths from its folder."""
+    top = script.removesuffix("setup.py")
+    return {
+        name[len(top) :]: content
+        for name, content in files.items()
+        if name.startswith(top) and is_build_script(name if top else f"./{name}")
+    }
 
 
 def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
@@ -88,7 +97,7 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
     pyproject = _read_pyproject(files, notes)
     egg_info = _choose_egg_info(parts, project, members, top, files, notes)
 
-    script = _SetupScript(files.get("setup.py"), extract.setup_arguments, notes)
+    script = _SetupScript(files.get("setup.py"), _files_next_to("setup.py", files), extract.setup_arguments, notes)
     metadata = read_metadata(files, egg_info, pyproject, script.read, extract, notes)
     tree = SourceTree(
         members=members,
@@ -123,9 +132,11 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
 
 @dataclass(slots=True)
 class _SetupScript:
-    """setup.py (None where there is none) and what was `kept` of it: it is read once, where a rule needs it."""
+    """setup.py (None where there is none), the files that it may use, and what was `kept` of it: it is read once, where
+    a rule needs it."""
 
     source: bytes | None
+    files: Mapping[str, bytes]
     kept: bytes
     notes: list[str]
     arguments: SetupArguments | None = None
@@ -133,7 +144,7 @@ class _SetupScript:
     def read(self) -> SetupArguments | None:
         """Its arguments, None where there is none; a problem is added to the notes."""
         if self.arguments is None and self.source is not None:
-            self.arguments = kept_arguments(self.kept) or read_setup_script(self.source)
+            self.arguments = kept_arguments(self.kept) or read_setup_script(self.source, self.files)
             if self.arguments.problem:
                 self.notes.append(self.arguments.problem)
         return self.arguments

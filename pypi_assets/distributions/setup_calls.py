@@ -9,22 +9,34 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pypi_assets.distributions.setup_expressions import FINDERS, FINDERS_FROM, Expressions, ReturnedError, packages_in
+from pypi_assets.distributions.build_scripts import MAX_WRITTEN_LENGTH, BuildScripts
+from pypi_assets.distributions.setup_expressions import FINDERS, FINDERS_FROM, Expressions, packages_in
+from pypi_assets.distributions.setup_modules import ReturnedError
 from pypi_assets.distributions.setup_operations import add, extend, item_of, one_of, set_item, update
-from pypi_assets.distributions.setup_values import UNBOUND, UNKNOWN, Imported, Maybe, ScriptFunction, Walk, maybe
+from pypi_assets.distributions.setup_values import (
+    UNBOUND,
+    UNKNOWN,
+    Imported,
+    Maybe,
+    OpenFile,
+    ScriptFunction,
+    ScriptModule,
+    Walk,
+    maybe,
+)
 
 MAX_ROUNDS = 500
 """Items of a list that a loop runs for, at most; real lists of extension modules have up to a few hundred."""
 _ENDS = frozenset({"exit", "_exit", "quit", "abort"})
 
 
-def setup_calls(tree: ast.Module) -> list[dict[Any, Any]]:
+def setup_calls(tree: ast.Module, files: BuildScripts) -> list[dict[Any, Any]]:
     """The arguments of each call of setup(), by name. UNKNOWN among the names stands for any others; ASSUMED is there
-    where the environment decided before.
+    where the environment decided before. What the script imports or runs of `files` is followed too.
 
     Raises TooLongError.
     """
-    script = _Script()
+    script = _Script(files=files)
     with suppress(ReturnedError):  # a return outside of a function
         script.run(tree.body)
     return script.calls
@@ -93,15 +105,19 @@ class _Script(Expressions):
             self.run(statement.body if truth else statement.orelse)
 
     def run_try(self, statement: ast.Try) -> None:
+        if statement.handlers and statement.body and _takes_option(statement.body[0]):
+            self.has_assumed = True
+            self.run([*statement.handlers[0].body, *statement.finalbody])
+            return
         handled = [handler.body for handler in statement.handlers]
         self._branch([[*statement.body, *statement.orelse], *handled])
         self.run(statement.finalbody)
 
     def run_with(self, statement: ast.With) -> None:
         for item in statement.items:
-            self.value(item.context_expr)
+            opened = self.value(item.context_expr)
             if item.optional_vars is not None:
-                self.assign(item.optional_vars, UNKNOWN)
+                self.assign(item.optional_vars, opened if isinstance(opened, OpenFile) else UNKNOWN)
         if all(_is_open(item.context_expr) for item in statement.items):
             self.run(statement.body)
         else:
@@ -151,7 +167,19 @@ class _Script(Expressions):
         return False
 
     def run_function_definition(self, statement: ast.FunctionDef) -> None:
-        self.bind(statement.name, ScriptFunction(statement))
+        self.bind(statement.name, ScriptFunction(statement, self.names, self._yields(statement.body)))
+
+    def _yields(self, statements: list[ast.stmt]) -> bool:
+        """Whether a function of these statements is a generator."""
+        waiting: list[ast.AST] = [*statements]
+        while waiting:
+            node = waiting.pop()
+            self.spend()
+            if isinstance(node, ast.Yield | ast.YieldFrom):
+                return True
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+                waiting += ast.iter_child_nodes(node)
+        return False
 
     def run_class_definition(self, statement: ast.ClassDef) -> None:
         self.spoil_named([each for each in statement.body if not isinstance(each, ast.FunctionDef)])
@@ -160,17 +188,31 @@ class _Script(Expressions):
     def run_import(self, statement: ast.Import) -> None:
         for alias in statement.names:
             bound = alias.asname or alias.name.partition(".")[0]
-            self.bind(bound, Imported(alias.name if alias.asname else bound))
+            name = alias.name if alias.asname else bound
+            self.bind(bound, (self.module(name) if name == alias.name else None) or Imported(name))
 
     def run_import_from(self, statement: ast.ImportFrom) -> None:
-        is_known = not statement.level and (statement.module or "").partition(".")[0] in FINDERS_FROM
+        source = "" if statement.level else statement.module or ""
+        prefix = f"{source}." if len(source) <= MAX_WRITTEN_LENGTH else ""
+        is_known = source.partition(".")[0] in FINDERS_FROM
+        module = self.module(source)
         for alias in statement.names:
             if alias.name == "*":
-                for name in FINDERS:
-                    self.bind(name, Imported(name) if is_known else UNKNOWN)
-            else:
-                is_bound = is_known or alias.name not in FINDERS
-                self.bind(alias.asname or alias.name, Imported(alias.name) if is_bound else UNKNOWN)
+                self._import_all(module, is_known=is_known)
+                continue
+            value = self.module(f"{prefix}{alias.name}") or (module.names.get(alias.name) if module else None)
+            if value is None or value is UNKNOWN:
+                value = Imported(alias.name) if is_known or alias.name not in FINDERS else UNKNOWN
+            self.bind(alias.asname or alias.name, value)
+
+    def _import_all(self, module: ScriptModule | None, *, is_known: bool) -> None:
+        """`from module import *`; the finders come from setuptools, else they are the project's own."""
+        for name in FINDERS:
+            self.bind(name, Imported(name) if is_known else UNKNOWN)
+        for name, value in list(module.names.items()) if module else ():
+            self.spend()
+            if not name.startswith("_"):
+                self.bind(name, value)
 
     def run_delete(self, statement: ast.Delete) -> None:
         for target in statement.targets:
@@ -182,7 +224,7 @@ class _Script(Expressions):
 
     def run_return(self, statement: ast.Return) -> None:
         result = None if statement.value is None else self.value(statement.value)
-        if self.uncertain:
+        if self.uncertain > self.base:
             self.result = UNKNOWN
         else:
             self.result = self.result if self.result is UNKNOWN else result
@@ -264,6 +306,17 @@ def _leaves(statement: ast.stmt) -> bool:
             return True
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))):
             return name in _ENDS
+    return False
+
+
+def _takes_option(statement: ast.stmt) -> bool:
+    """Whether `statement` is `sys.argv.remove(option)` or the like, which fails in a plain build: it has no options."""
+    match statement:
+        case (
+            ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=("remove" | "index"))))
+            | ast.Assign(value=ast.Call(func=ast.Attribute(value=owner, attr="index")))
+        ):
+            return isinstance(owner, ast.Attribute) and owner.attr == "argv"
     return False
 
 

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from pypi_assets.distributions.setup_functions import FUNCTIONS
 from pypi_assets.distributions.setup_methods import call_method
+from pypi_assets.distributions.setup_modules import Modules, ReturnedError
 from pypi_assets.distributions.setup_operations import (
     add,
     compared,
+    extend,
     is_same,
     item_of,
     join,
@@ -23,7 +25,7 @@ from pypi_assets.distributions.setup_operations import (
     percent,
     set_item,
 )
-from pypi_assets.distributions.setup_state import ScriptState, TooLongError
+from pypi_assets.distributions.setup_state import TooLongError
 from pypi_assets.distributions.setup_values import (
     ASSUMED,
     SCALARS,
@@ -31,10 +33,14 @@ from pypi_assets.distributions.setup_values import (
     UNKNOWN,
     Assumed,
     Extension,
+    Ffi,
+    FileText,
     FindPackages,
     Imported,
     Maybe,
+    OpenFile,
     ScriptFunction,
+    ScriptModule,
     Walk,
     is_encodable,
     maybe,
@@ -46,20 +52,16 @@ MAX_SETUP_CALLS = 20
 FINDERS = ("find_packages", "find_namespace_packages")
 FINDERS_FROM = frozenset({"setuptools", "distutils"})
 """What is imported as one of FINDERS from elsewhere is the project's own."""
-_READING = frozenset({"print", "len", "str", "repr", "int", "bool", "type", "isinstance", "any", "all", "min", "max"})
-
-
-class ReturnedError(Exception):
-    """Ends the body of a function."""
+_READING_TEXT = (
+    "print len str repr int bool type isinstance any all min max zip enumerate reversed hasattr exists isfile isdir"
+)
+_READING = frozenset(_READING_TEXT.split())
+"""Functions that leave what they get as it is."""
 
 
 @dataclass(slots=True)
-class Expressions(ScriptState):
+class Expressions(Modules):
     """Evaluates expressions in the state of a script."""
-
-    def run(self, statements: Iterable[ast.stmt]) -> None:
-        """Follows the body of a function that is called."""
-        raise NotImplementedError
 
     def truth(self, node: ast.expr) -> bool | None:
         """Whether `node` is true, None where that is unknown."""
@@ -158,6 +160,12 @@ class Expressions(ScriptState):
                 value = self.value(inner)
                 self.assign(target, value)
                 return value
+            case ast.Yield(value=inner):
+                extend(self, self.yielded, [UNKNOWN if inner is None else self.value(inner)])
+            case ast.YieldFrom(value=inner):
+                extend(self, self.yielded, self.value(inner))
+            case ast.Attribute():
+                return UNKNOWN if (value := self.attribute(node)) is UNBOUND else value
         return UNKNOWN
 
     def _chosen(self, test: Any, body: ast.expr, orelse: ast.expr) -> Any:
@@ -222,6 +230,9 @@ class Expressions(ScriptState):
                 self.assign(inner, UNKNOWN)
             case ast.Subscript(value=container, slice=key):
                 set_item(self, self.value(container), self.value(key), value)
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+                if isinstance(module := self.look_up(name), ScriptModule):
+                    module.names[attribute] = UNKNOWN if self.uncertain else value
 
     def _items(self, elements: list[ast.expr]) -> list[Any]:
         items: list[Any] = []
@@ -280,25 +291,26 @@ class Expressions(ScriptState):
 
     def _call(self, node: ast.Call) -> Any:
         function = node.func
-        owner = None
+        owner: ast.expr | None = None
         if isinstance(function, ast.Name):
-            name = function.id
-            bound = self.look_up(name)
-            if isinstance(bound, Maybe):  # imported, or None where that failed
-                bound = bound.value
-            if isinstance(bound, ScriptFunction):
-                return self._call_local(bound, node)
-            if isinstance(bound, Imported):
-                name = bound.name
-            elif bound is not UNBOUND:
-                name = ""
+            name, bound = function.id, self.look_up(function.id)
         elif isinstance(function, ast.Attribute):
-            name, owner = function.attr, function.value
+            name, bound = function.attr, self.attribute(function)
+            owner = function.value if bound is UNBOUND else None
+            bound = UNBOUND if bound is UNKNOWN else bound
         else:
             self.value(function)
             return UNKNOWN
         arguments = self._items(node.args)
         keywords = self._keywords(node.keywords)
+        if isinstance(bound, Maybe):  # imported, or None where that failed
+            bound = bound.value
+        if isinstance(bound, ScriptFunction):
+            return self._call_local(bound, arguments, keywords)
+        if isinstance(bound, Imported):
+            name = bound.name
+        elif bound is not UNBOUND:
+            name = ""
         if owner is not None and name == "get" and self._is_environment(owner):
             return FUNCTIONS["getenv"](self, arguments, keywords)
         if owner is not None and (not self._is_module(owner) or (name in FINDERS and not self._has_finders(owner))):
@@ -310,10 +322,14 @@ class Expressions(ScriptState):
         if name == "setup":
             self._call_setup(arguments, keywords)
             return UNKNOWN
-        if name == "exec" and len(arguments) == 1:
-            for bound, value in self.scope.items():
-                if value is None or isinstance(value, str | int | float):
-                    self.scope[bound] = UNKNOWN
+        path = self.files.path(arguments[0]) if arguments and isinstance(arguments[0], str) else None
+        if name in {"exec", "execfile"} and arguments:
+            self.execute(FileText(path) if path and name == "execfile" else arguments[0], arguments[1:])
+            return UNKNOWN
+        if name == "open" and path:
+            return OpenFile(path)
+        if name == "get_extensions":
+            return self._packages_extensions()
         if name == "walk" and arguments and isinstance(arguments[0], str):
             return Walk(arguments[0])
         known = FUNCTIONS.get("Extension" if name.endswith("Extension") else name)
@@ -333,8 +349,39 @@ class Expressions(ScriptState):
             keywords[ASSUMED] = True
         if len(self.calls) == MAX_SETUP_CALLS:
             raise TooLongError
+        if "cffi_modules" in keywords:
+            self._add_ffi_modules(keywords)
         self._weigh(keywords.values())
         self.calls.append({key: maybe(value) for key, value in keywords.items()} if self.by_version else dict(keywords))
+
+    def _add_ffi_modules(self, keywords: dict[Any, Any]) -> None:
+        """Adds the modules that cffi builds to `ext_modules`: `cffi_modules` has items such as `path_build.py:ffi`."""
+        written = keywords["cffi_modules"]
+        items = [written] if isinstance(written, str | Maybe) else written
+        found = []
+        for item in items if isinstance(items, list | tuple) else ():
+            self.spend()
+            path, _, name = str(item.value if isinstance(item, Maybe) else item).partition(":")
+            module = self.module_at(path)
+            builder = module.names.get(name) if module else None
+            if isinstance(builder, ScriptFunction):
+                builder = self._call_local(builder, [], {})
+            if isinstance(builder, Ffi) and builder.module is not None:
+                found.append(Extension(builder.module))
+        if found:
+            listed = keywords.get("ext_modules", ())
+            keywords["ext_modules"] = [*(listed if isinstance(listed, list | tuple) else [UNKNOWN]), *found]
+
+    def _packages_extensions(self) -> list[Any]:
+        """get_extensions() of astropy's helpers: the extension modules of each setup_package.py, and each .pyx."""
+        found: list[Any] = [UNKNOWN]
+        for path in sorted(self.files.contents):
+            self.spend()
+            if path.endswith("/setup_package.py") and (module := self.module_at(path)):
+                function = module.names.get("get_extensions")
+                if isinstance(function, ScriptFunction):
+                    extend(self, found, self._call_local(function, [], {}))
+        return found
 
     def _weigh(self, values: Iterable[Any], depth: int = 4) -> None:
         """Spends steps on the texts in what setup() gets, each as often as it is there: names and lists share them."""
@@ -382,17 +429,18 @@ class Expressions(ScriptState):
                 result[keyword.arg] = value
         return {**merged(self, unpacked), **result} if unpacked else result
 
-    def _call_local(self, function: ScriptFunction, node: ast.Call) -> Any:
+    def _call_local(self, function: ScriptFunction, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
         """Runs a function of the script, with the arguments that are named; what it returns at its end, if certain."""
-        arguments = self._items(node.args)
-        keywords = self._keywords(node.keywords)
         if function.is_running or len(self.scopes) >= MAX_CALL_DEPTH or function.node.decorator_list:
             self.spoil_named(function.node.body)
             return UNKNOWN
         scope = self._parameters(function.node.args, arguments, keywords)
         outer_result, self.result = self.result, None
-        outer_uncertain, outer_depth = self.uncertain, self.depth
+        outer = self.uncertain, self.base, self.depth, self.names, self.yielded
+        yielded: list[Any] = []
+        self.yielded = yielded
         function.is_running = True
+        self.base, self.names = self.uncertain, function.names
         self.scopes.append(scope)
         try:
             self.run(function.node.body)
@@ -401,9 +449,9 @@ class Expressions(ScriptState):
         finally:
             self.scopes.pop()
             function.is_running = False
-            self.uncertain, self.depth = outer_uncertain, outer_depth
+            self.uncertain, self.base, self.depth, self.names, self.yielded = outer
         result, self.result = self.result, outer_result
-        return UNKNOWN if outer_uncertain else result
+        return yielded if function.is_generator else result
 
     def _parameters(self, parameters: ast.arguments, arguments: list[Any], keywords: dict[Any, Any]) -> dict[str, Any]:
         """The names that a function of the script has when it is called."""

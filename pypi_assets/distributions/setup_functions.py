@@ -4,13 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from pypi_assets.characters import is_digits
-from pypi_assets.distributions.setup_operations import concatenated, merged
+from pypi_assets.distributions.setup_operations import concatenated, extend, merged
 from pypi_assets.distributions.setup_state import ScriptState
 from pypi_assets.distributions.setup_values import (
     SCALARS,
     UNKNOWN,
     Assumed,
     Extension,
+    Ffi,
+    FileText,
     FindPackages,
     Maybe,
     is_texts,
@@ -94,6 +96,14 @@ def _call_list(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> A
     return list(items)
 
 
+def _call_chain(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> Any:
+    """itertools.chain()"""
+    result: list[Any] = []
+    for argument in arguments:
+        extend(state, result, argument)
+    return result
+
+
 def _call_tuple(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
     items = _call_list(state, arguments, keywords)
     return tuple(items) if isinstance(items, list) else items
@@ -121,6 +131,12 @@ def _call_sum(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> An
 
 
 def _call_dict(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    """dict(), and OrderedDict()"""
+    items = arguments[0] if len(arguments) == 1 else None
+    if isinstance(items, list | tuple) and all(isinstance(item, tuple) and len(item) == 2 for item in items):
+        state.spend(len(items))
+        is_known = all(isinstance(key, str) for key, _ in items)
+        return {**dict(items), **keywords} if is_known and UNKNOWN not in keywords else UNKNOWN
     return merged(state, [*arguments, keywords])
 
 
@@ -149,6 +165,16 @@ def _call_int(_: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> Any:
     return Assumed(int(inner)) if isinstance(value, Assumed) else int(inner)
 
 
+def _call_compile(_: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> Any:
+    """compile() of a file's text, for exec()"""
+    return arguments[0] if arguments and isinstance(arguments[0], FileText) else UNKNOWN
+
+
+def _call_ffi(_: ScriptState, __: list[Any], ___: dict[Any, Any]) -> Any:
+    """cffi.FFI()"""
+    return Ffi()
+
+
 FUNCTIONS: dict[str, Callable[[ScriptState, list[Any], dict[Any, Any]], Any]] = {
     "find_packages": _call_find,
     "find_namespace_packages": _call_find_namespace,
@@ -159,14 +185,17 @@ FUNCTIONS: dict[str, Callable[[ScriptState, list[Any], dict[Any, Any]], Any]] = 
     "dirname": _call_dirname,
     "getcwd": _call_getcwd,
     "list": _call_list,
+    "chain": _call_chain,
     "tuple": _call_tuple,
     "set": _call_set,
     "frozenset": _call_set,
     "sorted": _call_list,
     "sum": _call_sum,
-    "dict": _call_dict,
+    **dict.fromkeys(("dict", "OrderedDict"), _call_dict),
     "getenv": _call_getenv,
     "bool": _call_bool,
     "int": _call_int,
+    "compile": _call_compile,
+    "FFI": _call_ffi,
 }
 """By name. Each gets the state of the script, the arguments and the keywords."""

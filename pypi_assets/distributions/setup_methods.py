@@ -6,7 +6,18 @@ from typing import Any
 from pypi_assets.characters import is_digits
 from pypi_assets.distributions.setup_operations import concatenated, extend, merged, set_item, update
 from pypi_assets.distributions.setup_state import ScriptState
-from pypi_assets.distributions.setup_values import UNKNOWN, Assumed, Maybe, as_text, maybe, spoil
+from pypi_assets.distributions.setup_values import (
+    UNKNOWN,
+    Assumed,
+    Extension,
+    Ffi,
+    FileText,
+    Maybe,
+    OpenFile,
+    as_text,
+    maybe,
+    spoil,
+)
 
 _MUTATING = frozenset(
     {"insert", "remove", "pop", "clear", "sort", "reverse", "setdefault", "popitem", "add", "discard"}
@@ -36,8 +47,22 @@ def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any],
         return UNKNOWN
     if isinstance(owner, dict):
         return _dict_method(state, owner, name, arguments, keywords)
+    if isinstance(owner, OpenFile | FileText) and name in {"read", "decode"}:
+        return FileText(owner.path)
+    if isinstance(owner, Ffi):
+        return _ffi_method(owner, name, arguments, keywords)
     for argument in (*arguments, *keywords.values()):
         spoil(argument)
+    return UNKNOWN
+
+
+def _ffi_method(owner: Ffi, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    """set_source(module, ...) names the module, distutils_extension() is the extension module of that name."""
+    if name == "set_source":
+        module = arguments[0] if arguments else keywords.get("module_name")
+        owner.module = module if isinstance(module, str) else None
+    elif name == "distutils_extension" and owner.module is not None:
+        return Extension(owner.module)
     return UNKNOWN
 
 

@@ -3,10 +3,12 @@
 import ast
 import re
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from pypi_assets.distributions.build_scripts import BuildScripts
 from pypi_assets.distributions.script_text import NoScriptError, common_script, decode_script
 from pypi_assets.distributions.setup_calls import setup_calls
 from pypi_assets.distributions.setup_state import TooLongError
@@ -17,6 +19,8 @@ __all__ = ["FindPackages", "SetupArguments", "read_setup_script"]
 MAX_SOURCE_BYTES = 128 * 1024
 MAX_EXT_PACKAGE_LENGTH = 250
 """It comes before the name of each extension module; a longer one is no real name."""
+_MODULES = ("packages", "py_modules", "package_dir", "ext_modules")
+"""Arguments that decide about modules."""
 _SETUP = re.compile(rb"\bsetup\b")
 
 
@@ -59,27 +63,51 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     ext_package: str | None = None
 
 
-def read_setup_script(source: bytes | str) -> SetupArguments:
+def read_setup_script(source: bytes | str, files: Mapping[str, bytes] | None = None) -> SetupArguments:
     """The literal arguments of the setup() call in `source`. Never raises: `problem` describes what is wrong.
 
-    Python 2's print, except and raise statements are read over. Time is linear in the size of the source.
+    Python 2's print, except and raise statements are read over. `files` are those that the script may import or run,
+    by their paths from its folder. Time is linear in the size of the source.
     """
     content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(content) > MAX_SOURCE_BYTES:
         return SetupArguments(problem=f"setup.py is larger than {MAX_SOURCE_BYTES} bytes")
     if not _SETUP.search(content):
         return SetupArguments(problem="setup.py doesn't call setup()")
-    text = decode_script(content)
     try:
-        tree = _parse(text) or _parse(_as_python3(text))
-        if tree is None:
-            return SetupArguments(problem="setup.py is not Python 3 syntax")
-        calls = setup_calls(tree)
+        tree = _parse_file(content)
+    except TooLongError:
+        return SetupArguments(problem="setup.py is too long or too deep")
+    if tree is None:
+        return SetupArguments(problem="setup.py is not Python 3 syntax")
+    scripts = BuildScripts(files or {}, _parse_file)
+    arguments = _followed(tree, scripts)
+    if scripts.followed and any(getattr(arguments, name) is None for name in _MODULES):
+        without = _followed(tree, BuildScripts())
+        return without if any(_is_lost(arguments, without, name) for name in _MODULES) else arguments
+    return arguments
+
+
+def _is_lost(arguments: SetupArguments, others: SetupArguments, name: str) -> bool:
+    """Whether an argument is known by `others` alone."""
+    return getattr(arguments, name) is None and getattr(others, name) is not None
+
+
+def _followed(tree: ast.Module, scripts: BuildScripts) -> SetupArguments:
+    """What setup() gets, where the script uses `scripts`."""
+    try:
+        calls = setup_calls(tree, scripts)
     except TooLongError:
         return SetupArguments(problem="setup.py is too long or too deep")
     if not calls:
         return SetupArguments(problem="setup.py doesn't call setup() where it can be followed")
     return _agreed([_arguments(call) for call in calls])
+
+
+def _parse_file(content: bytes) -> ast.Module | None:
+    """The syntax tree of a script of Python 3 or 2, None where it is neither. Raises TooLongError."""
+    text = decode_script(content)
+    return _parse(text) or _parse(_as_python3(text))
 
 
 def _parse(text: str) -> ast.Module | None:
@@ -136,7 +164,7 @@ def _arguments(call: dict[Any, Any]) -> SetupArguments:
         packages=_packages(certain["packages"]),
         py_modules=_texts(certain["py_modules"]),
         package_dir=_text_dict(certain["package_dir"]),
-        package_data=_lists(call.get("package_data")),
+        package_data=_known_lists(call.get("package_data"), partial),
         ext_modules=None if extensions is None else tuple(f"{above}{each.name}" for each in extensions if each.name),
         cython_sources=tuple(s for each in extensions or () if not each.name for s in each.sources),
         cython_modules=frozenset(
@@ -238,6 +266,22 @@ def _packages(value: Any) -> tuple[str | FindPackages, ...] | None:
 def _text_dict(value: Any) -> dict[str, str] | None:
     known = isinstance(value, dict) and all(isinstance(item, str) for pair in value.items() for item in pair)
     return dict(value) if known else None
+
+
+def _known_lists(value: Any, partial: set[str]) -> dict[str, tuple[str, ...]] | None:
+    """The items of package_data that are known, since each adds files. Where others are not, it is `partial`."""
+    if not isinstance(value, dict):
+        return None
+    known: dict[str, tuple[str, ...]] = {}
+    for key, each in value.items():
+        listed = _certain("", each, set())
+        items = (listed,) if isinstance(listed, str) else listed if isinstance(listed, list | tuple) else (UNKNOWN,)
+        texts = tuple(item for item in items if isinstance(item, str))
+        if len(texts) < len(items):
+            partial.add("package_data")
+        if isinstance(key, str):
+            known[key] = texts
+    return known
 
 
 def _lists(value: Any) -> dict[str, tuple[str, ...]] | None:

@@ -24,8 +24,9 @@ class ScriptState:
     """The names of a script and of its functions that run (`scopes`). Containers are kept by reference, as Python does,
     so that aliases agree.
 
-    `uncertain` counts the branches and loops around the current statement: what is done there may not be done.
-    `by_version` counts those of them that are taken on Python 3. `walked` are the packages of the folder that a loop
+    `uncertain` counts the branches and loops around the current statement: what is done there may not be done. `base`
+    counts those of them that are around the call of the function that runs, which returns `result` or has `yielded`
+    items. `by_version` counts those that are taken on Python 3. `walked` are the packages of the folder that a loop
     around the statement walks through: what is put into a list there may be their names. `has_assumed` is whether an
     expression was decided by what the environment of a plain build is.
     """
@@ -34,12 +35,14 @@ class ScriptState:
     calls: list[dict[Any, Any]] = field(default_factory=list)
     scopes: list[dict[str, Any]] = field(default_factory=list)
     uncertain: int = 0
+    base: int = 0
     by_version: int = 0
     walked: FindPackages | None = None
     has_assumed: bool = False
     steps: int = 0
     depth: int = 0
     result: Any = None
+    yielded: list[Any] = field(default_factory=list)
 
     def spend(self, count: int = 1) -> None:
         """Counts `count` steps. Raises TooLongError."""

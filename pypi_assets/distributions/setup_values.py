@@ -68,10 +68,40 @@ class Imported:
 
 @dataclass(slots=True)
 class ScriptFunction:
-    """A function of the script."""
+    """A function of the script, or of a file that it imports or runs; `names` are the globals of it."""
 
     node: ast.FunctionDef
+    names: dict[str, Any]
+    is_generator: bool = False
     is_running: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptModule:
+    """A file that the script imports, by the names that it binds."""
+
+    names: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """What open() returns for a file that can be followed."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """What a file that can be followed contains, read or compiled."""
+
+    path: str
+
+
+@dataclass(slots=True, eq=False)
+class Ffi:
+    """A builder of cffi, and the name of the module that it builds, as far as set_source() got one that is known."""
+
+    module: str | None = None
 
 
 def spoil(container: Any) -> None:

@@ -10,6 +10,7 @@ from struct import Struct
 from zlib import adler32
 
 from pypi_assets.distributions.archives import SafeNames, keep
+from pypi_assets.distributions.build_scripts import is_build_script
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.inflating import BrokenDataError, inflated
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
@@ -74,7 +75,9 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
             is_regular = member.kind in _REGULAR
             is_file = (is_regular or member.kind in _LINKS) and not member.name.endswith("/")
             name = members.add(member.name, tar.position, is_file=is_file)
-            if is_regular and name is not None and wanted(name):
+            if not (is_regular and name is not None and wanted(name)):
+                tar.skip(_padded(member.size))
+            elif not is_build_script(name) or budget.has_room_for_script(member.size):
                 keep(extract, name, _read(tar, member, budget), budget)
             else:
                 tar.skip(_padded(member.size))

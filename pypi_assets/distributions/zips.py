@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 from isal import isal_zlib
 
 from pypi_assets.distributions.archives import SafeNames, keep
+from pypi_assets.distributions.build_scripts import is_build_script
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
 from pypi_assets.distributions.record import ErrorKind
@@ -349,9 +350,12 @@ def _choose(
         elif disk not in {0, 0xFFFF}:
             problem = "in another part of a zip that is split"
         if problem:
-            _fail(extract, name, problem)
+            if not is_build_script(name):  # without which a record is whole
+                _fail(extract, name, problem)
             continue
         size, compressed, start = _sizes(content, position)
+        if is_build_script(name) and not budget.has_room_for_script(max(size, compressed)):
+            continue
         budget.count_wanted(name, max(size, compressed))
         following = _next_start(directory, position) if neighbours is None else neighbours[start]
         end = min(following, start + _LOCAL.size + name_length + _MAX_EXTRA + compressed)

@@ -268,6 +268,7 @@ def check_requires_txt(content: bytes) -> None:
 def check_setup_script(content: bytes) -> None:
     """It is read, or has a problem, and so has a project that it is part of."""
     arguments = read_setup_script(content)
+    read_setup_script(b"from setup_helpers import *\n" + content, {"setup_helpers.py": content, "a_build.py": content})
     kept = kept_arguments(keep_arguments(content))
     assert kept is None or kept == arguments, "what is kept is what was found"
     check_tree({"setup.py": content})

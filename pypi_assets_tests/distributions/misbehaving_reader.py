@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,9 @@ def misbehaving_extract(source: Any, parts: FilenameParts, limits: Limits) -> An
     return read_extract(source, parts, limits)
 
 
-def misbehaving_arguments(source: bytes) -> bytes:
+def misbehaving_arguments(source: bytes, files: Mapping[str, bytes]) -> bytes:
     misbehave(source.decode())
-    return keep_arguments(source)
+    return keep_arguments(source, files)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pypi_assets.distributions.limits import MAX_SCRIPT_BYTES, MAX_SCRIPTS
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.record import ErrorKind
 from pypi_assets_tests.builders import core_metadata, make_sdist, tar_bytes
@@ -53,3 +54,22 @@ def test_an_egg_info_of_test_data_does_not_count(tmp_path):
 def test_the_project_splits_the_filename(tmp_path):
     path = make_sdist(tmp_path, "a-2", "b1", pkg_info=False, filename="a-2-b1.tar.gz", top="x")
     assert read_path(path, project="a-2").version == "b1"
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "zip"])
+def test_setup_py_may_use_files_next_to_it_as_far_as_they_are_small(tmp_path, suffix):
+    setup = "from setuptools import setup\nfrom setup_helpers import names\nsetup(name='demo', packages=names())\n"
+    helpers = "def names():\n    return ['demo.sub']\n"
+    files = {"setup.py": setup, "setup_helpers.py": helpers, "demo/sub/__init__.py": ""}
+    record = read_path(make_sdist(tmp_path, "demo", "1.0", files=files, format=suffix))
+    assert (record.modules_by, record.modules, record.modules_grade) == (
+        "setup.py packages",
+        ("demo", "demo.sub"),
+        "exact",
+    )
+    large = files | {"setup_helpers.py": helpers + "#" * MAX_SCRIPT_BYTES}
+    record = read_path(make_sdist(tmp_path, "demo", "1.1", files=large, format=suffix))
+    assert (record.error, record.modules_grade) == (None, "guessed")
+    many = {f"setup_{number}.py": "#" for number in range(2 * MAX_SCRIPTS)}
+    record = read_path(make_sdist(tmp_path, "demo", "1.2", files=many | files, format=suffix))
+    assert (record.error, record.modules) == (None, ("demo", "demo.sub"))

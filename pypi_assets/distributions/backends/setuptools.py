@@ -41,7 +41,7 @@ _INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:Tru
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
 _TEXT = re.compile(rb"[\"']([\w.-]+)[\"']")
-_WORDS = (b"packag", b"py_modules", b"ext_modules", b"rust_extensions", b"**", b"pbr", b"configuration")
+_WORDS = (b"packag", b"_modules", b"rust_extensions", b"**", b"pbr", b"configuration")
 _PLUGINS = frozenset({"pbr", "configuration"})
 """Arguments by which others than setuptools find the packages."""
 _PLAIN_COMMANDS_TEXT = (

@@ -1,0 +1,81 @@
+"""Follows the files that a setup.py imports or runs, each as a script with names of its own."""
+
+import ast
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pypi_assets.distributions.build_scripts import BuildScripts
+from pypi_assets.distributions.setup_state import ScriptState
+from pypi_assets.distributions.setup_values import UNBOUND, UNKNOWN, FileText, Maybe, ScriptModule, spoil
+
+
+class ReturnedError(Exception):
+    """Ends the body of a function."""
+
+
+@dataclass(slots=True)
+class Modules(ScriptState):
+    """Runs files in the state of a script. `modules` are those that were imported, by path; None is one that cannot be
+    followed."""
+
+    files: BuildScripts = field(default_factory=BuildScripts)
+    modules: dict[str, ScriptModule | None] = field(default_factory=dict)
+
+    def run(self, statements: Iterable[ast.stmt]) -> None:
+        """Follows statements."""
+        raise NotImplementedError
+
+    def module(self, name: str) -> ScriptModule | None:
+        """The module of the dotted `name`, None where it is no file that can be followed."""
+        return self.module_at(f"{name.replace('.', '/')}.py", name)
+
+    def module_at(self, written: str, name: str = "") -> ScriptModule | None:
+        """The module in a file, which runs at its first use. An import of it from itself gets what it has so far."""
+        path = self.files.path(written)
+        if path is None:
+            return None
+        if path not in self.modules:
+            module = self.modules[path] = ScriptModule({"__name__": name, "__file__": path})
+            if not self._run_file(path, module.names):
+                self.modules[path] = None
+        return self.modules[path]
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        """The value of `module.name`, UNKNOWN where that has none, UNBOUND where `module` is not a followed file."""
+        owner = self.look_up(node.value.id) if isinstance(node.value, ast.Name) else None
+        owner = owner.value if isinstance(owner, Maybe) else owner
+        return owner.names.get(node.attr, UNKNOWN) if isinstance(owner, ScriptModule) else UNBOUND
+
+    def execute(self, source: Any, namespaces: list[Any]) -> None:
+        """`exec(source)`, or `exec(source, namespace)`. What is not followed may change whatever it gets."""
+        self.spend(len(self.names) + len(self.scope))
+        names = namespaces[0] if namespaces else {**self.names, **self.scope}
+        is_known = isinstance(names, dict) and UNKNOWN not in names and not self.uncertain
+        if isinstance(source, FileText) and is_known and self._run_file(source.path, names):
+            if not namespaces:
+                self.scope.update(names)
+            return
+        for namespace in namespaces:
+            spoil(namespace)
+        if not namespaces:
+            for bound, value in self.scope.items():
+                if value is None or isinstance(value, str | int | float):
+                    self.scope[bound] = UNKNOWN
+
+    def _run_file(self, path: str, names: dict[str, Any]) -> bool:
+        """Runs a file with `names` as its globals, whatever is uncertain around; returns whether it is followed."""
+        tree = self.files.tree(path)
+        if tree is None:
+            return False
+        outer = self.names, self.scopes, self.uncertain, self.base, self.by_version, self.walked
+        result, depth = self.result, self.depth
+        self.names, self.scopes, self.uncertain, self.base, self.by_version, self.walked = names, [], 0, 0, 0, None
+        try:
+            with suppress(ReturnedError):  # a return outside of a function
+                self.run(tree.body)
+        finally:
+            self.names, self.scopes, self.uncertain, self.base, self.by_version, self.walked = outer
+            self.result, self.depth = result, depth
+        return True

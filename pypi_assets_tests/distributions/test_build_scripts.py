@@ -1,0 +1,58 @@
+"""The names of files that a setup.py may use, and how many of them are followed."""
+
+import ast
+
+import pytest
+
+from pypi_assets.distributions.build_scripts import MAX_FOLLOWED, MAX_FOLLOWED_BYTES, BuildScripts, is_build_script
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "setup_helpers.py",
+        "setupinfo.py",
+        "_setuputils.py",
+        "versioninfo.py",
+        "make_cffi.py",
+        "demo/__pkginfo__.py",
+        "src/demo/_core_build.py",
+        "src/build_core.py",
+        "src/demo/sub/setup_package.py",
+    ],
+)
+def test_files_that_setup_py_may_use(name):
+    assert is_build_script(f"demo-1.0/{name}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "setup.py",
+        "core.py",
+        "setup_helpers.txt",
+        "demo/rebuilding.py",
+        "tests/setup_helpers.py",
+        "demo/tests/data/one_build.py",
+        "a/b/c/d/e/f/setup_package.py",
+    ],
+)
+def test_other_files(name):
+    assert not is_build_script(f"demo-1.0/{name}")
+
+
+def test_a_path_is_cleaned_and_looked_up():
+    scripts = BuildScripts({"src/a_build.py": b""})
+    assert scripts.path("./src//a_build.py") == scripts.path("src\\a_build.py") == "src/a_build.py"
+    assert scripts.path("../src/a_build.py") is None
+    assert scripts.path("./" * 1_000 + "src/a_build.py") is None
+
+
+def test_files_are_followed_up_to_a_number_and_a_size():
+    scripts = BuildScripts({"a": b"1", "b": b" " * MAX_FOLLOWED_BYTES}, lambda content: ast.parse(content.strip()))
+    assert all(scripts.tree("a") for _ in range(MAX_FOLLOWED))
+    assert scripts.tree("a") is None
+    assert BuildScripts(scripts.contents, scripts.parse).tree("b")
+    other = BuildScripts(scripts.contents, scripts.parse)
+    assert other.tree("a")
+    assert other.tree("b") is None
