@@ -14,13 +14,16 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Table, select
 
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger, read_state
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.failures import count_failed_visits
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.recounts import count_differences
 from pypi_assets.catalog.tables import (
+    changes,
     distribution_data,
     distributions,
     live_intervals,
@@ -377,6 +380,22 @@ class Following:
         assert {name: file.version for name, file in live.items()} == {name: file.version for name, file in now.items()}
         with self.catalog.read() as connection:
             assert count_failed_visits(connection) == 0
+            assert count_differences(connection) == {}
+            self._require_unexplained(connection)
+
+    def _require_unexplained(self, connection: Connection) -> None:
+        """Changes that no event explains are there still: what was explained later is logged as such."""
+        rows = connection.execute(
+            select(changes.c.distribution_id, changes.c.serial).where(changes.c.cause == UNEXPLAINED)
+        )
+        logged = {tuple(row) for row in rows}
+        there = {
+            (row.distribution_id, serial)
+            for table in (live_intervals, yanked_intervals)
+            for row in connection.execute(select(table))
+            for serial in (row.start, row.end)
+        }
+        assert logged <= there, f"unexplained, though nothing changed there: {logged - there}"
 
     def _require_names(self, connection: Connection) -> None:
         displayed = {row.normalized: row.name for row in connection.execute(select(projects))}

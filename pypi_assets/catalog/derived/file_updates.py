@@ -105,6 +105,16 @@ class FileUpdate:
     is_on_newest: bool = False
 
     @property
+    def boundaries(self) -> set[tuple[str, str, int]]:
+        """Where the file's intervals begin and end: the flag, the edge and the serial of each."""
+        return _boundaries(self.history.live, self.history.yanked)
+
+    @property
+    def old_boundaries(self) -> set[tuple[str, str, int]]:
+        """The same of what is stored so far."""
+        return _boundaries(self.old_live, self.old_yanked)
+
+    @property
     def has_new_facts(self) -> bool:
         """Whether the page shows other facts of a known file than are stored."""
         return self.stored is not None and self.shown is not None and self.shown != self.stored.facts
@@ -278,7 +288,7 @@ def _visible_changes(update: ProjectUpdate) -> Iterator[int]:
 
 
 def _visible_since(file: FileUpdate, *, has_vanished: bool) -> Iterator[int]:
-    differing = _boundaries(file.old_live, file.old_yanked) ^ _boundaries(file.history.live, file.history.yanked)
+    differing = file.old_boundaries ^ file.boundaries
     yield from (serial for _, _, serial in differing)
     if file.stored is not None:
         is_moved = file.stored.version != file.history.version
@@ -294,9 +304,7 @@ def logged_changes(updates: Iterable[ProjectUpdate], sealed: Seals) -> Iterator[
     for update in updates:
         for file in update.files:
             causes = {change.serial: change.cause for change in file.history.changes}
-            differing = _boundaries(file.old_live, file.old_yanked) ^ _boundaries(
-                file.history.live, file.history.yanked
-            )
+            differing = file.old_boundaries ^ file.boundaries
             logged = {(serial, causes.get(serial, CORRECTED)) for _, _, serial in differing}
             if (corrected_at := file.corrected_at) is not None:
                 logged.add((corrected_at, CORRECTED))

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from pypi_assets.catalog.counters import add_counts
-from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, upsert
+from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, sent_values, upsert
 from pypi_assets.catalog.derived.checkpoints import StoredCheckpoint, store_checkpoints
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import (
@@ -31,6 +31,7 @@ from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_files
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.range_ledger import lock_state, seals
+from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.observed.projects import Project
 from pypi_assets.catalog.observed.sightings import StoredSighting
 from pypi_assets.catalog.reads.file_counts import counting_files
@@ -90,6 +91,7 @@ def recompute(
         lock_state(connection, exclusive=False)
         sealed = seals(connection)
         _log_changes(connection, logged_changes(updates, sealed))
+        _log_explained(connection, folded, updates, are_pages_new=seen is not None)
         for table, old, new in (
             (live_intervals, live, {file.id: file.history.live for one in updates for file in one.files}),
             (yanked_intervals, yanked, {file.id: file.history.yanked for one in updates for file in one.files}),
@@ -156,6 +158,37 @@ def _log_changes(connection: Connection, logged: Iterable[ChangeRow]) -> None:
     insert_missing(connection, changes, [row for row in rows if row["cause"] != UNEXPLAINED])
     unexplained = insert_missing(connection, changes, [row for row in rows if row["cause"] == UNEXPLAINED])
     add_counts(connection, {UNEXPLAINED_CHANGES: unexplained})
+
+
+def _log_explained(
+    connection: Connection, folded: Iterable[FoldedProject], updates: Iterable[ProjectUpdate], *, are_pages_new: bool
+) -> None:
+    """Gives the logged changes that no event explained their cause, once there is one.
+
+    A change that is no more is looked for in any case. Where pages are new, no event has come since for one that is.
+    """
+    causes: dict[int, tuple[int, dict[int, str]]] = {}
+    for one, project in zip(folded, updates, strict=True):
+        settled = -1 if one.inputs.checkpoint is None else one.inputs.checkpoint.serial
+        for file in project.files:
+            if file.stored is not None and (not are_pages_new or file.old_boundaries - file.boundaries):
+                causes[file.id] = settled, {change.serial: change.cause for change in file.history.changes}
+    if not causes:
+        return
+    sent = sent_values(connection, changes.c.distribution_id, sorted(causes))
+    rows = connection.execute(
+        select(changes).select_from(sent).join(changes, changes.c.distribution_id == sent.c.value)
+    )
+    explained = {}
+    for row in rows:
+        settled, found = causes[row.distribution_id]
+        cause = found.get(row.serial, CORRECTED)
+        if row.cause == UNEXPLAINED and row.serial > settled and cause != UNEXPLAINED:
+            explained[row.id] = ChangeRow(row.distribution_id, row.serial, cause, row.logged_serial)
+    for ids in at_a_time(sorted(explained)):
+        connection.execute(delete(changes).where(changes.c.id.in_(ids)))
+    insert_missing(connection, changes, [change._asdict() for change in explained.values()])
+    add_counts(connection, {UNEXPLAINED_CHANGES: -len(explained)})
 
 
 def _release_ids(connection: Connection, updates: Iterable[ProjectUpdate]) -> dict[tuple[int, str], int]:

@@ -1,15 +1,18 @@
 """Rows of projects follow from events and pages: only what differs is written, and it is logged once."""
 
+import pytest
 from sqlalchemy import Connection, func, select
 
+from pypi_assets.catalog.counters import read_counts
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import CORRECTED
-from pypi_assets.catalog.derived.recompute import recompute
+from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES, recompute
 from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, record_verdicts
 from pypi_assets.catalog.observed.events import store_events
 from pypi_assets.catalog.observed.projects import Project, Selection
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reports.recounts import count_again
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
@@ -117,6 +120,28 @@ def test_other_bytes_under_a_name_are_read_again_and_a_file_without_an_event_end
         [(start, end)] = intervals(connection, live_intervals)[TWO]
         assert (TWO, end, UNEXPLAINED) in logged(connection)
         assert start < end <= 1_000
+
+
+@pytest.mark.parametrize(("explained_at", "cause"), [(1_001, CORRECTED), (1_002, "add file")])
+def test_what_a_later_stored_event_explains_is_unexplained_no_more(catalog: Catalog, explained_at: int, cause: str):
+    """Nor is it counted so: the logged change has the cause that there is now."""
+    with catalog.write() as connection:
+        [project] = enter(connection, 1)
+        see(connection, project, 900, shown(ONE))
+        store_events(connection, [], 1_000, 1_002, Selection())
+        see(connection, project, 1_002, shown(ONE), shown(TWO))
+        see(connection, project, 1_002, shown(ONE), shown(TWO), shown(GONE))
+        assert {(TWO, 1_002, UNEXPLAINED), (GONE, 1_002, UNEXPLAINED)} <= set(logged(connection))
+        assert read_counts(connection)[UNEXPLAINED_CHANGES] == 2
+        event = ChangelogEvent(project.name, "2.0", explained_at, f"add py3 file {TWO}", explained_at)
+        store_events(connection, [event], 1_000, 1_002, Selection())
+        recompute(connection, [project], {})
+        assert intervals(connection, live_intervals)[TWO] == [(explained_at, None)]
+        of_two = [row for row in logged(connection) if row[0] == TWO]
+        assert (TWO, 1_002, cause) in of_two
+        assert UNEXPLAINED not in {cause for _, _, cause in of_two}
+        assert (GONE, 1_002, UNEXPLAINED) in logged(connection)
+        assert count_again(connection)[UNEXPLAINED_CHANGES] == read_counts(connection)[UNEXPLAINED_CHANGES] == 1
 
 
 def test_a_newer_page_that_shows_the_same_writes_no_row_of_a_file(catalog: Catalog):
