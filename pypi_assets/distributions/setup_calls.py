@@ -19,6 +19,7 @@ from pypi_assets.distributions.setup_values import (
     Imported,
     Maybe,
     OpenFile,
+    ScriptClass,
     ScriptFunction,
     ScriptModule,
     Walk,
@@ -183,7 +184,7 @@ class _Script(Expressions):
 
     def run_class_definition(self, statement: ast.ClassDef) -> None:
         self.spoil_named([each for each in statement.body if not isinstance(each, ast.FunctionDef)])
-        self.bind(statement.name, UNKNOWN)
+        self.bind(statement.name, ScriptClass(statement, self.names))
 
     def run_import(self, statement: ast.Import) -> None:
         for alias in statement.names:
@@ -201,7 +202,8 @@ class _Script(Expressions):
                 self._import_all(module, is_known=is_known)
                 continue
             value = self.module(f"{prefix}{alias.name}") or (module.names.get(alias.name) if module else None)
-            if value is None or value is UNKNOWN:
+            is_extension = isinstance(value, ScriptClass) and alias.name.endswith("Extension")
+            if value is None or value is UNKNOWN or is_extension:
                 value = Imported(alias.name) if is_known or alias.name not in FINDERS else UNKNOWN
             self.bind(alias.asname or alias.name, value)
 

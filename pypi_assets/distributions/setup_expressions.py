@@ -10,9 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pypi_assets.distributions.setup_additions import Additions
 from pypi_assets.distributions.setup_functions import FUNCTIONS
 from pypi_assets.distributions.setup_methods import call_method
-from pypi_assets.distributions.setup_modules import Modules, ReturnedError
+from pypi_assets.distributions.setup_modules import ReturnedError
 from pypi_assets.distributions.setup_operations import (
     add,
     compared,
@@ -28,12 +29,12 @@ from pypi_assets.distributions.setup_operations import (
 from pypi_assets.distributions.setup_state import TooLongError
 from pypi_assets.distributions.setup_values import (
     ASSUMED,
+    COPIED,
     SCALARS,
     UNBOUND,
     UNKNOWN,
     Assumed,
     Extension,
-    Ffi,
     FileText,
     FindPackages,
     Imported,
@@ -60,7 +61,7 @@ _READING = frozenset(_READING_TEXT.split())
 
 
 @dataclass(slots=True)
-class Expressions(Modules):
+class Expressions(Additions):
     """Evaluates expressions in the state of a script."""
 
     def truth(self, node: ast.expr) -> bool | None:
@@ -306,7 +307,7 @@ class Expressions(Modules):
         if isinstance(bound, Maybe):  # imported, or None where that failed
             bound = bound.value
         if isinstance(bound, ScriptFunction):
-            return self._call_local(bound, arguments, keywords)
+            return self.call_function(bound, arguments, keywords)
         if isinstance(bound, Imported):
             name = bound.name
         elif bound is not UNBOUND:
@@ -328,8 +329,10 @@ class Expressions(Modules):
             return UNKNOWN
         if name == "open" and path:
             return OpenFile(path)
+        if name == "copytree":
+            self.copy_folder(arguments)
         if name == "get_extensions":
-            return self._packages_extensions()
+            return self.packages_extensions()
         if name == "walk" and arguments and isinstance(arguments[0], str):
             return Walk(arguments[0])
         known = FUNCTIONS.get("Extension" if name.endswith("Extension") else name)
@@ -350,38 +353,11 @@ class Expressions(Modules):
         if len(self.calls) == MAX_SETUP_CALLS:
             raise TooLongError
         if "cffi_modules" in keywords:
-            self._add_ffi_modules(keywords)
+            self.add_ffi_modules(keywords)
+        if copied := self.copied_by_commands(keywords.get("cmdclass")):
+            keywords[COPIED] = copied
         self._weigh(keywords.values())
         self.calls.append({key: maybe(value) for key, value in keywords.items()} if self.by_version else dict(keywords))
-
-    def _add_ffi_modules(self, keywords: dict[Any, Any]) -> None:
-        """Adds the modules that cffi builds to `ext_modules`: `cffi_modules` has items such as `path_build.py:ffi`."""
-        written = keywords["cffi_modules"]
-        items = [written] if isinstance(written, str | Maybe) else written
-        found = []
-        for item in items if isinstance(items, list | tuple) else ():
-            self.spend()
-            path, _, name = str(item.value if isinstance(item, Maybe) else item).partition(":")
-            module = self.module_at(path)
-            builder = module.names.get(name) if module else None
-            if isinstance(builder, ScriptFunction):
-                builder = self._call_local(builder, [], {})
-            if isinstance(builder, Ffi) and builder.module is not None:
-                found.append(Extension(builder.module))
-        if found:
-            listed = keywords.get("ext_modules", ())
-            keywords["ext_modules"] = [*(listed if isinstance(listed, list | tuple) else [UNKNOWN]), *found]
-
-    def _packages_extensions(self) -> list[Any]:
-        """get_extensions() of astropy's helpers: the extension modules of each setup_package.py, and each .pyx."""
-        found: list[Any] = [UNKNOWN]
-        for path in sorted(self.files.contents):
-            self.spend()
-            if path.endswith("/setup_package.py") and (module := self.module_at(path)):
-                function = module.names.get("get_extensions")
-                if isinstance(function, ScriptFunction):
-                    extend(self, found, self._call_local(function, [], {}))
-        return found
 
     def _weigh(self, values: Iterable[Any], depth: int = 4) -> None:
         """Spends steps on the texts in what setup() gets, each as often as it is there: names and lists share them."""
@@ -429,7 +405,7 @@ class Expressions(Modules):
                 result[keyword.arg] = value
         return {**merged(self, unpacked), **result} if unpacked else result
 
-    def _call_local(self, function: ScriptFunction, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
+    def call_function(self, function: ScriptFunction, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
         """Runs a function of the script, with the arguments that are named; what it returns at its end, if certain."""
         if function.is_running or len(self.scopes) >= MAX_CALL_DEPTH or function.node.decorator_list:
             self.spoil_named(function.node.body)

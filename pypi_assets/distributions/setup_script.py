@@ -12,7 +12,7 @@ from pypi_assets.distributions.build_scripts import BuildScripts
 from pypi_assets.distributions.script_text import NoScriptError, common_script, decode_script
 from pypi_assets.distributions.setup_calls import setup_calls
 from pypi_assets.distributions.setup_state import TooLongError
-from pypi_assets.distributions.setup_values import ASSUMED, UNKNOWN, Extension, FindPackages, Maybe, is_texts
+from pypi_assets.distributions.setup_values import ASSUMED, COPIED, UNKNOWN, Extension, FindPackages, Maybe, is_texts
 
 __all__ = ["FindPackages", "SetupArguments", "read_setup_script"]
 
@@ -37,7 +37,7 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     what may be there is listed. `environment` is among them where variables of the environment decide: what is there
     without them is listed. `partial` names those that have a further, unknown part; only `ext_modules` are then there.
     `commands` are the keys of cmdclass, None where they are not literal. `ext_package` is what the names of
-    `ext_modules` already begin with.
+    `ext_modules` already begin with. `copied` are folders that the script's own commands copy to where they install.
     """
 
     name: str | None = None
@@ -61,6 +61,7 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
     partial: frozenset[str] = frozenset()
     commands: tuple[str, ...] | None = ()
     ext_package: str | None = None
+    copied: tuple[str, ...] = ()
 
 
 def read_setup_script(source: bytes | str, files: Mapping[str, bytes] | None = None) -> SetupArguments:
@@ -182,6 +183,7 @@ def _arguments(call: dict[Any, Any]) -> SetupArguments:
         partial=frozenset(partial),
         commands=tuple(commands) if isinstance(commands, dict) and UNKNOWN not in commands else None,
         ext_package=ext_package,
+        copied=tuple(call.get(COPIED, ())),
     )
 
 

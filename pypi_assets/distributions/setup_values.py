@@ -26,6 +26,8 @@ UNBOUND: Any = object()
 """The value of a name that nothing binds."""
 ASSUMED: Any = object()
 """A key among the arguments of setup() where the environment decided on the way to it."""
+COPIED: Any = object()
+"""A key among the arguments of setup() for the folders that the script's commands copy."""
 SCALARS = str | int | float | None
 
 
@@ -74,6 +76,14 @@ class ScriptFunction:
     names: dict[str, Any]
     is_generator: bool = False
     is_running: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptClass:
+    """A class of the script, or of a file that it imports or runs; `names` are the globals of it."""
+
+    node: ast.ClassDef
+    names: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

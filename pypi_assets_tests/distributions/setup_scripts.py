@@ -13,3 +13,11 @@ def arguments_of(script: str) -> SetupArguments:
 
 def requires(script: str) -> tuple[str, ...] | None:
     return arguments_of(script).install_requires
+
+
+def arguments_with(script: str, **files: str) -> SetupArguments:
+    """What setup() gets; `__` stands for a folder in the names of `files`, which lack their suffix."""
+    contents = {f"{name.replace('__', '/')}.py": text.encode() for name, text in files.items()}
+    arguments = read_setup_script(IMPORTS + script, contents)
+    assert arguments.problem is None
+    return arguments

@@ -21,6 +21,7 @@ from pypi_assets_tests.distributions.made_extracts import extract_of
 from pypi_assets_tests.distributions.test_setup_script import ARGUMENTS, BEFORE, CALLS, FRAGMENTS
 
 DIGESTS = {
+    4: "2d19c7815457523727fe9f7636784971ed5a052a931dd8e5adfdee0b938e75b0",
     3: "212b30810d674a1107eafffbd88286c4acdf68bafbf24b59b77b1a674d8306cd",
     2: "e4392cfb42b94c29d070bb88f2faff6bae352d757b7f08febdfffb27c3bc1cfb",
     1: "8f8b40b443da38b817456b0833b1cc2464c2568c258d1de2d9d3ef508d4f6d96",

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from pypi_assets.distributions.build_scripts import MAX_FOLLOWED
-from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
-from pypi_assets_tests.distributions.setup_scripts import IMPORTS
+from pypi_assets.distributions.setup_script import read_setup_script
+from pypi_assets_tests.distributions.setup_scripts import IMPORTS, arguments_with
 
 HELPERS = """
 import sys
@@ -37,14 +37,6 @@ def extensions():
     for name in ("_a", "_b"):
         yield Extension("demo." + name, [])
 """
-
-
-def arguments_with(script: str, **files: str) -> SetupArguments:
-    """What setup() gets; `__` stands for a folder in the names of `files`, which lack their suffix."""
-    contents = {f"{name.replace('__', '/')}.py": text.encode() for name, text in files.items()}
-    arguments = read_setup_script(IMPORTS + script, contents)
-    assert arguments.problem is None
-    return arguments
 
 
 @pytest.mark.parametrize(
@@ -95,36 +87,6 @@ def test_a_plain_build_has_no_options():
     arguments = arguments_with(script, setup_helpers=HELPERS)
     assert arguments.packages == ("b",)
     assert "environment" in arguments.uncertain
-
-
-BUILDER = "from cffi import FFI\nffi = FFI()\nffi.cdef('int f();')\nffi.set_source('demo._{0}', '#include <f.h>')\n"
-
-
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
-        ("setup(cffi_modules=['demo/one_build.py:ffi'])", ("demo._one",)),
-        ("setup(cffi_modules='demo/two_build.py:make')", ("demo._two",)),
-        ("setup(ext_modules=[Extension('a', [])], cffi_modules=['./demo/one_build.py:ffi'])", ("a", "demo._one")),
-        ("from demo.one_build import ffi\nsetup(ext_modules=[ffi.distutils_extension()])", ("demo._one",)),
-        ("setup(cffi_modules=['demo/one_build.py:gone', 'gone_build.py:ffi'])", None),
-    ],
-)
-def test_modules_that_cffi_builds(script, expected):
-    make = "\ndef make():\n    return ffi\n"
-    files = {"demo__one_build": BUILDER.format("one"), "demo__two_build": BUILDER.format("two") + make}
-    assert arguments_with(script, **files).ext_modules == expected
-
-
-def test_extension_modules_of_each_package():
-    files = {
-        f"demo__{name}__setup_package": "from setuptools import Extension\nROOT = os.path.dirname(__file__)\n"
-        f"def get_extensions():\n    return [Extension('demo.{name}._c', [os.path.join(ROOT, 'c.c')])]\n"
-        for name in ("a", "b")
-    }
-    arguments = arguments_with("from helpers import get_extensions\nsetup(ext_modules=get_extensions())", **files)
-    assert arguments.ext_modules == ("demo.a._c", "demo.b._c")
-    assert "ext_modules" in arguments.partial  # the helpers add each .pyx
 
 
 def test_files_that_import_each_other_or_run_themselves():

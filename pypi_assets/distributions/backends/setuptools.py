@@ -6,7 +6,7 @@ pyproject.toml name, and what the .egg-info's top_level.txt names without any fi
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pypi_assets.characters import is_identifier, lower
@@ -18,7 +18,7 @@ from pypi_assets.distributions.backends.setuptools_extensions import (
     literal_extensions,
     pyproject_extensions,
 )
-from pypi_assets.distributions.backends.setuptools_packages import find_packages
+from pypi_assets.distributions.backends.setuptools_packages import copied_files, find_packages
 from pypi_assets.distributions.backends.setuptools_top_level import (
     NOT_MODULES,
     NOT_PACKAGES,
@@ -97,6 +97,14 @@ class _Declared:
 
 
 def installed(tree: SourceTree) -> Installed | None:
+    """What the project declares, or else what is found, and the folders that commands of its own copy."""
+    found = _installed(tree)
+    if found and (copied := copied_files(tree, _script(tree))):
+        found = replace(found, files=[*found.files, *copied], grade=least_sure(found.grade, ModulesGrade.DERIVED))
+    return found
+
+
+def _installed(tree: SourceTree) -> Installed | None:
     """The declared packages and modules, else what top_level.txt names, else what is discovered.
 
     Each of packages and modules counts as pyproject.toml has it, else as setup.py, else as setup.cfg has it.
@@ -120,8 +128,7 @@ def installed(tree: SourceTree) -> Installed | None:
         declared.doubt(ModulesGrade.GUESSED if is_unread else ModulesGrade.DERIVED)
     is_discovered = tree.table("project") or (declared.is_complete and tree.top_level)
     if tree.top_level is not None and (declared.is_computed or not is_discovered):
-        is_placed = not _PLACING.isdisjoint(script.commands or ())
-        declared.doubt(ModulesGrade.GUESSED if is_placed else declared.grade)
+        declared.doubt(declared.grade if _PLACING.isdisjoint(script.commands or ()) else ModulesGrade.GUESSED)
         return _by_top_level(tree, declared)
     if declared.is_computed:
         return None

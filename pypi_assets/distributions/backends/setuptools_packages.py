@@ -1,10 +1,13 @@
-"""The folders that setuptools' find_packages() and find_namespace_packages() take for packages."""
+"""The folders that setuptools' find_packages() and find_namespace_packages() take for packages, and those that commands
+of a project's own copy."""
 
 from collections.abc import Iterable
 
 from pypi_assets.distributions.globs import matches_glob
+from pypi_assets.distributions.members import Files
 from pypi_assets.distributions.path_patterns import Effort
-from pypi_assets.distributions.source_tree import SourceTree
+from pypi_assets.distributions.setup_script import SetupArguments
+from pypi_assets.distributions.source_tree import SourceTree, clean_path, moved
 
 
 def find_packages(
@@ -27,6 +30,21 @@ def find_packages(
     included = _named_by(include, names, tree.effort)
     excluded = frozenset(_named_by(exclude, included, tree.effort))
     return [name for name in included if name not in excluded]
+
+
+def copied_files(tree: SourceTree, script: SetupArguments) -> Files:
+    """What lies in the folders that the script's commands copy, each file once, as it lies below the packages' folder.
+
+    The top is left out, since a build has more in it than the sdist.
+    """
+    files: Files = []
+    taken: list[str] = []
+    root = clean_path((script.package_dir or {}).get("", ""))
+    for folder in sorted({clean_path(folder) for folder in script.copied} - {""}):
+        if not any(folder.startswith(f"{above}/") for above in taken):
+            taken.append(folder)
+            files += moved(tree.below(folder), root if f"{folder}/".startswith(f"{root}/") else "")
+    return files
 
 
 def _named_by(patterns: Iterable[str], names: list[str], effort: Effort) -> list[str]:
