@@ -23,10 +23,27 @@ def is_build_script(name: str) -> bool:
     `demo-1.0/demo/__pkginfo__.py`, `demo-1.0/src/demo/_core_build.py`."""
     if not name.endswith(".py"):
         return False
-    stem = name.rpartition("/")[2].removesuffix(".py")
+    stem = _stem(name)
     if stem == "setup" or not (stem in _STEMS or stem.startswith(_STARTS) or stem.endswith(_ENDS)):
         return False
     return 0 < name.count("/") <= MAX_FOLDERS and not _NO_PART.search(name)
+
+
+def named_scripts(source: bytes, scripts: Mapping[str, bytes]) -> set[str]:
+    """The paths of those of `scripts` whose module the setup.py `source` names, or a script that it names."""
+    waiting = [source]
+    left = set(scripts)
+    while waiting and left:
+        text = waiting.pop()
+        helps = b"get_extensions" in text
+        named = {path for path in left if _stem(path).encode() in text or (helps and _stem(path) == "setup_package")}
+        left -= named
+        waiting += [scripts[path] for path in named]
+    return set(scripts) - left
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".py")
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from pypi_assets.characters import normalized_name
-from pypi_assets.distributions.build_scripts import is_build_script
+from pypi_assets.distributions.build_scripts import is_build_script, named_scripts
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.members import Folder
@@ -64,7 +64,8 @@ def wanted(names: Iterable[str]) -> list[str]:
 
 def condense(extract: Extract) -> None:
     """Prepares what is slow to read, in place. pyproject.toml is kept as JSON; a broken one stays, without a brace in
-    front. The arguments of the only setup.py are kept next to it, whether a rule of today needs them or not.
+    front. The arguments of the only setup.py are kept next to it, whether a rule of today needs them or not, and so are
+    those files that it may use and names.
 
     Other kinds of distributions keep no such files. Raises what the parsers raise; the extract is good either way.
     """
@@ -75,8 +76,20 @@ def condense(extract: Extract) -> None:
             except (ValueError, OverflowError):  # OverflowError: a number that JSON has not
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
     scripts = [name for name in extract.files if name.rpartition("/")[2] == "setup.py" and name.count("/") <= 1]
+    if not scripts:
+        for name in list(filter(is_build_script, extract.files)):
+            del extract.files[name]
     if len(scripts) == 1:
+        _drop_unnamed(scripts[0], extract.files)
         extract.setup_arguments = keep_arguments(extract.files[scripts[0]], _files_next_to(scripts[0], extract.files))
+
+
+def _drop_unnamed(script: str, files: dict[str, bytes]) -> None:
+    """Drops the files that the only setup.py could use by their names, and does not name."""
+    top = script.removesuffix("setup.py")
+    found = _files_next_to(script, files)
+    for path in found.keys() - named_scripts(files[script], found):
+        del files[f"{top}{path}"]
 
 
 def _files_next_to(script: str, files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -4,7 +4,13 @@ import ast
 
 import pytest
 
-from pypi_assets.distributions.build_scripts import MAX_FOLLOWED, MAX_FOLLOWED_BYTES, BuildScripts, is_build_script
+from pypi_assets.distributions.build_scripts import (
+    MAX_FOLLOWED,
+    MAX_FOLLOWED_BYTES,
+    BuildScripts,
+    is_build_script,
+    named_scripts,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +52,20 @@ def test_a_path_is_cleaned_and_looked_up():
     assert scripts.path("./src//a_build.py") == scripts.path("src\\a_build.py") == "src/a_build.py"
     assert scripts.path("../src/a_build.py") is None
     assert scripts.path("./" * 1_000 + "src/a_build.py") is None
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (b"import setup_a", {"setup_a.py", "demo/b_build.py"}),
+        (b"setup(cffi_modules=['demo/b_build.py:ffi'])", {"demo/b_build.py"}),
+        (b"get_extensions()", {"demo/setup_package.py"}),
+        (b"setup()", set()),
+    ],
+)
+def test_files_that_setup_py_names(source, expected):
+    scripts = {"setup_a.py": b"import demo.b_build", "demo/b_build.py": b"", "demo/setup_package.py": b"setup_package"}
+    assert named_scripts(source, scripts) == expected
 
 
 def test_files_are_followed_up_to_a_number_and_a_size():

@@ -5,7 +5,9 @@ import pytest
 from pypi_assets.distributions.limits import MAX_SCRIPT_BYTES, MAX_SCRIPTS
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.record import ErrorKind
+from pypi_assets.distributions.sdists import condense, is_wanted
 from pypi_assets_tests.builders import core_metadata, make_sdist, tar_bytes
+from pypi_assets_tests.distributions.made_extracts import extract_of
 
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "tgz", "tar.bz2", "tar.xz", "tar", "zip"])
@@ -73,3 +75,20 @@ def test_setup_py_may_use_files_next_to_it_as_far_as_they_are_small(tmp_path, su
     many = {f"setup_{number}.py": "#" for number in range(2 * MAX_SCRIPTS)}
     record = read_path(make_sdist(tmp_path, "demo", "1.2", files=many | files, format=suffix))
     assert (record.error, record.modules) == (None, ("demo", "demo.sub"))
+
+
+@pytest.mark.parametrize(
+    ("setup", "expected"),
+    [
+        ("from setuptools import setup\nimport setup_helpers\nsetup()\n", ["setup.py", "setup_helpers.py"]),
+        ("from setuptools import setup\nsetup()\n", ["setup.py"]),
+        (None, []),
+    ],
+)
+def test_an_extract_has_those_files_that_setup_py_names(setup, expected):
+    files = {"setup.py": setup, "setup_helpers.py": "x = 1\n", "demo/sub_build.py": "", "demo/__init__.py": ""}
+    contents = {f"demo-1.0/{name}": text.encode() for name, text in files.items() if text is not None}
+    extract = extract_of(contents, contents)
+    extract.files = {name: content for name, content in contents.items() if is_wanted(name)}
+    condense(extract)
+    assert sorted(name.removeprefix("demo-1.0/") for name in extract.files) == expected
