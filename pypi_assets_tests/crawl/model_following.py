@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Table, select
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger, read_state
+from pypi_assets.catalog.observed.project_names import CORRECTED
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.failures import count_failed_visits
@@ -384,18 +385,18 @@ class Following:
             self._require_unexplained(connection)
 
     def _require_unexplained(self, connection: Connection) -> None:
-        """Changes that no event explains are there still: what was explained later is logged as such."""
-        rows = connection.execute(
-            select(changes.c.distribution_id, changes.c.serial).where(changes.c.cause == UNEXPLAINED)
-        )
-        logged = {tuple(row) for row in rows}
-        there = {
-            (row.distribution_id, serial)
-            for table in (live_intervals, yanked_intervals)
-            for row in connection.execute(select(table))
-            for serial in (row.start, row.end)
-        }
-        assert logged <= there, f"unexplained, though nothing changed there: {logged - there}"
+        """Changes that no event explains are there still: what was explained later is logged as such.
+
+        A file can come by an event, and be lacking on the page of the same serial.
+        """
+        columns = (changes.c.distribution_id, changes.c.serial, changes.c.cause)
+        logged = {tuple(row) for row in connection.execute(select(*columns))}
+        there = {(id_, serial) for id_, serial, cause in logged if cause not in {UNEXPLAINED, CORRECTED}}
+        for table in (live_intervals, yanked_intervals):
+            for row in connection.execute(select(table)):
+                there |= {(row.distribution_id, row.start), (row.distribution_id, row.end)}
+        unexplained = {(id_, serial) for id_, serial, cause in logged if cause == UNEXPLAINED}
+        assert unexplained <= there, f"unexplained, though nothing changed there: {unexplained - there}"
 
     def _require_names(self, connection: Connection) -> None:
         displayed = {row.normalized: row.name for row in connection.execute(select(projects))}
