@@ -94,9 +94,13 @@ def measure(dataset: str, folder: Path, memory_bytes: int) -> Measured:
 
 
 def resident(process: int) -> int:
-    """Bytes that a process and all below it have in memory."""
+    """Bytes that a process and all below it have in memory of their own.
+
+    Pages of files, which LevelDB maps, are the system's, and several processes can share them.
+    """
     try:
-        total = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        pages = Path(f"/proc/{process}/statm").read_text().split()
+        total = (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     except OSError:  # it has just ended
         return 0

@@ -315,13 +315,14 @@ def at_a_time(values: Iterable[_V]) -> Iterator[Sequence[_V]]:
 def read_by_index(connection: Connection) -> None:
     """In this transaction, tables are joined row by row, each found by an index. So a statement costs by what it finds.
 
-    Else PostgreSQL reads whole tables where it expects to find much. And of what it streams it expects a tenth to be
-    taken, so it would read the projects in the order of the answer, and each of their files.
+    Else PostgreSQL reads whole tables where it expects to find much, which depends on how large they are. And of what
+    it streams it expects a tenth to be taken, so it would read the projects in the order of the answer, and each of
+    their files.
     """
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql(
             "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),"
-            " set_config('cursor_tuple_fraction', '1', true)"
+            " set_config('enable_seqscan', 'off', true), set_config('cursor_tuple_fraction', '1', true)"
         )
 
 

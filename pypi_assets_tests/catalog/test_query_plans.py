@@ -6,6 +6,7 @@ grows is refused, as is one of a whole index. What may be read whole is listed w
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from sqlalchemy import text
 from starlette.responses import PlainTextResponse
 
-from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.database import Catalog, open_catalog, read_by_index
 from pypi_assets.catalog.ledger.range_ledger import (
     last_allocated_at,
     recent_ranges,
@@ -23,7 +24,12 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import has_at_least
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.publications.dump_registry import open_full_dump, open_range_dump, range_dump_rows
-from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases, requiring_releases
+from pypi_assets.catalog.publications.dump_rows import (
+    project_rows_at,
+    providing_releases,
+    requiring_releases,
+    shard_at,
+)
 from pypi_assets.catalog.publications.leveldb_versions import allocated_versions, last_allocated_version
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
 from pypi_assets.catalog.reports.catalog_totals import about_known, work_done
@@ -215,6 +221,25 @@ def test_what_runs_per_range_tick_status_or_scrape_reads_no_table_whole(catalog:
         last_allocated_version(catalog)
     assert len(found) > 150
     require_bounded(catalog, found)
+
+
+def test_rows_of_dumps_are_found_by_index_however_large_the_tables_are(postgres_database_url: str):
+    """Small ones invite PostgreSQL to read them whole, as large ones do where it expects to find much."""
+    catalog = open_catalog(postgres_database_url)
+    query = shard_at(1, 256, 17).compile(catalog.engine, compile_kwargs={"literal_binds": True})
+    with catalog.read() as connection:
+        read_by_index(connection)
+        [(plan,)] = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {query}").all()
+    catalog.close()
+    kinds = Counter(_node_types(plan[0]["Plan"]))
+    assert kinds["Nested Loop"] == 5
+    assert kinds.keys().isdisjoint({"Seq Scan", "Hash Join", "Merge Join"})
+
+
+def _node_types(node: Mapping[str, Any]) -> Iterator[str]:
+    yield node["Node Type"]
+    for below in node.get("Plans", []):
+        yield from _node_types(below)
 
 
 def change_extractor_version(catalog: Catalog) -> None:
