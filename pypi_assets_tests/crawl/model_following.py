@@ -313,10 +313,12 @@ class Following:
         """The files that are in the whole changelog alone, since no page has shown them.
 
         They were added before the stored events, and are gone again; or they came while an older quarantine hid them. A
-        page that is older than one that was seen before does not count.
+        page that is older than one that was seen before does not count. Until a replay of the changelog has ended, its
+        events say nothing yet.
         """
         state = read_state(connection)
-        since, first = state["events_since"], state["exact_from"]
+        first = state["exact_from"]
+        since = max(state["events_since"], first)
         events = (event for event in self.index.state.changelog if event.serial <= since)
         unknowable = {name for event in events if (name := file_change(event).filename)}
         known = set(connection.scalars(select(distributions.c.filename))) - self.index.delivered_late
