@@ -4,7 +4,7 @@
 
 `FOLDER` (default .corpora) gets `closure/`, the wheels of this project's own pinned dependencies, and `pairs/`, an
 sdist and a wheel of each release in pairs.txt, which must be the files that it names by their sha256. Sets whose name
-begins with `named-` come only with `--all`, 1.5 GB more, each in a folder of its name. With `--wheels` there are no
+begins with `named-` come only with `--all`, 1.7 GB more, each in a folder of its name. With `--wheels` there are no
 sdists, and of the wheels of `pairs/` those that `closure/` lacks. pip requests the metadata of an sdist from its build
 backend before it keeps it. Here every backend is replaced by one that copies the sdist's PKG-INFO, so that nothing of
 a distribution is run.
@@ -176,7 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
     parser.add_argument("--wheels", action="store_true", help="wheels only, about 300 MB")
-    parser.add_argument("--all", action="store_true", help="the sets named-N too, about 1.5 GB more")
+    parser.add_argument("--all", action="store_true", help="the sets named-N too, about 1.7 GB more")
     options = parser.parse_args()
     closure = options.folder / "closure"
     closure.mkdir(parents=True, exist_ok=True)
