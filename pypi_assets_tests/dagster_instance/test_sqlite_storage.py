@@ -210,8 +210,11 @@ def test_processes_write_at_once_and_what_was_acknowledged_survives_a_kill(tmp_p
     assert killed.stdout
     acknowledged = [killed.stdout.readline().strip() for _ in range(30)]
     killed.send_signal(signal.SIGKILL)
-    for writer in writers:
+    with killed.stdout as output:
+        acknowledged += output.read().split()  # what readline() has read ahead, too
+    for writer in writers[1:]:
         acknowledged += writer.communicate(timeout=120)[0].split()
+    killed.wait(timeout=120)
     assert [writer.returncode for writer in writers] == [-signal.SIGKILL, 0, 0, 0]
     assert len(acknowledged) >= 30 + 3 * 60
     assert_whole(tmp_path)

@@ -1,8 +1,8 @@
 """What maturin puts into a wheel: a compiled module, and the Python package next to it or around it."""
 
-from pypi_assets.distributions.members import Files, Folder, by_folder
+from pypi_assets.distributions.members import Folder, by_folder, merged
 from pypi_assets.distributions.metadata import decode_text
-from pypi_assets.distributions.path_patterns import Patterns, without
+from pypi_assets.distributions.path_patterns import Patterns, matching, without
 from pypi_assets.distributions.pyproject import parse_toml, strings, table
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
@@ -28,7 +28,10 @@ def installed(tree: SourceTree) -> Installed | None:
     folders = [f"{start}{package}" for package in names]
     selected = [each for path in folders if not _is_crate(tree, path) for each in tree.below(path)]
     selected = selected or by_folder(path for package in names if tree.has_file(path := f"{start}{package}.py"))
-    files = moved(_without_excluded(tree, settings.get("exclude"), selected), folder)
+    included = _named_for_wheels(settings.get("include"), are_plain_ones=False)
+    selected = merged([*selected, *matching(tree.below(""), included, Patterns.GLOB, tree.effort)])
+    excluded = _named_for_wheels(settings.get("exclude"), are_plain_ones=True)
+    files = moved(without(selected, excluded, Patterns.GLOB, tree.effort), folder)
     if settings.get("bindings") == "bin":
         return Installed("maturin", files, grade=grade)
     if parents:
@@ -38,14 +41,16 @@ def installed(tree: SourceTree) -> Installed | None:
     return Installed("maturin", files, (f"{name}.{name}",), grade)
 
 
-def _without_excluded(tree: SourceTree, value: object, files: Files) -> Files:
+def _named_for_wheels(value: object, *, are_plain_ones: bool) -> list[str]:
+    """The patterns of include or exclude that count for wheels. `are_plain_ones`: those too that name no format."""
     patterns = []
     for entry in value if isinstance(value, list) else ():
         path = entry.get("path") if isinstance(entry, dict) else entry
-        formats = strings(entry.get("format")) if isinstance(entry, dict) else []
-        if isinstance(path, str) and (not formats or "wheel" in formats):
+        named = entry.get("format") if isinstance(entry, dict) else None
+        formats = [named] if isinstance(named, str) else strings(named)
+        if isinstance(path, str) and ("wheel" in formats if formats else are_plain_ones):
             patterns.append(clean_path(path))
-    return without(files, patterns, Patterns.GLOB, tree.effort)
+    return patterns
 
 
 def _is_crate(tree: SourceTree, folder: str) -> bool:
@@ -54,7 +59,7 @@ def _is_crate(tree: SourceTree, folder: str) -> bool:
 
 
 def _default_folder(tree: SourceTree, name: str) -> str:
-    return next((folder for folder in ("", "python", "src") if f"{folder}/{name}".lstrip("/") in tree.packages), "")
+    return next((folder for folder in ("", "src") if f"{folder}/{name}".lstrip("/") in tree.packages), "")
 
 
 def _library(tree: SourceTree) -> str | None:

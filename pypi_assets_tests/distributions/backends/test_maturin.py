@@ -49,6 +49,25 @@ TABLE = "[tool.maturin]\n"
             id="python-packages and exclude",
         ),
         pytest.param(
+            files("src/lib.rs", "python/demo/__init__.py", "python/demo/tests/t.py", pyproject=TABLE)
+            | {"Cargo.toml": '[package]\nname = "demo"\n'},
+            ["demo", "demo.demo"],
+            id="a folder that python-source does not name",
+        ),
+        pytest.param(
+            files(
+                "src/demo/__init__.py",
+                "src/_hook.py",
+                "src/_old.py",
+                "src/_plain.py",
+                pyproject=TABLE + 'python-source = "src"\nmodule-name = "demo._rust"\n'
+                'include = [{path = "src/_h*.py", format = ["sdist", "wheel"]},'
+                ' {path = "src/_old.py", format = "sdist"}, "src/_plain.py"]\n',
+            ),
+            ["_hook", "demo", "demo._rust"],
+            id="include, for wheels",
+        ),
+        pytest.param(
             files("demo/__init__.py", pyproject=TABLE + 'bindings = "bin"\n'), ["demo"], id="a program brings no module"
         ),
         pytest.param(
