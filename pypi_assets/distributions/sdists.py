@@ -80,16 +80,18 @@ def condense(extract: Extract) -> None:
         for name in list(filter(is_build_script, extract.files)):
             del extract.files[name]
     if len(scripts) == 1:
-        _drop_unnamed(scripts[0], extract.files)
-        extract.setup_arguments = keep_arguments(extract.files[scripts[0]], _files_next_to(scripts[0], extract.files))
+        named = _keep_named(scripts[0], extract.files)
+        extract.setup_arguments = keep_arguments(extract.files[scripts[0]], named)
 
 
-def _drop_unnamed(script: str, files: dict[str, bytes]) -> None:
-    """Drops the files that the only setup.py could use by their names, and does not name."""
+def _keep_named(script: str, files: dict[str, bytes]) -> dict[str, bytes]:
+    """Drops the files that the only setup.py could use by their names, and does not name. Returns those it names."""
     top = script.removesuffix("setup.py")
     found = _files_next_to(script, files)
-    for path in found.keys() - named_scripts(files[script], found):
+    named = named_scripts(files[script], found)
+    for path in found.keys() - named:
         del files[f"{top}{path}"]
+    return {path: content for path, content in found.items() if path in named}
 
 
 def _files_next_to(script: str, files: Mapping[str, bytes]) -> dict[str, bytes]:

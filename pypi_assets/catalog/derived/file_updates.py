@@ -105,14 +105,16 @@ class FileUpdate:
     is_on_newest: bool = False
 
     @property
-    def boundaries(self) -> set[tuple[str, str, int]]:
-        """Where the file's intervals begin and end: the flag, the edge and the serial of each."""
-        return _boundaries(self.history.live, self.history.yanked)
+    def old_boundaries(self) -> set[tuple[str, str, int]]:
+        """Where the stored intervals begin and end: the flag, the edge and the serial of each."""
+        return _boundaries(self.old_live, self.old_yanked)
 
     @property
-    def old_boundaries(self) -> set[tuple[str, str, int]]:
-        """The same of what is stored so far."""
-        return _boundaries(self.old_live, self.old_yanked)
+    def differing(self) -> set[tuple[str, str, int]]:
+        """What of them goes, and what comes."""
+        if self.old_live == self.history.live and self.old_yanked == self.history.yanked:
+            return set()
+        return self.old_boundaries ^ _boundaries(self.history.live, self.history.yanked)
 
     @property
     def has_new_facts(self) -> bool:
@@ -288,8 +290,7 @@ def _visible_changes(update: ProjectUpdate) -> Iterator[int]:
 
 
 def _visible_since(file: FileUpdate, *, has_vanished: bool) -> Iterator[int]:
-    differing = file.old_boundaries ^ file.boundaries
-    yield from (serial for _, _, serial in differing)
+    yield from (serial for _, _, serial in file.differing)
     if file.stored is not None:
         is_moved = file.stored.version != file.history.version
         if is_moved or has_vanished or file.has_new_facts or file.is_to_be_read:
@@ -304,8 +305,7 @@ def logged_changes(updates: Iterable[ProjectUpdate], sealed: Seals) -> Iterator[
     for update in updates:
         for file in update.files:
             causes = {change.serial: change.cause for change in file.history.changes}
-            differing = file.old_boundaries ^ file.boundaries
-            logged = {(serial, causes.get(serial, CORRECTED)) for _, _, serial in differing}
+            logged = {(serial, causes.get(serial, CORRECTED)) for _, _, serial in file.differing}
             if (corrected_at := file.corrected_at) is not None:
                 logged.add((corrected_at, CORRECTED))
             for serial, cause in sorted(logged):

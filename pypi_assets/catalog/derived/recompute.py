@@ -171,7 +171,7 @@ def _log_explained(
     for one, project in zip(folded, updates, strict=True):
         settled = -1 if one.inputs.checkpoint is None else one.inputs.checkpoint.serial
         for file in project.files:
-            if file.stored is not None and (not are_pages_new or file.old_boundaries - file.boundaries):
+            if file.stored is not None and (not are_pages_new or file.differing & file.old_boundaries):
                 causes[file.id] = settled, {change.serial: change.cause for change in file.history.changes}
     if not causes:
         return

@@ -172,7 +172,7 @@ def past_range_keys(connection: Connection, *, through: int, before: float) -> l
     )
     columns = select(serial_ranges.c.start, serial_ranges.c.end)
     past = columns.where(serial_ranges.c.state == RangeState.COMPLETE, or_(is_past, serial_ranges.c.start == 0))
-    return [f"{start}-{end}" for start, end in connection.execute(past)]
+    return [SerialRange(start, end).key for start, end in connection.execute(past)]
 
 
 def recent_ranges(connection: Connection, *, beyond: int) -> list[LedgerRange]:
