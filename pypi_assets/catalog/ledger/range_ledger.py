@@ -256,6 +256,12 @@ def inexact_spans(connection: Connection, *, around: int | None = None, until: i
     return [SerialRange(start, end) for start, end in connection.execute(_inexact_spans(around, until))]
 
 
+def newest_inexact_spans(connection: Connection, count: int) -> list[SerialRange]:
+    """At most `count` of them, the newest, in order: without a changelog each range is one."""
+    newest = _inexact_spans().order_by(None).order_by(serial_ranges.c.start.desc()).limit(count)
+    return [SerialRange(start, end) for start, end in connection.execute(newest)][::-1]
+
+
 def ranges_to_explain(connection: Connection, through: int) -> list[tuple[SerialRange, SerialRange]]:
     """The inexact ranges, each with its span, that the events up to the serial `through` explain."""
     query = _inexact_spans(until=through).add_columns(serial_ranges.c.end)

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from pypi_assets.catalog.coordination.claims import scopes_at_work
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.range_ledger import inexact_spans, unfinished_ranges
+from pypi_assets.catalog.ledger.range_ledger import newest_inexact_spans, unfinished_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.kept_aside import count_kept_aside
 from pypi_assets.catalog.observed.visit_statistics import VisitedProjects, visited_projects
@@ -23,6 +23,8 @@ from pypi_assets.catalog.tables import catalog_state
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.catalog.work.read_queue import count_queued_reads
 from pypi_assets.catalog.work.visit_queue import ScopeProgress, progress_by_shard, range_scope
+
+MOST_SPANS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class OpenCrawl:
 @dataclass(frozen=True, slots=True)
 class CatalogStatus:
     """The status of the catalog. Counts of distributions are of those live now. Serials are None before a full
-    crawl. `running` is what workers are at work on. `broken_entries` are counts of what was kept aside, by source."""
+    crawl. `running` is what workers are at work on. `broken_entries` are counts of what was kept aside, by source.
+    `inexact_spans` are the newest, at most `MOST_SPANS`."""
 
     followed: Followed
     exact_from: int | None
@@ -94,7 +97,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             open_crawl=_open_crawl(connection, now),
             last_crawl_completed_at=None if completed is None else completed.completed_at,
             ledger_faults=tuple(ledger_faults(connection)),
-            inexact_spans=tuple(inexact_spans(connection)),
+            inexact_spans=tuple(newest_inexact_spans(connection, MOST_SPANS)),
         )
 
 

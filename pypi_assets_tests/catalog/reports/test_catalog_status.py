@@ -7,10 +7,10 @@ import pytest
 from pypi_assets.catalog.coordination.claims import claim_scope
 from pypi_assets.catalog.coordination.worker_names import new_worker
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.range_ledger import allocate_ranges
+from pypi_assets.catalog.ledger.range_ledger import allocate_ranges, complete_range
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.catalog_status import OpenCrawl, catalog_status
+from pypi_assets.catalog.reports.catalog_status import MOST_SPANS, OpenCrawl, catalog_status
 from pypi_assets.catalog.work.full_crawls import complete_crawl, list_projects, open_crawl
 from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, range_scope
 from pypi_assets.index.models import ListedProject
@@ -52,3 +52,13 @@ def test_ranges_count_as_running_while_a_worker_is_active_on_them(catalog: Catal
     assert (status.complete_serial, status.open_ranges, status.running_ranges) == (10, 2, 1)
     assert status.exact_from == 10
     assert status.last_crawl_completed_at is not None
+
+
+def test_the_newest_inexact_spans_are_shown_and_no_more_of_them_with_age(catalog: Catalog):
+    list_projects(catalog, crawl := open_crawl(catalog, 10, 10, INDEX, Selection()), [], 10)
+    assert complete_crawl(catalog, crawl)
+    with catalog.write() as connection:
+        for serials in allocate_ranges(connection, list(range(11, 14 + MOST_SPANS)), 1.0):
+            complete_range(connection, serials, 2.0, exact_from=serials.end)
+    spans = catalog_status(catalog).inexact_spans
+    assert [span.end for span in spans] == list(range(14, 14 + MOST_SPANS))
