@@ -1,0 +1,176 @@
+"""What pip makes of one file, compared with the record that is read from it: for people who want to see, and for tests.
+
+pip runs in a process of its own and writes into a scratch folder alone. No crawl uses this, and no reader process.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypi_assets.characters import normalized_name
+from pypi_assets.distributions.extract import printable
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.members import by_folder
+from pypi_assets.distributions.module_names import find_modules
+from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.record import DistributionRecord
+from pypi_assets.errors import ExpectedError
+
+AMBIGUOUS = "ambiguous archive:"
+"""How a note begins where readers of an archive, or versions of pip or Python, see different things in it."""
+PIP_SECONDS = 300
+_SHOWN = 20
+_SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
+
+
+class NoPipError(ExpectedError):
+    """pip could not be run at all, whatever the file; the text names why."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstPip:
+    """The record of one file, why pip refuses the file (None where it does not), and in what both differ."""
+
+    record: DistributionRecord
+    pip_version: str
+    refusal: str | None
+    differences: tuple[str, ...]
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether there is a difference of which the record gives no sign: neither an error nor a note."""
+        return bool(self.differences) and not has_doubt(self.record)
+
+
+def has_doubt(record: DistributionRecord) -> bool:
+    """Whether the record has an error, or notes that readers see different things in the file."""
+    return record.error is not None or any(note.startswith(AMBIGUOUS) for note in record.notes)
+
+
+def compare_wheel(path: Path, *, python: str = sys.executable) -> AgainstPip:
+    """Compares the record of the wheel at `path` with what the pip of `python` installs of it and resolves from it.
+
+    pip gets the wheel under a name for every platform. Nothing of the wheel is run. Raises NoPipError, and OSError
+    where the file cannot be read.
+    """
+    record = read_path(path)
+    if scripts := _scripts_outside(record):
+        return AgainstPip(record, "?", f"not tried, since old versions of pip would write outside: {scripts}", ())
+    with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
+        found = _run_pip(path, Path(folder), python)
+        if found["refusal"] is None:
+            differences = tuple(_differences(record, found))
+        else:
+            differences = () if has_doubt(record) else ("pip refuses the file, and the record has no sign of it",)
+    return AgainstPip(record, found["version"], found["refusal"], differences)
+
+
+def _scripts_outside(record: DistributionRecord) -> str:
+    """Names of scripts with a path in them."""
+    groups = record.entry_points or {}
+    names = [name for group in _SCRIPT_GROUPS for name in groups.get(group, ()) if "/" in name or "\\" in name]
+    return printable(", ".join(names))
+
+
+def _run_pip(path: Path, folder: Path, python: str) -> dict[str, Any]:
+    """What the driver below writes of the wheel, with a `refusal` and the paths in site-packages."""
+    parts = parse_filename(path.name)
+    wheel = folder / "wheel" / f"{parts.project}-{parts.version}-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.symlink_to(path.resolve())
+    answer = folder / "answer.json"
+    arguments = [str(parts.project), str(wheel), str(folder / "prefix"), str(answer)]
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
+    done = subprocess.run(  # noqa: S603 - the interpreter is the caller's, and the rest is ours
+        [python, "-I", "-c", _DRIVER, *arguments],
+        cwd=folder,
+        env=variables | {"TMPDIR": str(folder), "LC_ALL": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=PIP_SECONDS,
+        check=False,
+    )
+    if not answer.exists():
+        raise NoPipError(f"pip did not run with {python}: {printable(done.stderr.strip().rpartition(chr(10))[2])}")
+    found: dict[str, Any] = json.loads(answer.read_text())
+    if found["refusal"] is None and done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if "ERROR:" in line or "Error" in line] or lines or ["no reason is given"]
+        found["refusal"] = printable(errors[-1].strip())
+    found["paths"] = sorted({name for site in found["sites"] for name in _files_below(Path(site))})
+    return found
+
+
+def _files_below(root: Path) -> Iterator[str]:
+    """The files below `root`, by their paths from there."""
+    for folder, _, names in os.walk(root):
+        for name in names:
+            yield (Path(folder) / name).relative_to(root).as_posix()
+
+
+def _differences(record: DistributionRecord, found: Mapping[str, Any]) -> Iterator[str]:
+    files = by_folder(name for name in found["paths"] if not name.partition("/")[0].endswith(".dist-info"))
+    modules = find_modules(files)
+    yield from _one_sided("modules", modules.names, record.modules or ())
+    yield from _one_sided("requires_dist", map(_joined, found["requires_dist"]), record.requires_dist or ())
+    yield from _one_sided("provides_extra", map(normalized_name, found["provides_extra"]), _extras(record))
+    entry_points = [f"{group}: {name} = {value}" for group, name, value in found["entry_points"]]
+    groups = (record.entry_points or {}).items()
+    read = [f"{group}: {name} = {value}" for group, each in groups for name, value in each.items()]
+    yield from _one_sided("entry_points", entry_points, read)
+    start_up = [printable(name) for name in found["paths"] if name.endswith(".pth") and "/" not in name]
+    yield from _one_sided("start_up_paths", start_up, record.start_up_paths)
+
+
+def _extras(record: DistributionRecord) -> list[str]:
+    return [normalized_name(extra) for extra in record.provides_extra]
+
+
+def _joined(value: str) -> str:
+    """A value in one line, as records have it."""
+    return " ".join(value.split())
+
+
+def _one_sided(field: str, pips: Iterable[str], ours: Iterable[str]) -> Iterator[str]:
+    """A line for each value that one side alone has, at most a few of each side."""
+    by_pip, read = set(pips), set(ours)
+    for values, where in ((by_pip - read, "by pip, not in the record"), (read - by_pip, "in the record, not by pip")):
+        for value in sorted(values)[:_SHOWN]:
+            yield f"{field}: {where}: {printable(value)}"
+        if len(values) > _SHOWN:
+            yield f"{field}: {where}: {len(values) - _SHOWN} more"
+
+
+_DRIVER = """
+import json, sys
+name, wheel, prefix, answer = sys.argv[1:]
+import pip
+from pip._internal.cli.main import main
+from pip._internal.locations import get_scheme
+from pip._internal.metadata import FilesystemWheel, get_wheel_distribution
+from pip._vendor.packaging.utils import canonicalize_name
+found = {"version": pip.__version__, "refusal": None, "requires_dist": [], "provides_extra": [], "entry_points": []}
+try:
+    read = get_wheel_distribution(FilesystemWheel(wheel), canonicalize_name(name))
+    metadata = read.metadata
+    found["requires_dist"] = [each.strip() for each in metadata.get_all("Requires-Dist", [])]
+    found["provides_extra"] = [each.strip() for each in metadata.get_all("Provides-Extra", [])]
+    found["entry_points"] = [(each.group, each.name, each.value) for each in read.iter_entry_points()]
+except Exception as error:
+    found["refusal"] = f"{type(error).__name__}: {error}"
+scheme = get_scheme(name, prefix=prefix)
+found["sites"] = sorted({scheme.purelib, scheme.platlib})
+with open(answer, "w") as file:
+    json.dump(found, file)
+options = ["--isolated", "--quiet", "--disable-pip-version-check", "--no-input", "--no-cache-dir"]
+what = ["--no-deps", "--no-index", "--no-compile", "--ignore-installed", "--ignore-requires-python"]
+sys.exit(main(["install", *options, *what, "--no-warn-script-location", "--prefix", prefix, wheel]))
+"""
