@@ -19,11 +19,9 @@ from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.members import by_folder
 from pypi_assets.distributions.module_names import find_modules
 from pypi_assets.distributions.reader import read_path
-from pypi_assets.distributions.record import DistributionRecord
+from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord
 from pypi_assets.errors import ExpectedError
 
-AMBIGUOUS = "ambiguous archive:"
-"""How a note begins where readers of an archive, or versions of pip or Python, see different things in it."""
 PIP_SECONDS = 300
 _SHOWN = 20
 _SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
