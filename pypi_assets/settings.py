@@ -118,10 +118,15 @@ class Settings(BaseSettings):
         Field(description="a file with a private key and its certificate, in PEM, for servers that require one"),
     ] = None
     connect_timeout_s: Annotated[
-        float, Field(gt=0, le=3600, description="seconds to wait for a connection, above 0, at most 3600")
+        float, Field(gt=0, le=3600, description="seconds until there is a connection, above 0, at most 3600")
     ] = 10.0
     read_timeout_s: Annotated[
-        float, Field(gt=0, le=3600, description="seconds to wait for the next bytes, above 0, at most 3600")
+        float,
+        Field(
+            gt=0,
+            le=3600,
+            description="seconds until an answer's headers, and for its next bytes, above 0, at most 3600",
+        ),
     ] = 60.0
     request_attempts: Annotated[int, Field(ge=1, le=20, description="attempts of one request, 1 to 20")] = 4
     retry_pause_s: Annotated[

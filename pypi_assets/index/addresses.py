@@ -8,6 +8,8 @@ import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
 
+from pypi_assets.index.resolving import resolve
+
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -106,8 +108,9 @@ class AddressRule:
         """Checks a host that a proxy connects to. Only the proxy knows the address, unless `host` is an address."""
         if host == "localhost" or host.endswith(".localhost"):
             self.check(host, "127.0.0.1")
-        for address in _addresses(host, socket.AI_NUMERICHOST):
-            self.check(host, address)
+        with suppress(OSError, UnicodeError):
+            for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST):
+                self.check(host, str(found[4][0]))
 
     def _index_is_private(self) -> bool:
         if self._is_index_private is None:
@@ -122,8 +125,8 @@ def _host(url: str) -> str:
     return (urlsplit(url).hostname or "").rstrip(".")
 
 
-def _addresses(host: str, flags: int = 0) -> list[str]:
-    """The addresses of `host`, none where its name cannot be resolved; `AI_NUMERICHOST` queries no resolver."""
+def _addresses(host: str) -> list[str]:
+    """The addresses of `host`, none where its name cannot be resolved, or not in time."""
     with suppress(OSError, UnicodeError):
-        return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)]
+        return [address[0] for _, address in resolve(host, None)]
     return []

@@ -4,6 +4,7 @@ The environment counts as it does for pip: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, N
 CURL_CA_BUNDLE, SSL_CERT_FILE. What is sent over a connection, and how often, is decided in `transport.py`.
 """
 
+import math
 import os
 import socket
 import ssl
@@ -13,13 +14,16 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_environ_proxies, select_proxy
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyManager
+from urllib3 import HTTPConnectionPool, HTTPResponse, HTTPSConnectionPool, PoolManager, ProxyManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ConnectTimeoutError, LocationParseError, NameResolutionError, NewConnectionError
 from urllib3.util import create_urllib3_context
 
 from pypi_assets.index.addresses import AddressRule
 from pypi_assets.index.credentials import basic_authorization
+from pypi_assets.index.deadlines import TimedSocket, TimedTlsSocket, seconds_left, within
 from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.resolving import resolve
 from pypi_assets.index.urls import origin, redact
 
 _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
@@ -98,7 +102,7 @@ class Connections:
         context = self._context(url) if is_tls or (proxy or "").startswith("https:") else None
         if not proxy:
             manager = PoolManager(maxsize=self._kept, ssl_context=context)
-            manager.pool_classes_by_scheme = _checked_pools(self._addresses)
+            manager.pool_classes_by_scheme = _pools(self._addresses)
             return Route(manager.connection_from_url(key), is_forwarded=False)
         self._addresses.check_proxied(_host(url))
         proxy = proxy if "://" in proxy else f"http://{proxy}"
@@ -113,6 +117,7 @@ class Connections:
             maxsize=self._kept,
             ssl_context=context,
         )
+        manager.pool_classes_by_scheme = _pools(None)
         return Route(manager.connection_from_url(key), is_forwarded=not is_tls)
 
     def _proxy(self, url: str) -> str | None:
@@ -131,6 +136,7 @@ class Connections:
     @cached_property
     def _tls(self) -> ssl.SSLContext:
         context = create_urllib3_context()
+        context.sslsocket_class = TimedTlsSocket
         named = (self._network.ca_file, *(os.environ.get(name) for name in _CA_VARIABLES))
         authorities = next((name for name in named if name), None) or DEFAULT_CA_BUNDLE_PATH
         if Path(authorities).is_dir():
@@ -146,27 +152,80 @@ def _host(url: str) -> str:
     return (urlsplit(url).hostname or "").rstrip(".")
 
 
-def _checked_pools(addresses: AddressRule) -> dict[str, type[HTTPConnectionPool]]:
-    """Pools whose connections check the address before anything is sent."""
+def _pools(checked: AddressRule | None) -> dict[str, type[HTTPConnectionPool]]:
+    """Pools whose connections keep to deadlines, and have `checked` see the address before anything is sent."""
 
-    class CheckedConnection(HTTPConnection):
+    class TimedConnection(HTTPConnection):
+        def connect(self) -> None:
+            """The name, the addresses, the proxy's tunnel and TLS take the timeout together."""
+            with within(_timeout_s(self)):
+                super().connect()
+
+        def getresponse(self) -> HTTPResponse:  # type: ignore[override]
+            """The status and all headers take the timeout together, with all interim answers before them."""
+            with within(_timeout_s(self)):
+                return super().getresponse()
+
         def _new_conn(self) -> socket.socket:
-            addresses.check_before(self.host)
-            connected = super()._new_conn()
+            if checked is not None:
+                checked.check_before(self.host)
+            connected = _connected(self)
             try:
-                addresses.check(self.host, connected.getpeername()[0])
+                if checked is not None:
+                    checked.check(self.host, connected.getpeername()[0])
             except BaseException:
                 connected.close()
                 raise
             return connected
 
-    class CheckedTlsConnection(CheckedConnection, HTTPSConnection):
+    class TimedTlsConnection(TimedConnection, HTTPSConnection):
         pass
 
-    class CheckedPool(HTTPConnectionPool):
-        ConnectionCls = CheckedConnection
+    class TimedPool(HTTPConnectionPool):
+        ConnectionCls = TimedConnection
 
-    class CheckedTlsPool(HTTPSConnectionPool):
-        ConnectionCls = CheckedTlsConnection
+    class TimedTlsPool(HTTPSConnectionPool):
+        ConnectionCls = TimedTlsConnection
 
-    return {"http": CheckedPool, "https": CheckedTlsPool}
+    return {"http": TimedPool, "https": TimedTlsPool}
+
+
+def _timeout_s(connection: HTTPConnection) -> float:
+    return connection.timeout if isinstance(connection.timeout, int | float) else math.inf
+
+
+def _connected(connection: HTTPConnection) -> socket.socket:
+    """A socket to the first address that answers; each gets its share of the time that is left."""
+    host = connection._dns_host.strip("[]")  # with the dot at its end, if it has one
+    try:
+        found = resolve(host, connection.port)
+    except TimeoutError as error:
+        raise ConnectTimeoutError(connection, f"the name of {connection.host} was not resolved in time") from error
+    except socket.gaierror as error:
+        raise NameResolutionError(connection.host, connection, error) from error
+    except UnicodeError as error:
+        raise LocationParseError(f"{host!r}, label empty or too long") from error
+    failure: OSError | None = None
+    for number, (family, address) in enumerate(found):
+        try:
+            return _connected_to(connection, family, address, share=len(found) - number)
+        except OSError as error:
+            failure = error
+    if failure is None or isinstance(failure, TimeoutError):
+        raise ConnectTimeoutError(connection, f"connecting to {connection.host} timed out") from failure
+    raise NewConnectionError(connection, f"no connection: {failure}") from failure
+
+
+def _connected_to(
+    connection: HTTPConnection, family: socket.AddressFamily, address: tuple[str, int], *, share: int
+) -> socket.socket:
+    connected = TimedSocket(family, socket.SOCK_STREAM)
+    try:
+        for option in connection.socket_options or ():
+            connected.setsockopt(*option)
+        with within(seconds_left() / share):
+            connected.connect(address)
+    except BaseException:
+        connected.close()
+        raise
+    return connected

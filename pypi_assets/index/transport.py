@@ -25,6 +25,8 @@ from urllib3.exceptions import HTTPError, InvalidHeader, LocationValueError, Nam
 from pypi_assets.index.addresses import ForbiddenAddressError, UnknownAddressError
 from pypi_assets.index.connections import Connections
 from pypi_assets.index.credentials import Credentials, Login, basic_authorization
+from pypi_assets.index.deadlines import Allowance, within
+from pypi_assets.index.decoding import BodyDecoder
 from pypi_assets.index.errors import (
     GoneError,
     PackageIndexError,
@@ -41,15 +43,20 @@ LONGEST_PAUSE_S = 120.0
 """The longest pause before a retry. An index that requests a longer one gets no retry, and the error has the pause."""
 SLOWEST_BYTES_PER_S = 1024
 CHUNK_BYTES = 256 * 1024
-MAX_EXPANSION_RATIO = 200
-"""The most bytes that one compressed byte of a body may become; JSON and XML of an index stay below 30."""
+LONGEST_BODY_S = 3600.0
+"""The longest wait for one body, and a second more for each 64 KiB that a file may have: at the slowest rate alone, a
+server could hold a connection for days."""
+HEADS_SHARE = 1.5
+"""The answers before a body (redirects, demands for a login, all interim ones) take this many timeouts together."""
 
-_FREELY_EXPANDED_BYTES = 1024**2
+_FILE_BYTES_PER_S = 64 * 1024
 _SMALL_REST_BYTES = 64 * 1024
 """The rest of an unread body is received where it is at most this large, since that keeps the connection."""
+_REST_S = 1.0
 _NO_RETRIES = Retry(total=False, redirect=False)
 _RETRY_AFTER = Retry()
 _RETRY_AFTER.retry_after_max = sys.maxsize  # by default it shortens to six hours what the index requests
+_SLOW = f"comes slower than {SLOWEST_BYTES_PER_S} bytes a second"
 _TUNNEL_REFUSAL = re.compile(r"Tunnel connection failed: (?P<status>[0-9]{3})")
 _PROXY_LOGIN_WANTED = "HTTP 407: the proxy demands credentials, or other ones; give them in the proxy's URL"
 _GOOD_WITH_HEADER = {206: "Range", 304: "If-None-Match", 416: "Range"}
@@ -59,7 +66,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds to wait for a connection, and for the next bytes of an answer."""
+    """Seconds until there is a connection, and until an answer has begun: its status and headers, and its first bytes.
+
+    They are seconds by the clock, however the bytes drip. The rest of a body may not pause for longer than `read_s`,
+    nor come slower than SLOWEST_BYTES_PER_S for that time.
+    """
 
     connect_s: float = 10.0
     read_s: float = 60.0
@@ -155,10 +166,12 @@ class Transport:
         typed error.
         """
         with self._slots:
+            allowance = Allowance(HEADS_SHARE * max(self._timeouts.connect_s, self._timeouts.read_s))
             for _ in range(MAX_REDIRECTS + 1):
                 self.hosts.check(url)
                 url, login = split_credentials(url)
-                response = self._answer(partial(self._send, method, url, headers, body, requested), url, login)
+                send = partial(self._send, allowance, method, url, headers, body, requested)
+                response = self._answer(send, allowance, url, login)
                 try:
                     target = _redirect_target(response, url) if method == "GET" else None
                     if target is None:
@@ -166,12 +179,12 @@ class Transport:
                         yield response
                         return
                 finally:
-                    self._release(response, url)
+                    self._release(response, allowance, url)
                 url = target
             raise RefusedError(f"more than {MAX_REDIRECTS} redirects", url)
 
     def _answer(
-        self, send: Callable[[Login | None], BaseHTTPResponse], url: str, login: Login | None
+        self, send: Callable[[Login | None], BaseHTTPResponse], allowance: Allowance, url: str, login: Login | None
     ) -> BaseHTTPResponse:
         """The answer to `login`, else to the first login that the origin does not answer with 401."""
         login = login or self._credentials.login(url)
@@ -180,7 +193,7 @@ class Transport:
             response = send(login)
             if response.status != HTTPStatus.UNAUTHORIZED:
                 return response
-            self._release(response, url)
+            self._release(response, allowance, url)
             tried += [login] if login else []
             login = self._credentials.other_login(url, tried)
             if login is None:
@@ -191,6 +204,7 @@ class Transport:
 
     def _send(
         self,
+        allowance: Allowance,
         method: str,
         url: str,
         headers: Mapping[str, str],
@@ -204,50 +218,66 @@ class Transport:
             self._rate.wait()
             if requested is not None:
                 requested.append(url)
-            response = route.pool.urlopen(
-                method,
-                route.target(url),
-                body=body,
-                headers={**self._headers, **headers, **authorization},
-                retries=_NO_RETRIES,
-                redirect=False,
-                assert_same_host=False,
-                timeout=Timeout(connect=self._timeouts.connect_s, read=self._timeouts.read_s),
-                preload_content=False,
-                decode_content=False,
-            )
+            with allowance.spent():
+                response = route.pool.urlopen(
+                    method,
+                    route.target(url),
+                    body=body,
+                    headers={**self._headers, **headers, **authorization},
+                    retries=_NO_RETRIES,
+                    redirect=False,
+                    assert_same_host=False,
+                    timeout=Timeout(connect=self._timeouts.connect_s, read=self._timeouts.read_s),
+                    preload_content=False,
+                    decode_content=False,
+                )
         response.url = url
         return response
 
     def chunks(self, response: BaseHTTPResponse, limit: int, url: str, *, decode: bool = True) -> Iterator[bytes]:
         """The body in chunks, at most `limit` bytes together.
 
-        Raises TooLargeError beyond `limit`, and where it expands beyond MAX_EXPANSION_RATIO. Raises TransientError
-        where the body is cut short, or is slower than SLOWEST_BYTES_PER_S for longer than the timeout.
+        Where `decode`, `limit` is of the decoded body. Raises TooLargeError beyond it, and where far more or far less
+        comes out than goes in. Raises TransientError where the body is cut short, or is slower than SLOWEST_BYTES_PER_S
+        for longer than the timeout, on the way and decoded.
         """
-        waited_s = 0.0
-        received = 0
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        decoder = BodyDecoder(encoding, redact(url)) if decode and encoding not in {"", "identity"} else None
+        longest_s = LONGEST_BODY_S + (0 if decode else limit / _FILE_BYTES_PER_S)
+        waited_s, allowed_s = 0.0, self._timeouts.read_s
+        received = given = 0
         while True:
             started = self.now()
-            with _typed_errors(url):
-                # read1 returns what has arrived: read would wait for a whole chunk, however slowly it drips.
-                chunk = response.read1(CHUNK_BYTES, decode_content=decode)
+            chunk = self._receive(response, allowed_s - waited_s, url)
             waited_s += self.now() - started
             if not chunk:
                 return
             received += len(chunk)
-            if received > limit:
-                raise TooLargeError(f"more than {limit} bytes", redact(url))
-            if decode and received > _FREELY_EXPANDED_BYTES + MAX_EXPANSION_RATIO * response.tell():
-                raise TooLargeError(f"a compressed body of more than {MAX_EXPANSION_RATIO} times its size", redact(url))
-            if waited_s > self._timeouts.read_s + received / SLOWEST_BYTES_PER_S:
-                raise TransientError(f"comes slower than {SLOWEST_BYTES_PER_S} bytes a second", redact(url))
-            yield chunk
+            for piece in (chunk,) if decoder is None else decoder.decode(chunk):
+                given += len(piece)
+                if given > limit:
+                    raise TooLargeError(f"more than {limit} bytes", redact(url))
+                yield piece
+            allowed_s = min(self._timeouts.read_s + min(received, given) / SLOWEST_BYTES_PER_S, longest_s)
+            if waited_s > allowed_s:
+                raise TransientError(_SLOW, redact(url))
 
-    def _release(self, response: BaseHTTPResponse, url: str) -> None:
+    def _receive(self, response: BaseHTTPResponse, left_s: float, url: str) -> bytes:
+        """What has arrived, once anything has; empty at the body's end."""
+        started = time.monotonic()
+        try:
+            with _typed_errors(url), within(min(left_s, self._timeouts.read_s)):
+                # read1 returns what has arrived: read would wait for a whole chunk, however slowly it drips.
+                return response.read1(CHUNK_BYTES, decode_content=False)
+        except TransientError as error:
+            if left_s < self._timeouts.read_s and time.monotonic() - started >= left_s:
+                raise TransientError(_SLOW, redact(url)) from error
+            raise
+
+    def _release(self, response: BaseHTTPResponse, allowance: Allowance, url: str) -> None:
         """Keeps the connection for the next request where little or nothing of the body is unread, else closes it."""
-        if response.tell() == 0 and (response.length_remaining or 0) <= _SMALL_REST_BYTES:
-            with suppress(PackageIndexError):
+        if response.tell() == 0 and (response.length_remaining or 0) <= _SMALL_REST_BYTES and response.status >= 200:
+            with suppress(PackageIndexError), allowance.spent(), within(min(_REST_S, self._timeouts.read_s / 4)):
                 for _ in self.chunks(response, _SMALL_REST_BYTES, url, decode=False):
                     pass
         response.close()
@@ -260,7 +290,7 @@ class Transport:
         text = f"HTTP {status}"
         if status in {404, 410}:
             raise GoneError(text, url)
-        if status >= 500 or status in {408, 425, 429}:
+        if status < 200 or status >= 500 or status in {408, 425, 429}:
             pause_s = retry_after_s(response.headers.get("Retry-After"))
             if status == HTTPStatus.TOO_MANY_REQUESTS and pause_s:
                 self._rate.hold(min(pause_s, LONGEST_PAUSE_S))  # it counts all threads as one client

@@ -1,0 +1,277 @@
+"""No server holds a request for longer than twice the timeout, whatever it sends, and however slowly."""
+
+import io
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+import trustme
+
+from pypi_assets.index.client import IndexClient
+from pypi_assets.index.connections import Network
+from pypi_assets.index.deadlines import Allowance, TimedSocket, seconds_left, within
+from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
+from pypi_assets.index.models import ProjectPage
+from pypi_assets.index.transport import Timeouts
+from pypi_assets_tests.index.clients import JSON, PAGE, unhurried_client
+from pypi_assets_tests.index.hostile_servers import GOOD, HOLDS, LONG, PAUSE_S, Hold, Holding, holding
+from pypi_assets_tests.index.loopback import Answer, answering
+
+TIMEOUT_S = 0.5
+LATE_S = 2 * TIMEOUT_S
+Ended = tuple[PackageIndexError, float]
+"""How a request ended, and after how many seconds."""
+FLOODS = sorted(name for name in HOLDS if "flood" in name or "endless" in name)
+DRIPS = sorted(set(HOLDS) - set(FLOODS))
+
+
+@contextmanager
+def impatient(root_url: str, **options: Any) -> Iterator[IndexClient]:
+    with unhurried_client(root_url, timeouts=Timeouts(TIMEOUT_S, TIMEOUT_S), **options) as client:
+        yield client
+
+
+def failure(request: Callable[[], object]) -> Ended:
+    started = time.monotonic()
+    with pytest.raises(PackageIndexError) as caught:
+        request()
+    return caught.value, time.monotonic() - started
+
+
+def wait_until_left(server: Holding) -> None:
+    """The server notices at its next drip that nobody listens."""
+    until = time.monotonic() + 5
+    while server.open_now and time.monotonic() < until:
+        time.sleep(PAUSE_S)
+    assert server.open_now == 0
+
+
+def requests_of(client: IndexClient, url: str) -> list[Callable[[], object]]:
+    wheel: dict[str, Any] = {"sha256": None, "size": 5_000, "max_bytes": 10_000}
+    ranges = client.open_ranges(f"{url}/f", **wheel, metadata_sha256=None, has_sidecar=True)
+    return [
+        client.listing,
+        client.last_serial,
+        lambda: client.fetch_file(f"{url}/f", io.BytesIO(), **wheel),
+        lambda: ranges.read_at(100, 1_000),
+        ranges.sidecar,
+    ]
+
+
+def held(name: str) -> Ended:
+    """How a request for a page ends, and after how long; the server is left by then."""
+    with holding(HOLDS[name]) as server, impatient(server.url) as client:
+        ended = failure(lambda: client.project_page("demo"))
+        if name != "silence":
+            wait_until_left(server)
+    return ended
+
+
+def held_at_once(
+    ends: Sequence[Callable[[], tuple[PackageIndexError, float]]],
+) -> list[tuple[PackageIndexError, float]]:
+    """They wait and use no processor, so they end together as soon as each of them alone."""
+    with ThreadPoolExecutor(len(ends)) as pool:
+        return list(pool.map(lambda end: end(), ends))
+
+
+def test_nothing_that_drips_holds_a_request() -> None:
+    ends = dict(zip(DRIPS, held_at_once([partial(held, name) for name in DRIPS]), strict=True))
+    late = {name: f"{error} after {seconds:.2f} s" for name, (error, seconds) in ends.items() if seconds >= LATE_S}
+    assert not late
+    refused = {name for name, (error, _) in ends.items() if not isinstance(error, TransientError)}
+    bodies = {"redirects with dripped bodies", "dripped body of an error", "dripped body of a demand for a login"}
+    assert refused <= bodies  # what these mean is known before their bodies
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_no_flood_holds_a_request(name: str) -> None:
+    error, seconds = held(name)
+    assert seconds < LATE_S, error
+
+
+@pytest.mark.parametrize("name", ["dripped headers", "dripped chunk size", "dripped body without a length"])
+def test_no_request_of_another_kind_is_held(name: str) -> None:
+    def end(kind: int) -> Ended:
+        with holding(HOLDS[name]) as server, impatient(server.url) as client:
+            return failure(requests_of(client, server.url)[kind])
+
+    for error, seconds in held_at_once([partial(end, kind) for kind in range(5)]):
+        assert isinstance(error, TransientError)
+        assert seconds < LATE_S
+
+
+def test_ten_at_once_end_as_soon_as_one() -> None:
+    with holding(HOLDS["dripped headers"]) as server, impatient(server.url, max_connections=10) as client:
+        started = time.monotonic()
+        held_at_once([partial(failure, partial(client.project_page, f"demo{number}")) for number in range(10)])
+        assert time.monotonic() - started < LATE_S
+
+
+def trickle(bytes_per_s: int) -> Hold:
+    def hold(connection: socket.socket) -> None:
+        connection.sendall(GOOD + LONG)
+        while True:
+            connection.sendall(b"[" * int(bytes_per_s * PAUSE_S))
+            time.sleep(PAUSE_S)
+
+    return hold
+
+
+def test_a_body_below_the_least_rate_ends_with_it() -> None:
+    with holding(trickle(512)) as server, impatient(server.url) as client:
+        error, seconds = failure(lambda: client.project_page("demo"))
+    assert "slower than 1024 bytes a second" in str(error)
+    assert seconds < 1.5 * LATE_S  # half the rate earns as much time again
+
+
+def test_a_body_above_the_least_rate_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pypi_assets.index.transport.LONGEST_BODY_S", 2 * TIMEOUT_S)
+    with holding(trickle(5_000)) as server, impatient(server.url) as client:
+        error, seconds = failure(lambda: client.project_page("demo"))
+    assert isinstance(error, TransientError)
+    assert 2 * TIMEOUT_S < seconds < 3.5 * TIMEOUT_S
+
+
+def test_a_body_that_pauses_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hold(connection: socket.socket) -> None:
+        connection.sendall(GOOD + LONG + b"[" * 100_000)  # which would earn 97 seconds
+        time.sleep(5)
+
+    with holding(hold) as server, impatient(server.url) as client:
+        error, seconds = failure(lambda: client.project_page("demo"))
+    assert "timed out" in str(error)
+    assert seconds < LATE_S
+
+
+# Before any answer
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def drip_a_handshake(connection: socket.socket) -> None:
+    """The start of a TLS record of 16 KB, and then its bytes."""
+    connection.recv(65536)
+    connection.sendall(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc")
+    while True:
+        connection.sendall(b"\0")
+        time.sleep(PAUSE_S)
+
+
+def test_a_slow_handshake_ends(authority: trustme.CA) -> None:
+    with holding(drip_a_handshake, reads_request=False) as server:
+        url = server.url.replace("http:", "https:")
+        with authority.cert_pem.tempfile() as file, impatient(url, network=Network(ca_file=file)) as client:
+            error, seconds = failure(lambda: client.project_page("demo"))
+    assert isinstance(error, TransientError)
+    assert seconds < LATE_S
+
+
+@pytest.mark.parametrize("name", ["dripped headers", "endless empty deflate blocks"])
+def test_tls_makes_no_difference(authority: trustme.CA, name: str) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with holding(HOLDS[name], tls=context) as server:
+        url = server.url.replace("http:", "https:")
+        with authority.cert_pem.tempfile() as file, impatient(url, network=Network(ca_file=file)) as client:
+            _, seconds = failure(lambda: client.project_page("demo"))
+    assert seconds < LATE_S
+
+
+@pytest.mark.parametrize("root", ["http://index.invalid", "https://index.invalid"])
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n", b""])
+def test_a_slow_proxy_ends(root: str, start: bytes) -> None:
+    """It forwards, or opens a tunnel for TLS."""
+
+    def hold(connection: socket.socket) -> None:
+        connection.sendall(start)
+        while True:
+            connection.sendall(b"X: y\r\n")
+            time.sleep(PAUSE_S)
+
+    with holding(hold) as proxy, impatient(root, network=Network(proxy=proxy.url)) as client:
+        error, seconds = failure(lambda: client.project_page("demo"))
+    assert isinstance(error, TransientError)
+    assert seconds < LATE_S
+
+
+def test_a_server_that_never_accepts_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        port = server.getsockname()[1]
+        waiting = [socket.socket() for _ in range(3)]
+        for one in waiting:  # fill its queue
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", port))
+        with impatient(f"http://127.0.0.1:{port}") as client:
+            error, seconds = failure(lambda: client.project_page("demo"))
+        for one in waiting:
+            one.close()
+    assert "timed out" in str(error)
+    assert seconds < LATE_S
+
+
+# What the deadline leaves alone
+
+
+def test_a_kept_connection_serves_again_after_a_slow_answer() -> None:
+    with answering(PAGE) as loopback, impatient(loopback.url) as client:
+        for _ in range(3):
+            assert isinstance(client.project_page("demo"), ProjectPage)
+            time.sleep(TIMEOUT_S / 5)
+        assert loopback.connections == 1
+
+
+def test_an_interim_answer_is_tried_again_on_another_connection() -> None:
+    with answering(Answer(103, headers={"Content-Length": ""}), PAGE) as loopback, impatient(loopback.url) as client:
+        with pytest.raises(TransientError, match="HTTP 103"):
+            client.project_page("demo")
+        assert isinstance(client.project_page("demo"), ProjectPage)
+        assert loopback.connections == 2
+
+
+def test_an_encoding_that_was_not_requested_is_refused() -> None:
+    with (
+        answering(Answer(200, PAGE.body, JSON | {"Content-Encoding": "br"})) as loopback,
+        impatient(loopback.url) as client,
+        pytest.raises(RefusedError, match="encoding 'br', which was not requested"),
+    ):
+        client.project_page("demo")
+
+
+def test_the_earliest_of_several_ends_counts() -> None:
+    with within(100), within(10), within(1000):
+        assert 9 < seconds_left() <= 10
+    with within(0), pytest.raises(TimeoutError):
+        seconds_left()
+    assert seconds_left() == float("inf")
+
+
+def test_an_allowance_is_spent_by_waits_and_by_nothing_else() -> None:
+    allowance = Allowance(10)
+    with allowance.spent():
+        time.sleep(0.02)
+    left = allowance.left_s
+    assert 9 < left < 9.99
+    time.sleep(0.02)
+    assert allowance.left_s == left
+
+
+def test_a_timed_socket_without_a_deadline_keeps_its_own_timeout() -> None:
+    with TimedSocket() as sock:
+        sock.settimeout(3)
+        sock.bind(("127.0.0.1", 0))
+        with pytest.raises(OSError, match="not connected"):
+            sock.recv(1)
+        assert sock.gettimeout() == 3
+        with within(1), pytest.raises(OSError, match="not connected"):
+            sock.recv_into(bytearray(1))
+        assert (sock.gettimeout() or 0) <= 1
