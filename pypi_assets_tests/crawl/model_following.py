@@ -241,8 +241,10 @@ class Following:
         index.before_answer = move
         run_in_step([Worker(run, lifetime) for lifetime in plan["lifetimes"]], plan["order"], (TransientError,))
         index.before_answer = lambda: None
-        with self.catalog.read() as connection:  # a worker that was killed, or failed, has not stored its pages
-            index.delivered &= delivered | set(connection.scalars(select(distributions.c.filename)))
+        # a worker that was killed, or failed, has not stored its pages; events alone can tell of their files
+        by_pages = select(distributions.c.filename).where(distributions.c.page_serial.is_not(None))
+        with self.catalog.read() as connection:
+            index.delivered &= delivered | set(connection.scalars(by_pages))
         self.happen(moves)
 
     def _crawler(self, catalog: Catalog) -> Crawler:

@@ -245,6 +245,7 @@ class _Folding:
                 action in _CLEARINGS
                 if topic == _QUARANTINE
                 else any(self.state.files[name].is_baseline for one in releases for name in one.files)
+                or (action == Action.UNYANK_RELEASE and not all(one.is_yanked for one in releases))
             )
         if self.start is not None and is_about_the_past and not keys <= self.topics:
             raise _PastChangedError
@@ -363,7 +364,8 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
         if one.topic == _QUARANTINE and first_page is not None and one.serial > first_page.serial:
             if one.about not in after_page and one.action in _CLEARINGS:
                 cleared_at[one.about] = one.serial
-            after_page.add(one.about)
+            if one.action in _CLEARINGS or one.serial > first_page.through:
+                after_page.add(one.about)  # no earlier quarantine has hidden what this one hides
     added: dict[str, int] = {}
     for event, change in known:
         if change.action == Action.ADD_FILE and change.filename is not None:
@@ -383,14 +385,36 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
             file.is_present = file.is_baseline = file.is_shown_alone = True
             file.is_yanked = page.yanked[filename] if first_yank is None else first_yank.action == Action.UNYANK_RELEASE
             file.release.is_yanked |= file.is_yanked
+    if first_page is not None:
+        _enter_yanked_releases(state, known, first_page)
     for one in first_of.values():
         if one.action == Action.UNQUARANTINE_PROJECT:
             state.is_quarantined = True
-        elif one.action == Action.UNQUARANTINE_RELEASE:
+        elif one.action in {Action.UNQUARANTINE_RELEASE, Action.UNYANK_RELEASE}:
             text = one.about[1:]
             exact = [state.release(text)] if one.about.startswith(_EXACT) else None
             for release in exact or state.spelled_like(text) or state.releases_named(text):
-                release.is_quarantined = True
+                release.is_quarantined |= one.action == Action.UNQUARANTINE_RELEASE
+                release.is_yanked |= one.action == Action.UNYANK_RELEASE
+
+
+def _enter_yanked_releases(state: ProjectState, known: Sequence[_Known], page: SeenPage) -> None:
+    """Enters the releases that were yanked before the first event, though no file of theirs is left from then: the page
+    shows a later file of theirs as yanked, and no event that it can show has made the release, or yanked it."""
+    shown = [(event, change) for event, change in known if event.serial <= page.through]
+    decided = {canonical(event.version) for event, change in shown if event.version and _decides_yank(event, change)}
+    if any(change.action == Action.REMOVE_PROJECT for _, change in shown) or _is_created(known):
+        return
+    for event, change in shown:
+        if change.action == Action.ADD_FILE and change.filename is not None and page.yanked.get(change.filename):
+            version = event.version or state.version_of(change.filename)
+            if canonical(version) not in decided:
+                state.release(version).is_yanked = True
+
+
+def _decides_yank(event: ChangelogEvent, change: FileChange) -> bool:
+    """Whether it follows from the event if the release that it names is yanked."""
+    return change.action in _DECIDING or event.action == NEW_RELEASE
 
 
 def _enter_removed(state: ProjectState, known: Sequence[_Known], pages: Sequence[SeenPage]) -> None:
@@ -456,6 +480,7 @@ _YANK = "yank"
 _CLEARED = "cleared"
 _CLEARINGS = frozenset({Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE})
 _OF_PROJECT = frozenset({Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT})
+_DECIDING = frozenset({Action.YANK_RELEASE, Action.UNYANK_RELEASE, Action.REMOVE_RELEASE})
 _TOPICS = {
     Action.QUARANTINE_PROJECT: _QUARANTINE,
     Action.UNQUARANTINE_PROJECT: _QUARANTINE,

@@ -171,6 +171,10 @@ def test_what_was_quarantined_before_the_first_page_comes_back_when_it_is_cleare
     assert live(found[WHEEL]) == [(51, 52), (60, None)]
     found = histories(events, page(51, {}), page(70, {WHEEL: False}), known_since=50)
     assert live(found[WHEEL]) == [(70, None)]  # nothing hid it from the first page
+    for through, expected in (51, [(50, 51), (60, None)]), (50, [(70, None)]):  # the page is newer than its serial
+        events = [event(51, begun, version), event(60, cleared, version), event(70, "docupdate", None)]
+        found = histories(events, page(50, {}, through), page(70, {WHEEL: False}), known_since=50)
+        assert live(found[WHEEL]) == expected
 
 
 def test_what_no_event_explains_follows_the_page_and_is_marked():
@@ -179,6 +183,23 @@ def test_what_no_event_explains_follows_the_page_and_is_marked():
     assert live(found[WHEEL]) == [(9, None)]
     assert found[WHEEL].yanked == (Interval(9, None),)
     assert found[SDIST].changes[-1] == Change(9, UNEXPLAINED)
+
+
+def test_a_release_that_was_yanked_before_the_first_event_yanks_what_is_added_to_it():
+    added = event(60, f"add py3 file {WHEEL}")
+    found = histories([added], page(62, {WHEEL: True}), known_since=50)[WHEEL]
+    assert (found.yanked, [one.cause for one in found.changes]) == ((Interval(60, None),), ["add file"])
+    ahead = [added, event(65, f"remove file {SDIST}")]
+    assert histories(ahead, page(60, {WHEEL: True}, through=65), known_since=50)[WHEEL].yanked == (Interval(60, None),)
+    assert histories([added, event(70, "unyank release")], known_since=50)[WHEEL].yanked == (Interval(60, 70),)
+
+
+@pytest.mark.parametrize("action", ["remove release", "new release", "yank release", "create", "remove project"])
+def test_a_release_that_an_event_makes_or_ends_was_not_yanked_before(action: str):
+    events = [event(55, action), event(60, f"add py3 file {WHEEL}")]
+    found = histories(events, page(62, {WHEEL: True}), known_since=50)[WHEEL]
+    since = 60 if action == "yank release" else 62
+    assert found.yanked == (Interval(since, None),)
 
 
 def test_a_file_added_to_a_yanked_release_is_yanked():
