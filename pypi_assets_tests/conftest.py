@@ -17,6 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets_tests.databases import compile_statements_once, sqlite_database
 from pypi_assets_tests.lock_order import LockOrder, watched_lock_order
+from pypi_assets_tests.waiting_transactions import WaitingTransactions, watched_transactions
 
 # CI draws the same examples each time, so that its failures can be repeated; elsewhere they are new each time.
 # The check for slow examples would measure how busy the machine is: drawing the first text reads all of Unicode once.
@@ -113,6 +114,22 @@ def _locks_are_taken_in_order(lock_order: LockOrder) -> Iterator[None]:
     yield
     if lock_order.breaches:
         pytest.fail("\n".join(dict.fromkeys(lock_order.breaches)))
+
+
+@pytest.fixture(scope="session")
+def waiting_transactions() -> Iterator[WaitingTransactions]:
+    """What watches the requests of all tests."""
+    with watched_transactions() as waiting:
+        yield waiting
+
+
+@pytest.fixture(autouse=True)
+def _no_transaction_waits_for_a_network(waiting_transactions: WaitingTransactions) -> Iterator[None]:
+    """Fails each test in which a request is sent within a transaction."""
+    waiting_transactions.requests.clear()
+    yield
+    if waiting_transactions.requests:
+        pytest.fail("\n".join(dict.fromkeys(waiting_transactions.requests)))
 
 
 def _named(server_url: str, database: str) -> str:
