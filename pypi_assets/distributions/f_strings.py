@@ -4,7 +4,7 @@ around it, backslashes and comments."""
 import re
 from dataclasses import dataclass
 
-_LITERAL = re.compile(r"(?:[^{}]|\{\{|\}\})+")
+_LITERAL = re.compile(r"(?:[^{}]++|\{\{|\}\})++")
 _SPEC = re.compile(r"[^{}]+")
 _STRING = re.compile(r"'''.*?'''|\"\"\".*?\"\"\"|'[^']*'|\"[^\"]*\"", re.DOTALL)
 _UNSPECIAL = re.compile(r"[^{}()\[\]'\"!:=<>\\#]+|[!=<>]=|[<>]")

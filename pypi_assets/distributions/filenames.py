@@ -32,6 +32,8 @@ _PLATFORM = (
 _ANY_CASE = re.IGNORECASE | re.ASCII
 _DUMB = re.compile(rf"(?P<release>.+-v?\d.*)\.(?P<platform>{_PLATFORM})", _ANY_CASE)
 _WINDOWS = re.compile(rf"(?P<release>.+?)[.-](?P<platform>{_PLATFORM})(?:-(?P<python>py\d[\d.]*))?", _ANY_CASE)
+_DASH = re.compile("-")
+_OTHERS = re.compile(r"[^a-z0-9]+")
 _EGG = re.compile(r"(?P<release>.+?)-(?P<python>py\d[\d.]*)(?:-(?P<platform>.+))?", re.ASCII)
 _RPM = re.compile(r"(?P<release>.+)-(?P<build>[^-]+)\.(?P<platform>[^-.]+)")
 _DEB = re.compile(r"(?P<project>[^_]+)_(?P<version>[^_]+)_(?P<platform>[^_]+)")
@@ -118,7 +120,7 @@ def split_release(stem: str, project: str | None = None) -> tuple[str | None, st
 
 
 def _splits(stem: str) -> Iterator[tuple[str, str]]:
-    for match in re.finditer("-", stem):
+    for match in _DASH.finditer(stem):
         name, version = stem[: match.start()], stem[match.end() :]
         if name and version:
             yield name, version
@@ -126,4 +128,4 @@ def _splits(stem: str) -> Iterator[tuple[str, str]]:
 
 def _comparable(name: str) -> str:
     """Old tools replaced any run of other characters by one dash, spaces included."""
-    return re.sub(r"[^a-z0-9]+", "-", lower(name)).strip("-")
+    return _OTHERS.sub("-", lower(name)).strip("-")

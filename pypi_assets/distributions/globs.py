@@ -23,7 +23,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     """Each star but the last takes what is shortest, once and for all, so that no name takes long."""
     pieces: list[str] = []
     starts: list[int] = []
-    at = 0
+    at, last_end = 0, pattern.rfind("]")
     while at < len(pattern):
         char = pattern[at]
         at += 1
@@ -32,7 +32,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
                 starts.append(len(pieces))
         elif char == "?":
             pieces.append(".")
-        elif char == "[" and (found := _SET.match(pattern, at - 1)):
+        elif char == "[" and at <= last_end and (found := _SET.match(pattern, at - 1)):
             pieces.append(_set(found[2], negated=bool(found[1])))
             at = found.end()
         else:

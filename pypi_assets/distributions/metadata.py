@@ -69,7 +69,7 @@ MAX_ODD_HEADERS = 2 * 1024**2
 """In characters: their lines take fifty times their size where they are short."""
 _BLANK_LINE = re.compile(rb"(?:\A|(?>\r\n|\r|\n))(?>\r\n|\r|\n)")
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]+")
-_HEADER_LINE = re.compile(r"From |[!-9;-~]*:|[\t ]")
+_HEADER_LINE = re.compile(r"From |[!-9;-~]*+:|[\t ]")
 _PLAIN_HEADERS = re.compile(r"(?:[!-9;-~]++:.*+(\n[\t ].*+)*+(?:\n|\Z))*+(?=\n|\Z)")
 _READ_FIELDS = frozenset(
     {"metadata-version", "name", "version", "summary", "requires-python", "requires-dist", "provides-extra"}
@@ -376,7 +376,7 @@ def normalized_extra(extra: str) -> str:
     return _NOT_IN_EXTRAS.sub("-", lower(extra.strip())).strip("-")
 
 
-_URL = re.compile(r"[^;@]+@")
+_URL = re.compile(r"[^;@]++@")
 _BEFORE_URL_MARKER = re.compile(r"\s;")
 _COMPOUND = re.compile(r"\b(?:and|or)\b", re.ASCII)
 

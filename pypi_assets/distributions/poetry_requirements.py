@@ -12,10 +12,11 @@ from pypi_assets.characters import is_digits, lower, normalized_name
 from pypi_assets.distributions.metadata import conditional, normalized_extra
 from pypi_assets.distributions.pyproject import strings, table
 
-_SPECIFIER = re.compile(r"(\^|~=|~|===|==|!=|<=|>=|<|>|=|)\s*v?(\*(?:\.\*)*|[0-9][A-Za-z0-9_.*+!-]*)[\s,]*")
-_WILDCARDS = re.compile(r"(?:\.\*)+\Z")
-_RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
-_SCP_URL = re.compile(r"(?P<user>[\w.-]+@)(?P<host>[\w.-]+):(?P<path>[^/].*)", re.ASCII)
+_SPECIFIER = re.compile(r"(\^|~=|~|===|==|!=|<=|>=|<|>|=|)\s*+v?(\*(?:\.\*)*+|[0-9][A-Za-z0-9_.*+!-]*+)[\s,]*+")
+_WILDCARDS = re.compile(r"(?<!\.\*)(?:\.\*)++\Z")
+_OR = re.compile(r"\|\|?")
+_RELEASE = re.compile(r"[0-9]++(?:\.[0-9]++)*+")
+_SCP_URL = re.compile(r"(?P<user>[\w.-]++@)(?P<host>[\w.-]++):(?P<path>[^/].*+)", re.ASCII)
 _COMPOUND = re.compile(r"\b(?:and|or)\b", re.ASCII)
 Bounds = list[tuple[str, str]]
 """(operator, version) pairs that hold together."""
@@ -92,7 +93,7 @@ def _specifiers(constraint: str) -> str:
 def _alternatives(constraint: str) -> list[Bounds]:
     """The version ranges of which one has to hold (`||`)."""
     found = []
-    for choice in re.split(r"\s*\|\|?\s*", constraint.strip()):
+    for choice in map(str.strip, _OR.split(constraint)):
         bounds: Bounds = []
         at = 0
         while at < len(choice):

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 # PEP 508's name and extras, and what may follow: a version, bare or in parentheses, a marker, a URL.
 _NAME = re.compile(
-    r"\s*([A-Z0-9](?:[A-Z0-9._-]*[A-Z0-9])?)\s*(?:\[[^\]]*\]\s*)?(?=[(<>=!~;@]|$)", re.IGNORECASE | re.ASCII
+    r"\s*+([A-Z0-9](?:[A-Z0-9._-]*[A-Z0-9])?)\s*+(?:\[[^\]]*+\]\s*+)?(?=[(<>=!~;@]|$)", re.IGNORECASE | re.ASCII
 )
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _EXTRA = re.compile(r"\bextra\b", re.ASCII)

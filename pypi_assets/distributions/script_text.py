@@ -49,7 +49,8 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _AFTER_NUMBER = re.compile(r"(?:and|else|for|if|in|is|not|or|)(?![A-Za-z0-9_\x80-\U0010ffff])")
-_NAMED = re.compile(r"\\(?:N(?:\{([^}]*)\})?|.)", re.DOTALL)
+_LATIN_1 = re.compile(r"(?:latin-?1|iso-?8859-1|iso-latin-1|l1)(?![0-9])")
+_NAMED = re.compile(r"\\(?:N(?:\{([^}]{0,200}+)\})?|.)", re.DOTALL)
 _WORDS = (
     "False None True and as assert async await break class continue def del elif else except finally for from global"
     " if import in is lambda nonlocal not or pass raise return try while with yield"
@@ -75,7 +76,7 @@ def decode_script(content: bytes) -> str:
         named = lower(cookie[1].decode("ascii")).replace("_", "-")
         if named in _ENCODINGS:
             encoding = named
-        elif re.match(r"(?:latin-?1|iso-?8859-1|iso-latin-1|l1)(?![0-9])", named):
+        elif _LATIN_1.match(named):
             encoding = "latin-1"
     try:
         text = content.removeprefix(codecs.BOM_UTF8).decode(encoding)

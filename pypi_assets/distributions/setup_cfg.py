@@ -14,7 +14,7 @@ MAX_INTERPOLATED_CHARACTERS = 1_000_000
 """Of all values that others are made of: each can name the others again and again."""
 MAX_INTERPOLATION_DEPTH = 10
 _DEFAULT = "DEFAULT"
-_REFERENCE = re.compile(r"%(?:%|\(([^)]+)\)s)")
+_REFERENCE = re.compile(r"%(?:%|\(([^)]{1,200}+)\)s)")
 
 
 def parse_setup_cfg(text: str, *, names_as_written: bool = False) -> dict[str, dict[str, str]]:

@@ -23,7 +23,7 @@ _MUTATING = frozenset(
     {"insert", "remove", "pop", "clear", "sort", "reverse", "setdefault", "popitem", "add", "discard"}
 )
 
-_FIELD = re.compile(r"\{(\w*)\}", re.ASCII)
+_FIELD = re.compile(r"\{(\w*+)\}", re.ASCII)
 
 
 def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:

@@ -20,7 +20,7 @@ from pypi_assets.distributions.setup_values import (
     spoil,
 )
 
-_CONVERSION = re.compile(r"%(?:\((\w+)\))?([sd%])", re.ASCII)
+_CONVERSION = re.compile(r"%(?:\((\w++)\))?([sd%])", re.ASCII)
 
 
 def set_item(state: ScriptState, container: Any, key: Any, value: Any) -> None:

@@ -127,14 +127,17 @@ _EACH_LINE = re.MULTILINE | re.ASCII
 _START = r"^([ \t]*+(?:(?:if|elif|else|for|while|try|except|finally)\b[^\"'#\n]*:[ \t]*+)?)"
 """Where a statement begins: in a line of its own, or behind the colon of another."""
 _PYTHON2 = (
-    (re.compile(_START + r"print[ \t]*>>[^,\n]*,?", _EACH_LINE), r"\1_ = 0,"),
-    (re.compile(_START + r"print[ \t]+(?=[^=(\s>])", _EACH_LINE), r"\1_ = "),
-    (re.compile(_START + r"exec[ \t]+[^=(\s].*$", _EACH_LINE), r"\1pass"),
-    (re.compile(r"^([ \t]*except[ \t]+(?:\([^()\n]*\)|[^(:,\n]+)),[ \t]*(\w+)[ \t]*:", _EACH_LINE), r"\1 as \2:"),
-    (re.compile(_START + r"raise[ \t]+([\w.]+),[ \t]*", _EACH_LINE), r"\1raise \2; _ = "),
-    (re.compile(r"\b0([0-7]+)\b(?=[ \t]*[,)])", re.ASCII), r"0o\1"),
+    (re.compile(_START + r"print[ \t]*+>>[^,\n]*+,?", _EACH_LINE), r"\1_ = 0,"),
+    (re.compile(_START + r"print[ \t]++(?=[^=(\s>])", _EACH_LINE), r"\1_ = "),
+    (re.compile(_START + r"exec[ \t]++[^=(\s].*+$", _EACH_LINE), r"\1pass"),
+    (
+        re.compile(r"^([ \t]*+except[ \t]++(?:\([^()\n]*+\)|[^(:,\n]++)),[ \t]*+(\w++)[ \t]*+:", _EACH_LINE),
+        r"\1 as \2:",
+    ),
+    (re.compile(_START + r"raise[ \t]++([\w.]++),[ \t]*+", _EACH_LINE), r"\1raise \2; _ = "),
+    (re.compile(r"\b0([0-7]++)\b(?=[ \t]*+[,)])", re.ASCII), r"0o\1"),
     (re.compile(r"\b[uU]([rR][\"'])", re.ASCII), r"\1"),
-    (re.compile(r"`([^`\n]+)`"), r"(\1)"),
+    (re.compile(r"`([^`\n]++)`"), r"(\1)"),
 )
 _UNEQUAL = re.compile(r"(?<=[\w)\]\"'])[ \t]?<>[ \t]?(?=[\w(\"'])", re.ASCII)
 _TAB = 8

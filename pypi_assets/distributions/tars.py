@@ -35,7 +35,7 @@ _FOLDER, _SPARSE = b"5", b"S"
 _LONG_NAME, _LONG_LINK, _GLOBAL_PAX = b"L", b"K", b"g"
 _EXTENSIONS = frozenset((_LONG_NAME, _LONG_LINK, _GLOBAL_PAX, b"x", b"X"))
 
-_PAX_RECORD = re.compile(rb"(\d{1,20}) ([^=\n]+)=")
+_PAX_RECORD = re.compile(rb"(\d{1,20}) ([^=\n]++)=")
 _DIGITS = re.compile(rb"[0-9]{1,20}")
 _PATH, _SIZE = b"path", b"size"
 _SPARSE_FIELDS = b"GNU.sparse."

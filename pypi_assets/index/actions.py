@@ -34,7 +34,7 @@ NO_FILE_CHANGE = frozenset({Action.CREATE_PROJECT, Action.IGNORED, Action.UNKNOW
 
 # The Python version of an upload is free text: it can be empty, or hold spaces and even ` file `. The last one counts.
 _ADD_FILE = re.compile(rf"add (?:.* )?file (?P<filename>.{{1,{LONGEST_NAME}}})")
-_REMOVE_FILE = re.compile(r"remove file (?P<filename>.+)")
+_REMOVE_FILE = re.compile(r"remove file (?P<filename>.++)")
 _EXACT = {
     "create": Action.CREATE_PROJECT,
     "remove project": Action.REMOVE_PROJECT,

@@ -44,6 +44,7 @@ MAX_ANSWER_BYTES = 256 * 1024**2
 """The most bytes of a project page or of an XML-RPC answer (50,000 events are about 16 MB)."""
 MAX_LISTING_BYTES = 4 * 1024**3
 
+_SERIAL = re.compile(r"[0-9]{1,18}")
 _ENVIRONMENT = Network()
 _POLITE = Rates()
 _TIMEOUTS = Timeouts()
@@ -275,7 +276,7 @@ def _require_media_type(response: BaseHTTPResponse, kind: str, url: str) -> None
 
 def _header_serial(response: BaseHTTPResponse) -> int | None:
     value = response.headers.get("X-PyPI-Last-Serial", "")
-    return int(value) if re.fullmatch(r"[0-9]{1,18}", value) else None
+    return int(value) if _SERIAL.fullmatch(value) else None
 
 
 def _rewrite(sink: BinaryIO, chunks: Iterable[bytes]) -> None:

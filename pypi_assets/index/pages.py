@@ -21,7 +21,7 @@ from pypi_assets.index.urls import redact
 _CORE_METADATA_KEYS = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 # An address that no rule of RFC 3986 changes: absolute, without a port, a user, a query, or dots between slashes.
-_WHOLE_URL = re.compile(r"https?://[A-Za-z0-9.-]+(?:/[A-Za-z0-9_~+%!-][A-Za-z0-9._~+%!-]*)+")
+_WHOLE_URL = re.compile(r"https?://[A-Za-z0-9.-]++(?:/[A-Za-z0-9_~+%!-][A-Za-z0-9._~+%!-]*+)++")
 
 
 def read_project_page(

@@ -15,11 +15,12 @@ _FETCHABLE = re.compile(
     r"(?:[/?#][^\\\s\x00-\x1f\x7f]*)?",
     re.IGNORECASE,
 )
+_LOGIN = re.compile(r"^([a-z][a-z0-9+.-]*+:)?//[^/?#]*@", re.IGNORECASE)
 
 
 def redact(url: str) -> str:
     """`url` without user and password, also where it is no valid URL."""
-    return re.sub(r"^([a-z][a-z0-9+.-]*:)?//[^/?#]*@", r"\1//", url, flags=re.IGNORECASE)
+    return _LOGIN.sub(r"\1//", url)
 
 
 def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:

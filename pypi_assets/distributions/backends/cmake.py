@@ -9,7 +9,7 @@ from pypi_assets.characters import is_identifier, lower
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.source_tree import MAX_TARGET_LENGTH, SourceTree, clean_path
 
-_FIRST = re.compile(r"\s*([^\s)]+)")
+_FIRST = re.compile(r"\s*+([^\s)]++)")
 _MAKING = (
     "pybind11_add_module",
     "nanobind_add_module",
@@ -21,9 +21,9 @@ _MAKING = (
 _COMMANDS = {
     **dict.fromkeys(_MAKING, _FIRST),
     "add_subdirectory": _FIRST,
-    "install": re.compile(r"\s*TARGETS\s++([^)]{0,2000}?)\bDESTINATION\s+([^\s)]+)", re.IGNORECASE | re.ASCII),
+    "install": re.compile(r"\s*+TARGETS\s++([^)]{0,2000}?)\bDESTINATION\s++([^\s)]++)", re.IGNORECASE | re.ASCII),
     "project": _FIRST,
-    "set": re.compile(r"\s*(\w+)\s+([^\s)]+)\s*\)", re.ASCII),
+    "set": re.compile(r"\s*+(\w++)\s++([^\s)]++)\s*+\)", re.ASCII),
     "set_target_properties": re.compile(
         r"\s*+([^()]{1,200}?)\sPROPERTIES\s[^()]{0,2000}?\bOUTPUT_NAME\s++([^\s()]++)", re.ASCII
     ),
@@ -31,7 +31,7 @@ _COMMANDS = {
 """What is looked for in the arguments of each command."""
 _NO_WORD = re.compile(r"\W", re.ASCII)
 _VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
-_FUNCTION = re.compile(r"\b(function|macro)[ \t]*\(\s*(\w+)\s+(\w+)", re.ASCII)
+_FUNCTION = re.compile(r"\b(function|macro)[ \t]*+\(\s*+(\w++)\s++(\w++)", re.ASCII)
 MAX_FUNCTIONS = 200
 MAX_FUNCTION_CHARACTERS = 4_000
 MAX_CMAKE_FILES = 50

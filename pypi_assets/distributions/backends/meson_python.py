@@ -16,7 +16,7 @@ MAX_FOLDER_PARTS = 100
 MAX_FOLDER_LENGTH = 1000
 """A longer path is no real folder, and would be repeated for each file in it."""
 _TOKEN = re.compile(
-    r"""\#[^\n]*|'''(?P<long>.*?)'''|'(?P<text>(?:[^'\\\n]|\\.)*)'|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
+    r"""\#[^\n]*|'''(?P<long>.*?)(?:'''|\Z)|'(?P<text>(?:[^'\\\n]++|\\.)*+)(?:'|(?=\n)|\\?\Z)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
     re.DOTALL,
 )
 _INSTALLING = frozenset({"install_sources", "extension_module", "install_subdir", "install_data", "configure_file"})

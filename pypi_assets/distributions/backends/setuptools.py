@@ -37,10 +37,10 @@ from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
 from pypi_assets.distributions.source_tree import MAX_PATH_LENGTH, Installed, SourceTree, clean_path, least_sure, moved
 
-_INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*[=:]\s*(?:True|1)")
+_INCLUDE_PACKAGE_DATA = re.compile(rb"include_package_data[\"']?\s*+[=:]\s*+(?:True|1)")
 _PACKAGES_ITEM = re.compile(rb"[\"']packages[\"']\s*+:\s*+\[((?:\s*+[\"'][\w.-]++[\"']\s*+,?+)++\s*+)\]")
 _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']packages[\"']\s*+\]")
-_TEXT = re.compile(rb"[\"']([\w.-]+)[\"']")
+_TEXT = re.compile(rb"[\"']([\w.-]++)[\"']")
 _WORDS = (b"packag", b"_modules", b"rust_extensions", b"**", b"pbr", b"configuration")
 _PLUGINS = frozenset({"pbr", "configuration"})
 """Arguments by which others than setuptools find the packages."""

@@ -9,17 +9,17 @@ from pypi_assets.distributions.setup_script import SetupArguments
 from pypi_assets.distributions.source_tree import SourceTree, clean_path
 
 _EXTENSION = re.compile(
-    rb"Extension\(\s*(?:name\s*=\s*|target\s*=\s*)?[\"']([A-Za-z_][\w.]*)[\"']"
-    rb"(?:\s*,\s*(?:sources\s*=\s*)?\[\s*[\"']([^\"'\n]*)[\"'])?"
+    rb"Extension\(\s*+(?:name\s*+=\s*+|target\s*+=\s*+)?[\"']([A-Za-z_][\w.]*+)[\"']"
+    rb"(?:\s*+,\s*+(?:sources\s*+=\s*+)?\[\s*+[\"']([^\"'\n]*+)[\"'])?"
 )
 """The name of an extension module, and its first source."""
-_CODE = re.compile(
-    rb"\"\"\"[^\"\\]*+(?:\"{0,2}+(?:\\.|[^\"\\])[^\"\\]*+)*+\"\"\"|'''[^'\\]*+(?:'{0,2}+(?:\\.|[^'\\])[^'\\]*+)*+'''|\#[^\r\n]*+"
-    rb"|([^\"'\#]++|\"[^\"\\\r\n]*+(?:\\.[^\"\\\r\n]*+)*+\"|'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+'|[\"'])",
-    re.DOTALL,
-)
-"""The group is what is neither a comment nor a docstring; in its strings # begins no comment. No (?!...) is in what is
-repeated by *+, which would not match before Python 3.11.5."""
+_TRIPLE = r"'''[^'\\]*+(?:'{0,2}+(?:\\.|[^'\\])[^'\\]*+)*+(?:'''|'{0,2}+\\?\Z)"
+_SINGLE = r"'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+(?:'|\\?\Z|(?=[\r\n]))"
+_STRINGS = (_TRIPLE, _TRIPLE.replace("'", '"'), _SINGLE, _SINGLE.replace("'", '"'))
+_CODE = re.compile("{}|{}|#[^\r\n]*+|([^\"'#]++|{}|{})".format(*_STRINGS).encode(), re.DOTALL)
+"""The group is what is neither a comment nor a docstring; in its strings # begins no comment. A string without its end
+reaches to the end of its line, or of all, so that no part is searched twice. No (?!...) is in what is repeated by *+,
+which would not match before Python 3.11.5."""
 
 
 def literal_extensions(tree: SourceTree) -> tuple[str, ...]:
