@@ -26,6 +26,7 @@ from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import build_sensors
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
+from pypi_assets.inert_logs import make_logs_inert
 from pypi_assets.setting_variables import read_variables
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import Storage
@@ -103,4 +104,5 @@ def _loaded() -> Settings | SettingsError:
         return error
 
 
+make_logs_inert()
 defs = build_defs(_loaded())

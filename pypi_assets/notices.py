@@ -5,22 +5,28 @@ What a notice reports does not belong here: see `defs/run_notices.py`.
 
 from collections.abc import Sequence
 
+from pypi_assets.inert import inert_line, inert_notice
+
 _EXTRA = "sending notices needs Apprise: `pip install apprise`, or unset PYPI_ASSETS_NOTIFY_URLS"
 
 
 def send_notice(urls: Sequence[str], title: str, text: str) -> list[str]:
-    """Sends a notice to each of `urls`; returns what went wrong, without the URLs, which contain secrets."""
+    """Sends a notice to each of `urls`; returns what went wrong, without the URLs, which contain secrets.
+
+    `title` and `text` can contain what an index has chosen: they are sent as text alone, and inert.
+    """
     if not urls:
         return []
     try:
-        from apprise import Apprise
+        from apprise import Apprise, NotifyFormat
     except ImportError:
         return [_EXTRA]
+    title, text = inert_line(inert_notice(title)), inert_notice(text)
     problems = []
     for number, url in enumerate(urls, 1):
         service = Apprise()
         if not service.add(url):
             problems.append(f"number {number} of PYPI_ASSETS_NOTIFY_URLS is no URL of a service that Apprise knows")
-        elif not service.notify(body=text, title=title):
+        elif not service.notify(body=text, title=title, body_format=NotifyFormat.TEXT):
             problems.append(f"number {number} of PYPI_ASSETS_NOTIFY_URLS did not take the notice")
     return problems

@@ -15,6 +15,8 @@ from pypi_assets.errors import SettingsError
 ENV_PREFIX = "PYPI_ASSETS_"
 ENV_FILE = ".env"
 ENV_FILE_VARIABLE = f"{ENV_PREFIX}ENV_FILE"
+FILE_SUFFIX = "_FILE"
+"""Of the variable that names a file with a setting's value, such as a secret: PYPI_ASSETS_DATABASE_URL_FILE."""
 ENV_FILE_ACCEPTS = "a file of settings, a line NAME=VALUE each; default: .env in the current folder"
 
 SETTING_NAMES = frozenset(
@@ -101,13 +103,15 @@ class SettingVariables:
 def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariables:
     """The variables of the environment, over those of the file that PYPI_ASSETS_ENV_FILE names, else of `./.env`.
 
-    Upper and lower case are the same. Raises SettingsError for a file that cannot be read.
+    Upper and lower case are the same. PYPI_ASSETS_..._FILE names a file with the value of the setting. Raises
+    SettingsError for a file that cannot be read, and for a setting with both variables.
     """
     named = _of_settings(environment)
     named_file = named.pop(ENV_FILE_VARIABLE, None)
+    named = _with_values_of_files(named)
     path = Path(os.path.expanduser(named_file or ENV_FILE))  # noqa: PTH111 - Path's raises for an unknown user
     stored = _read_file(path, is_required=named_file is not None)
-    in_file = {} if stored is None else _of_settings(stored)
+    in_file = {} if stored is None else _with_values_of_files(_of_settings(stored))
     found = in_file | named
     texts = {name: text for variable, text in found.items() if (name := _setting(variable)) in SETTING_NAMES}
     if named_file is not None:
@@ -134,6 +138,30 @@ def _of_settings(variables: Mapping[str, str]) -> dict[str, str]:
         for variable, text in variables.items()
         if text and variable.upper().startswith(ENV_PREFIX)
     }
+
+
+def _with_values_of_files(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables with the values that are in files, each under the name of its setting."""
+    found = dict(variables)
+    for variable, path in variables.items():
+        named = variable.removesuffix(FILE_SUFFIX)
+        if named == variable or _setting(variable) in SETTING_NAMES or _setting(named) not in SETTING_NAMES:
+            continue
+        if named in variables:
+            raise SettingsError(f"{variable}: {named} is set too; set one of them")
+        del found[variable]
+        if text := _read_value(variable, path):
+            found[named] = text
+    return found
+
+
+def _read_value(variable: str, path: str) -> str:
+    """The content of a file, without the end of its line."""
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SettingsError(f"{variable}: cannot read {path}: {reason}; it accepts a file with the value") from error
 
 
 def _setting(variable: str) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 
 import click
 
+from pypi_assets.inert import inert_csv, inert_line
 from pypi_assets.progress import Progress
 
 PLAIN_PROGRESS_EVERY_S = 5.0
@@ -28,7 +29,6 @@ _GAP, _INDENT, _LEAST_WIDTH = 2, 4, 16
 _MOST_WIDTH = 100  # of sentences: longer lines are hard to read
 _OPERATORS = "<>=~;( "
 _HEADERS = {"normalized": "project"}  # of fields whose names only programs should have to know
-_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # also as full-width characters
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -130,8 +130,7 @@ def _csv_cell(value: object) -> object:
         return str(value).lower()
     if isinstance(value, int | float):
         return value
-    text = plain(value)
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    return inert_csv(str(value))
 
 
 def _print_drawn(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
@@ -255,7 +254,7 @@ def plain(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(plain(item) for item in value)
-    return "".join(char if char.isprintable() else "\ufffd" for char in " ".join(str(value).split()))
+    return inert_line(str(value))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 
 from pypi_assets.catalog.tables import metadata
 from pypi_assets.cli import cli
+from pypi_assets.setting_variables import FILE_SUFFIX
 from pypi_assets.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent
@@ -155,6 +156,7 @@ def test_the_glossary_explains_each_word_once_and_names_its_file():
 def test_pages_name_only_what_there_is(page: Path):
     text = page.read_text()
     settings = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
+    settings |= {name + FILE_SUFFIX for name in settings}  # which name a file with the value
     assert names(rf"{ENV_PREFIX}[A-Z_]+[A-Z]", text) - settings == set()
     known = commands(cli)
     for line in names(r"pypi-assets ((?:[a-z]+[a-z-]* ?){1,2})", text):

@@ -166,3 +166,34 @@ def test_neither_pydantic_nor_dotenv_is_imported_without_a_file() -> None:
         "assert not {'pydantic', 'dotenv', 'dagster', 'sqlalchemy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_variable_can_name_a_file_with_the_value(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "url").write_text("postgresql://me:secret@db/catalog\n")
+    (folder / "nothing").write_text("\n")
+    (folder / ".env").write_text("PYPI_ASSETS_DATABASE_URL=sqlite:///other\nPYPI_ASSETS_NOTIFY_URLS_FILE=url\n")
+    monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL_FILE", str(folder / "url"))
+    monkeypatch.setenv("PYPI_ASSETS_PROXY_FILE", "nothing")
+    monkeypatch.setenv("PYPI_ASSETS_CA_FILE", "missing.pem")  # a setting of that name, whose value is no file's content
+    found = read_variables()
+    secret = "postgresql://me:secret@db/catalog"
+    assert found.texts == {"database_url": secret, "notify_urls": secret, "ca_file": "missing.pem"}
+    assert (found.in_file, found.warnings()) == (frozenset({"notify_urls"}), [])
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"DATABASE_URL_FILE": "missing"}, "DATABASE_URL_FILE: cannot read missing: No such file or directory"),
+        ({"DATABASE_URL_FILE": "odd"}, "DATABASE_URL_FILE: cannot read odd: it is not UTF-8"),
+        ({"PROXY": "http://p", "PROXY_FILE": "odd"}, "PROXY_FILE: PYPI_ASSETS_PROXY is set too; set one of them"),
+    ],
+)
+def test_a_file_that_holds_no_value_is_refused(
+    variables: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    (folder / "odd").write_bytes(b"\xff")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"PYPI_ASSETS_{name}", value)
+    with pytest.raises(SettingsError, match=f"^PYPI_ASSETS_{reason}"):
+        read_variables()

@@ -191,6 +191,9 @@ def main() -> None:
         print_message(_STOPPED)
         os._exit(INTERRUPTED)  # safe at any moment; an ordinary exit would wait for the threads
 
+    from pypi_assets.inert_logs import make_logs_inert
+
+    make_logs_inert()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop)
     try:

@@ -10,6 +10,7 @@ from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump
 from pypi_assets.catalog.reports.ledger_faults import ledger_faults
 from pypi_assets.catalog.reports.live_files import count_live
+from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import cover
@@ -32,7 +33,7 @@ def ranges_without_gap_or_overlap(catalog: CatalogResource) -> dg.AssetCheckResu
     """No event of the package index is missing or counted twice: the ranges of serials follow each other from 0."""
     with expected_errors_as_failures(), catalog.get().read() as connection:
         faults = ledger_faults(connection)
-    return dg.AssetCheckResult(
+    return check_result(
         passed=not faults,
         description="; ".join(faults[:10]) or "every range begins where the one before it ends",
         metadata={"faults": len(faults)},
@@ -67,7 +68,7 @@ def _audit(catalog: Catalog, storage: Storage, dumps: list[Dump]) -> dg.AssetChe
         rows, expected = rows + audit.rows, expected + audit.expected
         if not audit.ok:
             faults.append(f"{audit.directory} has {audit.rows} rows, and the catalog counts {audit.expected}")
-    return dg.AssetCheckResult(
+    return check_result(
         passed=not faults,
         description="; ".join(faults[:10]) or f"{len(dumps)} dumps have the rows that the catalog counts",
         metadata={"dumps": len(dumps), "rows": rows, "expected_rows": expected, "faults": len(faults)},
@@ -90,7 +91,7 @@ def _matches_input_list(dataset: str) -> dg.AssetChecksDefinition:
             verified = verify(
                 dataset, versions[-1], storage=storage.get(), work_dir=settings.get().leveldbs_dir, cached=True
             )
-        return dg.AssetCheckResult(
+        return check_result(
             passed=verified.ok,
             description="; ".join(verified.problems[:10]) or f"version {verified.version} is whole",
             metadata={"version": verified.version, "records": verified.records, "problems": len(verified.problems)},
@@ -102,8 +103,8 @@ def _matches_input_list(dataset: str) -> dg.AssetChecksDefinition:
 def _without_version(dataset: str, catalog: Catalog, storage: Storage) -> dg.AssetCheckResult:
     need = due_datasets(catalog, storage, cover(catalog), [DATASETS[dataset]])[dataset].need
     if need.need != Need.LACKS_COLUMNS:
-        return dg.AssetCheckResult(passed=False, description=f"no version of {dataset} is published")
-    return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=need.reason)
+        return check_result(passed=False, description=f"no version of {dataset} is published")
+    return check_result(passed=False, severity=dg.AssetCheckSeverity.WARN, description=need.reason)
 
 
 LEVELDB_CHECKS = [_matches_input_list(dataset) for dataset in DATASETS]
@@ -115,10 +116,10 @@ def parquet_rows_match_catalog(catalog: CatalogResource, storage: StorageResourc
     with expected_errors_as_failures():
         export = newest_export(storage.get())
         if export is None:
-            return dg.AssetCheckResult(passed=False, description="there is no whole export")
+            return check_result(passed=False, description="there is no whole export")
         with catalog.get().read() as connection:
             expected = count_live(connection, export.serial)
-    return dg.AssetCheckResult(
+    return check_result(
         passed=export.rows == expected,
         description=f"{export.directory} has {export.rows} rows, and the catalog counts {expected}",
         metadata={"serial": export.serial, "rows": export.rows, "expected_rows": expected},

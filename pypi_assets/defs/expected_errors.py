@@ -15,6 +15,7 @@ from pypi_assets.catalog.ledger.serial_range import RangeError
 from pypi_assets.distributions.reader_pool import ReaderStartError
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.index.errors import PackageIndexError, TransientError
+from pypi_assets.inert import inert_lines
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.parquet.export_manifest import ParquetError
 from pypi_assets.settings import SettingsError
@@ -105,7 +106,9 @@ def is_transient(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """An error as a sentence for people."""
+    """An error as a sentence for people, in which text of an index or a file is inert."""
     if isinstance(error, _DATABASE):
-        return f"the database failed: {error.orig}"
-    return str(error) if isinstance(error, _ERRORS) else f"{type(error).__name__}: {error}"
+        text = f"the database failed: {error.orig}"
+    else:
+        text = str(error) if isinstance(error, _ERRORS) else f"{type(error).__name__}: {error}"
+    return inert_lines(text)

@@ -15,6 +15,7 @@ from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.catalog.reports.followed_index import read_followed
 from pypi_assets.catalog.reports.range_changes import count_unexplained
 from pypi_assets.catalog.work.audits import last_completed_audit
+from pypi_assets.defs.check_results import check_result
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import cover
@@ -48,7 +49,7 @@ def catalog_is_fresh(settings: SettingsResource, catalog: CatalogResource) -> dg
     if lag.seconds is None and trouble is not None and now - trouble.since >= thresholds.lag_fail_s:
         unknown_for = timedelta(seconds=round(now - trouble.since))
         text = f"it has not been known for {unknown_for} how far the catalog lags: {trouble.text}"
-        return dg.AssetCheckResult(passed=False, description=text, metadata=_known(numbers))
+        return check_result(passed=False, description=text, metadata=_known(numbers))
     return _by_age(thresholds, "the catalog", "the index", lag.seconds, lag.index_error, numbers)
 
 
@@ -119,7 +120,7 @@ def _by_age(
         text = f"{what} is as fresh as {of}"
     else:
         text = f"{what} lags {of} by {timedelta(seconds=round(age))}"
-    return dg.AssetCheckResult(
+    return check_result(
         passed=not (problem or is_stale(settings, age)),
         severity=_severity(age is not None and age >= settings.lag_fail_s),
         description="; ".join(part for part in (text, problem) if part),
@@ -146,7 +147,7 @@ def check_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.
         f"{count} {'visits' if kind == VISIT else kind}" for kind, count in sorted(kinds.items()) if count
     )
     found = f"{percent:.2f} % were abandoned: {counts}; `pypi-assets failures list` shows why"
-    return dg.AssetCheckResult(
+    return check_result(
         passed=percent < thresholds.given_up_warn_percent,
         severity=_severity(percent >= thresholds.given_up_fail_percent),
         description=found if counts else "nothing was abandoned",
@@ -174,10 +175,10 @@ def check_drift(catalog: CatalogResource) -> dg.AssetCheckResult:
         return _warning("no audit was made yet: run the job audit, or turn on weekly_audit", numbers)
     if audit is None:
         text = "no audit was made yet, and none is needed: the full crawl has just visited every project"
-        return dg.AssetCheckResult(passed=True, description=text, metadata=_known(numbers))
+        return check_result(passed=True, description=text, metadata=_known(numbers))
     counts = audit.findings.counts
     found = ", ".join(f"{count} {cause}" for cause, count in sorted(counts.items()))
-    return dg.AssetCheckResult(
+    return check_result(
         passed=not counts,
         severity=dg.AssetCheckSeverity.WARN,
         description=f"the audit at serial {audit.serial} found: {found}"
@@ -203,9 +204,7 @@ def record_check(context: dg.OpExecutionContext, check: dg.AssetChecksDefinition
 
 
 def _warning(text: str, numbers: dict[str, int | None]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=False, severity=dg.AssetCheckSeverity.WARN, description=text, metadata=_known(numbers)
-    )
+    return check_result(passed=False, severity=dg.AssetCheckSeverity.WARN, description=text, metadata=_known(numbers))
 
 
 def _known(numbers: Mapping[str, float | None]) -> dict[str, float]:

@@ -32,6 +32,7 @@ from pypi_assets.defs.resources import (
 )
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.extracts.reprocess import PROCESSES, reprocess
+from pypi_assets.inert import inert_lines
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.verify import verify
@@ -237,7 +238,7 @@ def reprocess_extracts(
         }
     )
     for problem in result.problems:
-        context.log.warning(problem)
+        context.log.warning(inert_lines(problem))
 
 
 def _example_table(found: Mapping[str, Sequence[str]]) -> str:

@@ -17,6 +17,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import IndexClient
+from pypi_assets.inert import inert_lines
 from pypi_assets.progress import Progress
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import Storage
@@ -143,7 +144,12 @@ class CrawlerResource(dg.ConfigurableResource[Crawler]):
 
     def _with(self, index: IndexClient, report: Report | None, notify: Notify | None) -> Crawler:
         catalog, storage, readers = self.catalog.get(), self.storage.get(), self.readers.get()
-        return crawler_from(self.settings.get(), index, catalog, storage, readers, report, notify)
+        return crawler_from(self.settings.get(), index, catalog, storage, readers, report, _inertly(notify))
+
+
+def _inertly(notify: Notify | None) -> Notify | None:
+    """What people are to know can name projects and files, and ends in a log."""
+    return None if notify is None else lambda text: notify(inert_lines(text))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,160 @@
+"""An index whose texts would do something wherever they are shown, and what finds that one of them still can.
+
+Each text that an index or a file may choose is hostile here: names, versions, reasons, errors, requirements, entry
+points, modules. `live_in_*` return why a text that was shown is not inert; an empty list is what tests expect.
+"""
+
+import json
+import re
+import xmlrpc.client
+import zipfile
+from collections.abc import Iterator
+from io import BytesIO
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pypi_assets.devindex.spoiling import Answer, changed
+from pypi_assets_tests.builders import core_metadata, zip_bytes
+from pypi_assets_tests.served_index import ServedIndex
+
+BEACON = "beacon.invalid"
+"""The host in each address of the hostile texts."""
+CONTROLS = "\x1b[31m\x07\x9b2J\u202e\u2066\u200b"
+PRINTABLE = (
+    f"=cmd<img src={BEACON}><script>![i]({BEACON})[l](javascript:x){{x=1}}\"';DROP TABLE projects;--"
+    f"&#x41;`a`|\\|![p]({BEACON})www.{BEACON} me@{BEACON} $(id)"
+)
+"""What a filename may have: no slash, no backslash apart from those that are taken out of it, no control character."""
+HOSTILE = f"{PRINTABLE} {CONTROLS}http://{BEACON}/a\\|![q](//{BEACON}/b.png)\r\n# h\n=1+1\t@SUM(1)\n* x"
+FILENAME = f"evil-1.0-{PRINTABLE.replace(chr(92), '').replace('/', '')}.zip"
+FAULT = f"the index: {HOSTILE}"
+PROJECT, FIELDS, BROKEN = "evil", "fields", "broken"
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+_BLOCKS = {"inline", "paragraph_open", "paragraph_close"}
+_INERT = {"text", "code_inline", "text_special", "softbreak"}
+_AUTOLINKED = re.compile(r"://|www\.|\S@\S", re.IGNORECASE)
+_CELL = re.compile(r"(?:\\[\\|]|[^|])*")  # as micromark divides rows, which Dagster's UI uses
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours, of which Dagster's own lines have some
+
+
+def upload(index: ServedIndex) -> None:
+    """Uploads files whose content is hostile; `hostile_answers` makes the answers about them hostile."""
+    plain, text = index.wheel(PROJECT, "1.0"), HOSTILE.replace("\r", "").replace("\n", " ")
+    headers = [(name, text) for name in ("Summary", "Author", "Author-email", "License", "Keywords", "Classifier")]
+    metadata = core_metadata(
+        FIELDS, "1.0", requires_dist=[text, f"demo; extra == '{text}'", "demo"], extra_headers=headers
+    )
+    index.wheel(
+        FIELDS,
+        "1.0",
+        metadata=metadata,
+        files={f"{text.replace('/', '')}.py": "", "good/__init__.py": "", f"{text}/__init__.py": ""},
+        entry_points=f"[console_scripts]\n{text} = good:main\ngood = {text}\n[{text}]\na = b\n",
+        top_level=[text],
+    )
+    index.sdist(
+        FIELDS, "1.0", files={"pyproject.toml": f"[project]\nname = {json.dumps(text)}\n", "setup.py": f"# {text}"}
+    )
+    named = f"{text}.dist-info/METADATA"
+    broken = {"1.0-py3-none-any.whl": _refused_zip(text), "2.0-py3-none-any.whl": zip_bytes({named: metadata})}
+    for rest, content in (broken | {"3.0.tar.gz": text.encode()}).items():
+        path = index.folder / "built" / f"{BROKEN}-{rest}"
+        path.write_bytes(content)
+        index.history.add(path, project=BROKEN, version=rest[:3])
+    index.history.yank(PROJECT, "1.0", "because")
+    assert plain == "evil-1.0-py3-none-any.whl"
+
+
+def _refused_zip(text: str) -> bytes:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(
+            f"{BROKEN}-1.0.dist-info/METADATA", f"Metadata-Version: {text}\nName: {text}\nVersion: {text}\n"
+        )
+        archive.writestr(f"{text}-1.0.dist-info/METADATA", "")
+    return buffer.getvalue()
+
+
+class HostileAnswers:
+    """A fault of a served index: its own answers with hostile texts, and with `fails` only faults and errors."""
+
+    def __init__(self) -> None:
+        self.fails = False
+
+    def __call__(self, request: Request) -> Response | None:
+        path = request.url.path
+        if self.fails:
+            fault = xmlrpc.client.Fault(-32000, FAULT)
+            body = xmlrpc.client.dumps(fault, methodresponse=True).encode("ascii", "xmlcharrefreplace")
+            return Response(re.sub(rb"&#(27|7|155);|\x1b|\x07", b"", body), media_type="text/xml")
+        if path == f"/simple/{PROJECT}/":
+            return changed(_hostile_page)
+        if path == "/pypi":
+            return changed(_hostile_changelog)
+        return None
+
+
+def _hostile_page(answer: Answer) -> Answer:
+    page = json.loads(answer.body)
+    first = page["files"][0] | {"requires-python": HOSTILE, "yanked": HOSTILE}
+    named = page["files"][0] | {"filename": FILENAME, "url": f"//{BEACON}/{FILENAME}", "yanked": False}
+    entries = [{"filename": HOSTILE}, {"filename": f"{FILENAME}2", "url": 1, HOSTILE: HOSTILE}, HOSTILE]
+    return answer.with_body(json.dumps({**page, "name": page["name"], "files": [first, named, *entries]}).encode())
+
+
+def _hostile_changelog(answer: Answer) -> Answer:
+    values, _ = xmlrpc.client.loads(answer.body)
+    if not isinstance(values[0], list):
+        return answer
+    text = re.sub(r"[\x00-\x08\x0b-\x1f]", "", HOSTILE)  # XML has no others
+    rows = [
+        [name, version, timestamp, f"{action} {text}" if action.startswith("create") else action, serial]
+        for name, version, timestamp, action, serial in values[0]
+    ]
+    rows += [[text, text, "no time", text, rows[-1][-1]]] if rows else []
+    return answer.with_body(xmlrpc.client.dumps((rows,), methodresponse=True, allow_none=True).encode())
+
+
+def live_in_line(shown: str) -> list[str]:
+    """Control characters, and what changes the direction of text, in what is one line or several."""
+    return [f"{char!r} in {shown[:200]!r}" for char in dict.fromkeys(shown) if not char.isprintable() and char != "\n"]
+
+
+def live_in_terminal(printed: str) -> list[str]:
+    """The same for output, of which tabs, and colours of the program itself, are a part."""
+    return live_in_line(_ESCAPES.sub("", printed).replace("\t", " "))
+
+
+def live_in_csv(cells: Iterator[str]) -> list[str]:
+    """Cells that a spreadsheet takes for formulas."""
+    return [cell for cell in cells if cell.lstrip().startswith(("=", "+", "@")) or live_in_line(cell)]
+
+
+def live_in_markdown(text: str) -> list[str]:
+    """Images, links, HTML and other markup that Dagster's UI makes of Markdown, but code and tables."""
+    lines = text.splitlines()
+    if len(lines) < 2 or set(lines[1]) - set("| -"):
+        return live_in_line(text) + [found for line in lines for found in _live_tokens(_MARKDOWN.parse(line), line)]
+    rows = [line for line in lines if line.startswith("|")]
+    others = [line for line in lines if line and not line.startswith("|")]
+    cells = [[cell for cell in _CELL.findall(row) if cell] for row in rows]
+    odd = [row for row, found in zip(rows, cells, strict=True) if len(found) != len(cells[0])]
+    inner = [cell.replace("\\|", "|") for row in cells for cell in row]
+    live = [found for cell in inner for found in _live_tokens(_MARKDOWN.parseInline(cell), cell)]
+    return live_in_line(text) + odd + live + [found for line in others for found in live_in_markdown(line)]
+
+
+def _live_tokens(tokens: list[Token], text: str) -> list[str]:
+    found = []
+    for token in tokens:
+        for child in token.children or []:
+            is_live = child.type not in _INERT or (child.type == "text" and _AUTOLINKED.search(child.content))
+            found += [f"{child.type} in {text!r}"] if is_live else []
+        found += (
+            [f"{token.type} in {text!r}"] if token.type not in {"inline", "paragraph_open", "paragraph_close"} else []
+        )
+    return found

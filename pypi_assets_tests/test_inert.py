@@ -1,0 +1,92 @@
+"""One hostile text, made inert for each kind of place; and what finds that it is not."""
+
+import pytest
+
+from pypi_assets.inert import (
+    LONGEST_NOTICE,
+    inert_csv,
+    inert_line,
+    inert_lines,
+    inert_markdown,
+    inert_markdown_cell,
+    inert_notice,
+)
+from pypi_assets_tests.hostile_index import BEACON, CONTROLS, HOSTILE, live_in_csv, live_in_line, live_in_markdown
+
+TEXTS = [
+    HOSTILE,
+    CONTROLS,
+    "http://x\\|![](//beacon.invalid/p.png)",
+    "![](//beacon.invalid/p.png)",
+    "\\![](x)",
+    "`` a`b ![](x)",
+    "http://x` ![](y) `",
+    "http://a\\\\|b\\|c|d",
+    "[a]: //beacon.invalid",
+    "<https://beacon.invalid>",
+    "me@beacon.invalid",
+    "WWW.beacon.invalid",
+    "# heading",
+    "1. item",
+    "10) item",
+    "- item",
+    "+ item",
+    "* item",
+    "> quote",
+    "=== x",
+    "---",
+    "~~x~~ __b__ _i_ **b**",
+    "[^1] &copy; <b>",
+    "| a | b |",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_text_does_anything_where_it_is_shown(text: str) -> None:
+    assert live_in_line(inert_line(text)) == []
+    assert "\n" not in inert_line(text)
+    assert live_in_line(inert_lines(text)) == []
+    assert live_in_markdown(inert_markdown(text)) == []
+    assert live_in_markdown(inert_markdown(f"the index failed: {text}")) == []
+    cell = inert_markdown_cell(text, 300)
+    assert live_in_markdown(f"| a | b |\n| --- | --- |\n| {cell or 'x'} | 1 |") == []
+    assert live_in_csv(iter([inert_csv(text)])) == []
+    assert live_in_line(inert_notice(text)) == []
+    assert not {"://", "@everyone", "<!"} & {part for part in ("://b", "@everyone", "<!") if part in inert_notice(text)}
+
+
+@pytest.mark.parametrize("text", ["plain text, with 10.5 %", "a (b) c: d; e-f/g", "snake_case", "caf\u00e9 \u4e2d"])
+def test_harmless_text_stays_as_it_is(text: str) -> None:
+    assert {inert(text) for inert in (inert_line, inert_lines, inert_csv, inert_markdown, inert_notice)} == {text}
+
+
+def test_lines_keep_their_indentation() -> None:
+    assert inert_lines("a\n    b\x07\r\n\tc") == "a\n    b\ufffd\nc"
+
+
+def test_a_notice_names_no_one_and_ends() -> None:
+    assert inert_notice("<!channel> @here https://x.example me@x.example") == (
+        "< !channel> @ here https:// x.example me@ x.example"
+    )
+    assert len(inert_notice("x" * 100_000)) == LONGEST_NOTICE
+
+
+def test_what_is_live_is_found() -> None:
+    """Else the tests that find nothing would mean nothing."""
+    table = "| a | b |\n| --- | --- |\n"
+    live = [
+        f"{table}| `http://x\\\\|![](//{BEACON}/p.png)` | 1 |",
+        f"{table}| a | http://{BEACON} |",
+        f"{table}| a | [b](c) |\n\n![](x)",
+        "see ![](x)",
+        f"see {BEACON} at https://{BEACON}",
+        "# heading",
+        "- item",
+        "<b>x</b>",
+        "a\x1bb",
+        "a\u202eb",
+    ]
+    assert [text for text in live if not live_in_markdown(text)] == []
+    assert live_in_csv(iter(["ok", "=1", " @x"])) == ["=1", " @x"]
+    assert live_in_markdown(f"{table}| `http://x` | see `pypi-assets status` |\n\nand 3 more. `x`") == []

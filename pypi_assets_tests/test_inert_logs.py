@@ -1,0 +1,28 @@
+"""Logs and tracebacks of a process of our own are inert, whoever logs."""
+
+import subprocess
+import sys
+
+from pypi_assets_tests.hostile_index import HOSTILE, live_in_line
+
+CODE = """
+import logging, sys
+from pypi_assets.inert_logs import make_logs_inert
+make_logs_inert()
+make_logs_inert()
+logging.getLogger("library").warning("seen: %s", sys.argv[1])
+try:
+    raise ValueError(sys.argv[1])
+except ValueError:
+    logging.exception("failed")
+raise KeyError(sys.argv[1]) from RuntimeError(sys.argv[1])
+"""
+
+
+def test_what_a_library_logs_and_how_a_process_ends_is_inert() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE, HOSTILE], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert live_in_line(done.stderr) == []
+    for part in ("seen: =cmd", "ERROR:root:failed", "ValueError: =cmd", "RuntimeError: =cmd", "KeyError: "):
+        assert part in done.stderr
