@@ -118,7 +118,11 @@ def readers_from(settings: Settings) -> ReaderPool:
     There is one for each connection, since a server hangs up on a download that waits for a reader. And there is one
     for each processor, for a reprocess.
     """
-    return ReaderPool(limits_from(settings), size=max(settings.max_connections, os.cpu_count() or 1))
+    return ReaderPool(
+        limits_from(settings),
+        size=max(settings.max_connections, os.cpu_count() or 1),
+        must_contain=settings.containment == "required",
+    )
 
 
 def crawler_from(

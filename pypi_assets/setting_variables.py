@@ -29,6 +29,7 @@ SETTING_NAMES = frozenset(
         "client_cert",
         "connect_timeout_s",
         "contact",
+        "containment",
         "database_url",
         "dump_concurrency",
         "env_file",

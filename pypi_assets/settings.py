@@ -186,6 +186,10 @@ class Settings(BaseSettings):
     max_read_seconds: Annotated[
         float, Field(gt=0, le=3600, description="seconds of processor time for reading one file, above 0, at most 3600")
     ] = 60.0
+    containment: Annotated[
+        Literal["auto", "required"],
+        Field(description="auto (what this system has), or required: without it, no distribution is read"),
+    ] = "auto"
     sensors_on: Annotated[
         bool,
         Field(description="true or false: whether sensors and schedules start turned on"),

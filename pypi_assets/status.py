@@ -16,6 +16,7 @@ from pypi_assets.catalog.publications.dump_files import DumpKind
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, catalog_status
 from pypi_assets.catalog.reports.followed_index import Followed
+from pypi_assets.distributions.containment.layers import MissingLayer, missing_layers
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.index.models import ChangelogEvent
@@ -120,6 +121,11 @@ class Status:
         }
 
     @property
+    def missing_containment(self) -> list[MissingLayer]:
+        """What readers of distributions lack on this system."""
+        return missing_layers()
+
+    @property
     def dump_counts(self) -> dict[str, int]:
         """The count of committed dumps by kind."""
         return {kind.value: sum(dump.kind == kind for dump in self.due.committed) for kind in DumpKind}
@@ -141,7 +147,14 @@ class Status:
     def to_do(self) -> list[str]:
         """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
         errors = [error for error in (self.lag.index_error, self.storage_error) if error]
-        return [*errors, *self._of_catalog(), *self._of_dumps(), *self._of_leveldbs()]
+        return [*errors, *self._of_readers(), *self._of_catalog(), *self._of_dumps(), *self._of_leveldbs()]
+
+    def _of_readers(self) -> list[str]:
+        needed = [one.name for one in self.missing_containment if one.is_needed]
+        if self.settings.containment != "required" or not needed:
+            return []
+        line = f"no distribution is read here, which lacks {', '.join(needed)}: set PYPI_ASSETS_CONTAINMENT=auto"
+        return [f"{line}, or read on another system"]
 
     def _of_catalog(self) -> list[str]:
         catalog, lines = self.catalog, list[str]()
@@ -300,6 +313,7 @@ def status_to_json(
         "lag_seconds": status.lag.seconds,
         "index_error": status.lag.index_error,
         "file_hosts": status.file_hosts,
+        "missing_containment": [str(one) for one in status.missing_containment],
         "changelog_off": catalog.followed.is_changelog_off,
         "inexact_spans": [span.key for span in catalog.inexact_spans],
         "exact_from": catalog.exact_from,

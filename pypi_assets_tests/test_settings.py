@@ -64,6 +64,7 @@ WRONG = {
     "max_expansion_ratio": ["1", "nan"],
     "max_read_seconds": ["0", "3601"],
     "max_inflated_bytes": ["0"],
+    "containment": ["none", "true"],
     "sensors_on": ["perhaps", "2"],
     "sensor_interval_s": ["4", "soon"],
     "owners": ["somebody", "me@localhost", "team:", "team:data,me@example"],
@@ -121,6 +122,7 @@ RIGHT = {
     "max_expansion_ratio": ("1000", 1000.0),
     "max_read_seconds": ("5", 5.0),
     "max_inflated_bytes": ("1", 1),
+    "containment": ("required", "required"),
     "sensors_on": ("true", True),
     "sensor_interval_s": ("5", 5),
     "notify_urls": (

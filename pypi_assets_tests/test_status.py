@@ -101,3 +101,26 @@ def test_few_exhausted_reads_are_no_matter(status_at: StatusAt, kinds: dict[str,
     exhausted = ExhaustedWork(kinds, known=1_000)  # 0.5 per cent are 5
     lines = ["5 reads and visits are exhausted: see `pypi-assets failures list`"] if is_shown else []
     assert replace(status, catalog=replace(status.catalog, exhausted=exhausted)).to_do() == lines
+
+
+def test_readers_that_this_system_cannot_contain_are_shown(
+    index: ServedIndex, status_at: StatusAt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pypi_assets.distributions.containment.landlock.version", lambda: 2)
+    status = status_at(0)
+    in_json = status_to_json(status, running_since=[], expected_end=None, last_full_crawl=None, longest_unvisited=None)
+    assert in_json["missing_containment"] == [
+        "Landlock for TCP: the kernel has version 2 of Landlock, and version 4 is needed",
+        "Landlock for signals: the kernel has version 2 of Landlock, and version 6 is needed",
+    ]
+    assert "not fully contained on this system: Landlock for TCP:" in " ".join(
+        CliRunner().invoke(cli, ["status"]).stdout.split()
+    )
+    required = replace(status, settings=status.settings.model_copy(update={"containment": "required"}))
+    assert required.to_do() == []
+
+    monkeypatch.setattr("pypi_assets.distributions.containment.seccomp.missing", lambda: "taken away")
+    assert status.to_do() == []
+    assert required.to_do() == [
+        "no distribution is read here, which lacks seccomp: set PYPI_ASSETS_CONTAINMENT=auto, or read on another system"
+    ]

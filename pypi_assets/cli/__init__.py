@@ -18,6 +18,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pypi_assets import terminal
+from pypi_assets.cli.opening import OwnProcess
 from pypi_assets.errors import ExpectedError, SettingsError
 from pypi_assets.terminal import plain, print_message
 
@@ -197,7 +198,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop)
     try:
-        cli(prog_name="pypi-assets")
+        cli(prog_name="pypi-assets", obj=OwnProcess())
     except OSError as error:  # of standard output, outside any command: the disk is full, for one
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would fail to write the rest again as it ends
         print_message(f"Error: cannot write the output: {_describe_os_error(error)}")

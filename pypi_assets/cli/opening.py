@@ -5,12 +5,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from pypi_assets import terminal
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.crawl.crawler import Crawler
+    from pypi_assets.distributions.reader_pool import ReaderPool
     from pypi_assets.settings import Settings
+
+
+class OwnProcess:
+    """What the context of a command holds that a process was started for."""
 
 
 @contextmanager
@@ -38,9 +45,26 @@ def existing_catalog(settings: "Settings") -> "Iterator[Catalog]":
 
 
 @contextmanager
+def opened_readers(settings: "Settings") -> "Iterator[ReaderPool]":
+    """The processes that read distributions.
+
+    Where this one is a command, and no program that calls commands, it becomes undumpable, for its environment may hold
+    the database's password: then only root reads its environment or its memory, or traces it.
+    """
+    from pypi_assets.assembly import readers_from
+    from pypi_assets.distributions.containment import kernel
+
+    context = click.get_current_context(silent=True)
+    if kernel.IS_LINUX and context is not None and context.find_object(OwnProcess) is not None:
+        kernel.set_undumpable()
+    with readers_from(settings) as readers:
+        yield readers
+
+
+@contextmanager
 def opened_crawler(*, creates: bool = False) -> "Iterator[Crawler]":
     """A crawler over a catalog that is there, or with `creates` over one that is made where there is none."""
-    from pypi_assets.assembly import crawler_from, index_from, readers_from, storage_from
+    from pypi_assets.assembly import crawler_from, index_from, storage_from
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
@@ -48,7 +72,7 @@ def opened_crawler(*, creates: bool = False) -> "Iterator[Crawler]":
     with (
         (opened_catalog if creates else existing_catalog)(settings) as catalog,
         index_from(settings, catalog) as index,
-        readers_from(settings) as readers,
+        opened_readers(settings) as readers,
         terminal.progress_shown() as report,
     ):
         yield crawler_from(settings, index, catalog, storage_from(settings), readers, report, terminal.print_message)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets import terminal
-from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.opening import existing_catalog, opened_readers
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.terminal import plain, print_json, print_message
@@ -45,14 +45,14 @@ def reprocess_command(
     Run it after an upgrade that reads files by other rules. No file is downloaded. The next full dump contains what
     changed: run `pypi-assets dump redo` for it.
     """
-    from pypi_assets.assembly import readers_from, storage_from
+    from pypi_assets.assembly import storage_from
     from pypi_assets.extracts.reprocess import PROCESSES, reprocess
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
     with (
         existing_catalog(settings) as catalog,
-        readers_from(settings) as readers,
+        opened_readers(settings) as readers,
         terminal.progress_shown() as report,
     ):
         result = reprocess(

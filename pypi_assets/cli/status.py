@@ -109,6 +109,8 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
         )
     if broken := sum(status.catalog.broken_entries.values()):
         yield "broken entries", f'{broken} of the index, kept aside: `pypi-assets failures list --kind "broken entry"`'
+    if missing := status.missing_containment:
+        yield "readers", f"not fully contained on this system: {'; '.join(map(str, missing))}"
     if crawl := status.catalog.open_crawl:
         yield "full crawl", _describe_crawl(crawl)
     yield "dumps", _describe_dumps(status)

@@ -128,11 +128,15 @@ _codecs = _Codecs()
 
 
 @cache
+def _dictionaries() -> dict[int, zstandard.ZstdCompressionDict]:
+    """All of them, by id: a process that reads distributions can open none later."""
+    return {int(path.stem): zstandard.ZstdCompressionDict(path.read_bytes()) for path in DICTIONARIES.glob("*.zdict")}
+
+
 def _dictionary(dictionary_id: int) -> zstandard.ZstdCompressionDict:
-    file = DICTIONARIES / f"{dictionary_id}.zdict"
-    if not file.is_file():
+    if dictionary_id not in _dictionaries():
         raise ExtractError(f"an extract with dictionary {dictionary_id}; a newer version of pypi-assets reads it")
-    return zstandard.ZstdCompressionDict(file.read_bytes())
+    return _dictionaries()[dictionary_id]
 
 
 @cache
@@ -140,6 +144,13 @@ def _dictionary_for_writing() -> zstandard.ZstdCompressionDict:
     dictionary = _dictionary(DICTIONARY_ID)
     dictionary.precompute_compress(level=COMPRESSION_LEVEL)
     return dictionary
+
+
+def load_codecs() -> None:
+    """Loads all dictionaries, and what this thread encodes and decodes with, so that no file is opened later."""
+    _codecs.compressor()
+    for dictionary_id in _dictionaries():
+        _codecs.decompressor(dictionary_id)
 
 
 def printable(text: str, limit: int = 300) -> str:

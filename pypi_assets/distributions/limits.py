@@ -20,8 +20,9 @@ class Limits:
     of them together, and `max_kept_bytes` what is parsed and stored of them, without descriptions; it is a few dozen KB
     for real distributions, and parsing takes up to 32 times as much memory. `max_directory_bytes` bounds a zip's
     central directory and a tar's member names, `max_name_length` (in characters) one name. The ratio of inflated to
-    compressed bytes is judged once `ratio_free_bytes` are inflated, since small files of zeros are honest. `seconds`
-    are processor time of the reading thread, so that a slow network or a busy machine does not condemn a file.
+    compressed bytes is judged once `ratio_free_bytes` are inflated, since small files of zeros are honest.
+    `max_spooled_bytes` bounds a zip that comes as a stream, which is kept in memory. `seconds` are processor time, so
+    that a slow network or a busy machine does not condemn a file.
     """
 
     max_file_bytes: int = 2048 * MIB
@@ -32,6 +33,7 @@ class Limits:
     max_members: int = 200_000
     max_name_length: int = 4096
     max_inflated_bytes: int = 8192 * MIB
+    max_spooled_bytes: int = 256 * MIB
     max_expansion_ratio: float = 200.0
     ratio_free_bytes: int = 256 * MIB
     seconds: float = 60.0
@@ -64,6 +66,10 @@ class Budget:
     def check_file_size(self, size: int) -> None:
         if size > self.limits.max_file_bytes:
             raise LimitExceededError(f"the file is larger than {self.limits.max_file_bytes} bytes")
+
+    def check_spooled(self, size: int) -> None:
+        if size > self.limits.max_spooled_bytes:
+            raise LimitExceededError(f"a zip of unknown size is larger than {self.limits.max_spooled_bytes} bytes")
 
     def check_time(self) -> None:
         if time.thread_time() - self._started > self.limits.seconds:

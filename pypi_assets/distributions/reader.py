@@ -1,6 +1,5 @@
 """Reads one distribution, from a source of bytes or a path, into a record. Nothing of it is run or unpacked."""
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -18,12 +17,12 @@ from pypi_assets.distributions.sources import (
     RangeSource,
     SequentialSource,
     SourceError,
+    Spool,
     is_range_source,
 )
 from pypi_assets.distributions.tars import extract_tar
 from pypi_assets.distributions.zips import extract_zip
 
-SPOOLED_BYTES = 16 * 1024**2
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _UNREAD_COMPRESSIONS = {b"\x1f\x9d": "compress", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z", b"Rar!": "rar"}
 _READERS = {
@@ -54,7 +53,7 @@ def read_distribution(
     Never raises at bad content: the record's `error` describes it. What the source itself raises comes up, and so does
     MismatchError, where a range source is not what the index promised. sha256 and size are of all bytes,
     and None where a limit stopped the reading before the end, or without `hash_content`. A tar is read in one pass, so
-    its source need not be seekable; a zip from a source that is not seekable goes through a temporary file. A range
+    its source need not be seekable; a zip from a source that is not seekable is kept in memory, within a limit. A range
     source, and without `hash_content` any seekable zip, is only read where its directory and its metadata are.
     """
     parts = parse_filename(filename, project)
@@ -145,10 +144,11 @@ def _extract(
         if hash_content:
             sequential.drain()
         return extract_zip(FileSource(file), wanted, budget)
-    with tempfile.SpooledTemporaryFile(SPOOLED_BYTES) as spool:
+    with Spool() as spool:
         while chunk := sequential.read(CHUNK):
-            spool.write(chunk)
-        return extract_zip(FileSource(cast("BinaryIO", spool)), wanted, budget)
+            budget.check_spooled(spool.size + len(chunk))
+            spool.add(chunk)
+        return extract_zip(spool, wanted, budget)
 
 
 def _failed(kind: ErrorKind, text: str) -> Extract:

@@ -1,7 +1,7 @@
 """Readers in processes of their own: a hostile file costs one record, and no crawl.
 
-A native crash, a hang or a memory blow-up ends one process, which the next job replaces. The calling
-thread fetches the bytes that the reader requests: the reader itself has neither network nor secrets.
+A native crash, a hang or a memory blow-up ends one process, which the next job replaces. The calling thread fetches
+the bytes that the reader requests: the reader itself is contained, and has neither network, files nor secrets.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -22,15 +22,16 @@ from typing import BinaryIO, Self, TypeVar, cast
 
 import msgspec
 
+from pypi_assets.distributions.containment.layers import MissingLayer
 from pypi_assets.distributions.extract import encode_extract, printable
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import READER_MEMORY_BYTES, Limits
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.reader_process import (
+    TIMER_GRACE_S,
     Abandon,
     Abandoned,
     AllRead,
-    BytesAt,
     Channel,
     Data,
     Extracted,
@@ -42,22 +43,28 @@ from pypi_assets.distributions.reader_process import (
     MachineFailure,
     Message,
     Mismatch,
-    NextBytes,
     Read,
     ReadAllJob,
     ReadJob,
     Ready,
     Setup,
-    Sidecar,
     StoredExtract,
     WholeFile,
 )
 from pypi_assets.distributions.record import READABLE_KINDS, DistributionKind, DistributionRecord, ErrorKind, ReadError
-from pypi_assets.distributions.sources import FileSource, MismatchError, RangeSource, SourceError, is_range_source
-from pypi_assets.distributions.zips import first_read_at
+from pypi_assets.distributions.served_sources import answer_from, as_ranges, end_of
+from pypi_assets.distributions.sources import MismatchError, RangeSource, SourceError
 from pypi_assets.errors import ExpectedError
 
-__all__ = ["FinishedReading", "ReaderFailure", "ReaderPool", "ReaderStartError", "StoredExtract", "WholeFile"]
+__all__ = [
+    "FinishedReading",
+    "ReaderFailure",
+    "ReaderPool",
+    "ReaderStartError",
+    "StoredExtract",
+    "UncontainedReaderError",
+    "WholeFile",
+]
 
 READER_PROGRAM = "pypi_assets.distributions.reader_process"
 GRACE_S = 5.0
@@ -68,12 +75,29 @@ PATIENCE_S = 0.1
 """How long a call waits for a reader that is at work before it starts another, which costs as much."""
 TOGETHER_S = 0.1
 """How long a reader may make records before it sends them together."""
+TOGETHER_PROCESSOR_S = 2.0
+TOGETHER_SHARE = 1 / 16
+"""How much processor time one of several may take, at most: so many seconds, and that share of what it may take alone.
+What takes longer is read alone then, where it is known what it was that took too long."""
+_CPUCLOCK_SCHED = 2
+"""Which of a process's clocks the kernel means: `clock_getcpuclockid` makes such numbers."""
 _Answer = TypeVar("_Answer", AllRead, Judged)
-_INHERITED = ("DYLD_", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TEMP", "TMP")
+_INHERITED = frozenset(
+    {
+        *("PATH", "LANG", "LC_ALL", "LC_CTYPE"),
+        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH"),
+        *("PYTHONHOME", "PYTHONPLATLIBDIR", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
+    }
+)
+"""Which variables a reader gets: what Python needs to start, and to find its libraries."""
 
 
 class ReaderStartError(ExpectedError):
     """A reader process did not start. The cause is this machine, and no file."""
+
+
+class UncontainedReaderError(ReaderStartError):
+    """This machine cannot contain a reader, as the settings require it; the text names what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +105,8 @@ class FinishedReading:
     """A record and its extract, encoded by `encode_extract`.
 
     Where the reader failed, the record holds that error alone, and the extract is None unless the reader got that far.
-    `died` where its process was killed, crashed or fell silent, as also happens to readers of innocent files.
+    `died` where its process was killed, crashed or fell silent, as also happens to readers of innocent files. Where it
+    was ended because the file took too much processor time, it has not `died`: another one would take as long.
     """
 
     record: DistributionRecord
@@ -102,12 +127,14 @@ class ReaderPool:
 
     A call has a process to itself until it returns, also while it waits for its source, unless that is the end of a
     zip, which is fetched before: so `size` is best the number of threads that read from a network, of which processes
-    are started for those that have to wait.
+    are started for those that have to wait. With `must_contain` a reader that this system cannot contain is no reader,
+    and each call raises UncontainedReaderError.
     """
 
-    def __init__(self, limits: Limits, *, size: int) -> None:
+    def __init__(self, limits: Limits, *, size: int, must_contain: bool = False) -> None:
         self.limits = limits
         self._size = size
+        self._must_contain = must_contain
         self._changed = threading.Condition()
         self._closed = False
         self._is_starting = False
@@ -138,16 +165,16 @@ class ReaderPool:
         taken out; where the reader died, only with `extract_first`, which costs a message more. What the source
         itself raises comes up unchanged, and so does MismatchError. A seekable wheel, egg or zip is read where it must
         be; anything else is a stream of which no more is read than the reader needs, so that who hashes it reads the
-        rest. Raises ReaderStartError, and OSError where this machine fails the reader (no space for temporary files).
+        rest. Raises ReaderStartError, and OSError where this machine fails the reader (no space for memory files).
         """
         kind = kind or parse_filename(filename, project).kind
         if kind not in READABLE_KINDS:  # of which not a byte is read; nor can such a name always be sent
             reading = read_distribution(source, filename, project=project, limits=self.limits, hash_content=False)
             return FinishedReading(reading.record, encode_extract(reading.extract))
-        served = _as_ranges(source, kind)
+        served = as_ranges(source, kind)
         job = ReadJob(filename, project, extract_first)
         if served is not None:
-            job = ReadJob(filename, project, extract_first, served.size, served.metadata_sha256, _end_of(served))
+            job = ReadJob(filename, project, extract_first, served.size, served.metadata_sha256, end_of(served))
         with self._borrowed() as worker:
             return worker.read(job, cast("BinaryIO", source), served)
 
@@ -160,7 +187,8 @@ class ReaderPool:
             return []
         results: list[Read | Failed] = []
         with self._borrowed() as worker, contextlib.suppress(_ReaderDiedError):
-            for answer in worker.answers(ReadAllJob(list(files), TOGETHER_S), len(files), AllRead):
+            job = ReadAllJob(list(files), TOGETHER_S, self._together_s())
+            for answer in worker.answers(job, len(files), AllRead):
                 results += answer.results
         return [
             FinishedReading(result.record, result.extract)
@@ -182,7 +210,8 @@ class ReaderPool:
             with self._borrowed() as worker:
                 try:
                     left = list(extracts[len(records) :])
-                    for answer in worker.answers(JudgeJob(left, together_s), len(left), Judged):
+                    processor_s = self._together_s() if together_s else self.limits.seconds + TIMER_GRACE_S
+                    for answer in worker.answers(JudgeJob(left, together_s, processor_s), len(left), Judged):
                         records += [
                             ReaderFailure(result.kind, result.text) if isinstance(result, Failed) else result
                             for result in answer.results
@@ -202,6 +231,9 @@ class ReaderPool:
                 worker.end()
             self._idle.clear()
             self._changed.notify_all()
+
+    def _together_s(self) -> float:
+        return min(TOGETHER_PROCESSOR_S, self.limits.seconds * TOGETHER_SHARE)
 
     @contextlib.contextmanager
     def _borrowed(self) -> "Iterator[_Worker]":
@@ -241,7 +273,7 @@ class ReaderPool:
     def _new_one(self) -> "_Worker":
         worker = None
         try:
-            worker = _Worker(self.limits)
+            worker = _Worker(self.limits, must_contain=self._must_contain)
         finally:
             with self._changed:
                 self._is_starting = False
@@ -252,23 +284,28 @@ class ReaderPool:
 
 
 class _ReaderDiedError(Exception):
-    """The reader process died or had to be killed; `kind` and `text` are the record's error."""
+    """The reader process died or had to be killed; `kind` and `text` are the record's error.
 
-    def __init__(self, kind: ErrorKind, text: str) -> None:
+    `took_too_long` where it was ended for the processor time that it had taken.
+    """
+
+    def __init__(self, kind: ErrorKind, text: str, *, took_too_long: bool = False) -> None:
         super().__init__(text)
         self.kind = kind
         self.text = text
+        self.took_too_long = took_too_long
 
 
 class _Worker:
     """A reader process and the channel to it. Used by one thread at a time; whoever makes it must `end` it."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, must_contain: bool) -> None:
         """Starts the process. Raises ReaderStartError."""
         self.has_job = False
         self.is_ending = False
         self._limits = limits
-        silence_s = limits.seconds * 2 + GRACE_S
+        self._used_before_s = 0.0
+        self._silence_s = limits.seconds * 2 + GRACE_S
         ours, theirs = socket.socketpair()
         self._channel: Channel[FromReader] = Channel(ours, msgspec.msgpack.Decoder(FromReader))
         with theirs:
@@ -285,10 +322,12 @@ class _Worker:
                 raise ReaderStartError(f"no reader process can be started: {error}") from error
         try:
             self._channel.set_timeout(START_S)
-            self.send(Setup(limits, silence_s, READER_MEMORY_BYTES))
+            self.send(Setup(limits, self._silence_s, READER_MEMORY_BYTES))
             if not isinstance(message := self.receive(), Ready):
                 raise self.misbehaved(message)
-            self._channel.set_timeout(silence_s)
+            if must_contain:
+                _require(message.missing)
+            self._channel.set_timeout(self._silence_s)
         except _ReaderDiedError as died:
             self.end()
             raise ReaderStartError(f"a reader process did not start, its stderr may have the cause: {died}") from died
@@ -316,7 +355,8 @@ class _Worker:
                 else:
                     self._answer(message, stream, ranges)
         except _ReaderDiedError as died:
-            return FinishedReading(_failed_record(job.filename, job.project, died.kind, died.text), extract, died=True)
+            record = _failed_record(job.filename, job.project, died.kind, died.text)
+            return FinishedReading(record, extract, died=not died.took_too_long)
         except SourceError as error:
             raise error.error from None
 
@@ -339,9 +379,11 @@ class _Worker:
 
     def _answer(self, message: FromReader, stream: BinaryIO, ranges: RangeSource | None) -> None:
         """Sends the bytes that the reader requests. Where the source fails, the job is abandoned."""
-        fetch = _answer_from(stream, ranges, message)
+        fetch = answer_from(stream, ranges, message)
         if fetch is None:
             raise self.misbehaved(message)
+        if self._used_s() > self._limits.seconds + 2 * TIMER_GRACE_S:  # it has escaped from its timer
+            raise self._too_slow(took_too_long=True)
         try:
             content = fetch()
         except BaseException:
@@ -365,6 +407,7 @@ class _Worker:
 
     def start_job(self, job: ReadJob | ReadAllJob | JudgeJob) -> None:
         self.has_job = True
+        self._used_before_s = self._processor_s()
         self.send(job)
 
     def finish_job(self, *, is_last: bool = False) -> None:
@@ -399,26 +442,46 @@ class _Worker:
     def _watched(self) -> Iterator[None]:
         try:
             yield
-        except TimeoutError:
-            raise self._too_slow() from None
+        except TimeoutError:  # of a busy machine too, unless it was at work all the time
+            raise self._too_slow(took_too_long=self._used_s() > self._limits.seconds) from None
         except (EOFError, OSError):
             raise self._death() from None
         except msgspec.DecodeError as error:
             raise self.misbehaved(error) from None
 
-    def _too_slow(self) -> _ReaderDiedError:
-        return _ReaderDiedError(ErrorKind.LIMIT_EXCEEDED, f"reading takes more than {self._limits.seconds:g} seconds")
+    def _used_s(self) -> float:
+        """How much processor time the job has taken, as the kernel counts it."""
+        return self._processor_s() - self._used_before_s
+
+    def _processor_s(self) -> float:
+        """Of the process since its start. 0 on systems on which no other process can find it out."""
+        if sys.platform != "linux":
+            return 0.0
+        return time.clock_gettime((~self._process.pid << 3) | _CPUCLOCK_SCHED)
+
+    def _too_slow(self, *, took_too_long: bool) -> _ReaderDiedError:
+        text = f"reading takes more than {self._limits.seconds:g} seconds"
+        return _ReaderDiedError(ErrorKind.LIMIT_EXCEEDED, text, took_too_long=took_too_long)
 
     def _death(self) -> _ReaderDiedError:
         try:
             status = self._process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             return _ReaderDiedError(ErrorKind.READER_FAILURE, "the reader closed its channel")
-        if status == -signal.SIGXCPU:
-            return self._too_slow()
+        if status in {-signal.SIGPROF, -signal.SIGXCPU}:
+            return self._too_slow(took_too_long=True)
         names = {-number: f"signal {number.name}" for number in signal.Signals}
         return _ReaderDiedError(
             ErrorKind.READER_FAILURE, f"the reader died: {names.get(status, f'exit status {status}')}"
+        )
+
+
+def _require(missing: Sequence[MissingLayer]) -> None:
+    """Raises UncontainedReaderError where a layer is missing whose work no other one does."""
+    if needed := [str(one) for one in missing if one.is_needed]:
+        raise UncontainedReaderError(
+            "nothing is read, since PYPI_ASSETS_CONTAINMENT=required and this system cannot contain a reader: "
+            + "; ".join(needed)
         )
 
 
@@ -429,46 +492,7 @@ def _failed_record(filename: str, project: str | None, kind: ErrorKind, text: st
     return DistributionRecord(filename, parts.kind, parts.project or project, parts.version, error=error)
 
 
-def _as_ranges(source: BinaryIO | RangeSource, kind: DistributionKind) -> RangeSource | None:
-    """`source` as a range source where it can be one; a zip is recognized by its first bytes, as in the reader."""
-    if is_range_source(source):
-        return cast("RangeSource", source)
-    file = cast("BinaryIO", source)
-    if not file.seekable():
-        return None
-    if kind == DistributionKind.SDIST:
-        start = file.read(4)
-        file.seek(0)
-        if not start.startswith(b"PK"):
-            return None
-    return FileSource(file)
-
-
-def _end_of(ranges: RangeSource) -> bytes:
-    """What is read of a zip first, which keeps no reader waiting: of most files it needs no more."""
-    start = first_read_at(ranges.size)
-    try:
-        return ranges.read_at(start, ranges.size - start)
-    except SourceError as error:
-        raise error.error from None
-
-
-def _answer_from(
-    stream: BinaryIO, ranges: RangeSource | None, question: FromReader
-) -> Callable[[], bytes | None] | None:
-    """How to fetch what the reader requests; None where a source of this kind has no such part."""
-    match question:
-        case NextBytes(size=size) if ranges is None:
-            return lambda: stream.read(size)
-        case BytesAt(offset=offset, size=size) if ranges is not None:
-            return lambda: ranges.read_at(offset, size)
-        case Sidecar() if ranges is not None:
-            return ranges.sidecar
-        case _:
-            return None
-
-
 def _environment() -> dict[str, str]:
     """What Python needs to find the same modules as here, and nothing that may be secret."""
-    kept = {name: value for name, value in os.environ.items() if name.startswith(_INHERITED)}
+    kept = {name: value for name, value in os.environ.items() if name in _INHERITED}
     return kept | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}

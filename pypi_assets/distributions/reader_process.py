@@ -1,10 +1,11 @@
 """What a reader process does, and the messages between it and its parent.
 
 Run as a program by `reader_pool.py`, which owns the other end of the socket that is this process's stdin. All that
-it reads comes from there: it gets no address, and opens no connection and no file but a temporary one. What goes
-either way is msgpack of known types, since a hostile file may take over a decompressor.
+it reads comes from there. Before its first job it is contained, for a hostile file may take over a decompressor: see
+`containment/`. So what goes either way is msgpack of known types.
 """
 
+import codecs
 import faulthandler
 import gc
 import io
@@ -17,23 +18,26 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, BinaryIO, Generic, TypeVar, cast
 
 import msgspec
 
-from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract, printable
+from pypi_assets.distributions.containment.layers import MissingLayer, contain
+from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract, load_codecs, printable
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.reader import make_parsed_record, read_extract
 from pypi_assets.distributions.record import DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.record_building import record_digest
+from pypi_assets.distributions.script_text import ENCODINGS
 from pypi_assets.distributions.sdists import condense
 from pypi_assets.distributions.sources import CHUNK, MismatchError
 from pypi_assets.distributions.zips import first_read_at
 
 MAX_MESSAGE_BYTES = 256 * MIB
 """More than the longest honest message: kept files and member names are limited to far less."""
+TIMER_GRACE_S = 0.25
+"""How much longer than that the kernel waits: a reader that sees by itself that it is too slow keeps what it found."""
 _LENGTH_BYTES = 4
 
 Received = TypeVar("Received")
@@ -67,7 +71,7 @@ class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Setup(Message, frozen=True):
-    """To the reader, once: what a read may cost, and what the process may take in all."""
+    """To the reader, once: what a read may cost, what a job may take in processor time, and the process in memory."""
 
     limits: Limits
     processor_seconds: float
@@ -91,20 +95,26 @@ class ReadJob(Message, frozen=True):
 
 
 class ReadAllJob(Message, frozen=True):
-    """To the reader: read these files, and send what comes of those that take `together_s` seconds together."""
+    """To the reader: read these files, and send what comes of those that take `together_s` seconds together.
+
+    A file that takes more than `processor_s` seconds of processor time ends the reader.
+    """
 
     files: list[WholeFile]
     together_s: float
+    processor_s: float
 
 
 class JudgeJob(Message, frozen=True):
     """To the reader: make the records of these extracts, and send those that take `together_s` seconds together.
 
-    Each is sent alone where that is 0.
+    Each is sent alone where that is 0. One that takes more than `processor_s` seconds of processor time ends the
+    reader.
     """
 
     extracts: list[StoredExtract]
     together_s: float
+    processor_s: float
 
 
 class Data(Message, frozen=True):
@@ -118,7 +128,9 @@ class Abandon(Message, frozen=True):
 
 
 class Ready(Message, frozen=True):
-    """From the reader, once: it has started."""
+    """From the reader, once: it has started, and is contained but for the layers that this system lacks."""
+
+    missing: list[MissingLayer]
 
 
 class NextBytes(Message, frozen=True):
@@ -355,13 +367,13 @@ def _serve_each(
     answer: Callable[[list[Result | Failed]], Message],
     *,
     together_s: float,
-    processor_seconds: float,
+    processor_s: float,
 ) -> None:
-    """Sends the answer of what comes of each of `items`, of some at a time: these may take `processor_seconds` more."""
+    """Sends the answer of what comes of each of `items`, of some at a time. Each may take `processor_s` seconds."""
     results: list[Result | Failed] = []
     for number, item in enumerate(items, 1):
+        _limit_processor_time(processor_s)
         if not results:
-            _limit_processor_time(processor_seconds)
             sent_at = time.monotonic()
         result = _attempt(partial(work, item))
         results.append(result)
@@ -398,42 +410,47 @@ def _attempt(work: Callable[[], Result]) -> Result | Failed:
     return Failed(kind, printable(text), is_last=kind == ErrorKind.LIMIT_EXCEEDED)
 
 
-def _limit(what: int, soft: int) -> None:
-    _, hard = resource.getrlimit(what)
-    resource.setrlimit(what, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
-
-
-def _limit_resources(setup: Setup) -> None:
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, setup.limits.max_file_bytes + MIB)
-    if sys.platform == "linux":  # elsewhere the size at the start is wrong, or takes more packages to find
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + setup.memory_bytes)
-
-
 def _limit_processor_time(seconds: float) -> None:
-    """From now on. The signal also ends a reader that hangs and has no parent any more."""
-    _limit(resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds))
+    """From now on: then the kernel ends the process, whatever it is in, also one that has no parent any more."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _limit_job_time(seconds: float) -> None:
+    """The same by the second. It holds where the timer's signal is lost."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = math.ceil(time.process_time() + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _load_all() -> None:
+    """Loads what reading needs and Python loads when it is first used: nothing can be opened later."""
+    load_codecs()
+    for name in ("cp437", *ENCODINGS):
+        codecs.lookup(name)
+    codecs.decode(b"\\N{SPACE}", "unicode_escape")  # loads the names of characters
 
 
 def _serve(channel: Channel[ToReader]) -> None:
     setup = channel.receive()
     if not isinstance(setup, Setup):
         raise TypeError(f"{setup!r:.100} instead of Setup")
-    _limit_resources(setup)
-    channel.send(Ready())
+    limits = setup.limits
+    missing = contain(setup.memory_bytes, limits.max_spooled_bytes)
+    channel.send(Ready(missing))
 
-    limits, processor_seconds = setup.limits, setup.processor_seconds
-    serve_each = partial(_serve_each, channel, processor_seconds=processor_seconds)
+    serve_each = partial(_serve_each, channel)
     while True:
-        match channel.receive():
-            case ReadJob() as job:
-                _limit_processor_time(processor_seconds)
+        job = channel.receive()
+        _limit_job_time(setup.processor_seconds)
+        match job:
+            case ReadJob():
+                _limit_processor_time(limits.seconds + TIMER_GRACE_S)
                 _serve_read(channel, job, limits)
-            case ReadAllJob(files=files, together_s=together_s):
-                serve_each(files, partial(_read_whole, limits), AllRead, together_s=together_s)
-            case JudgeJob(extracts=extracts, together_s=together_s):
-                serve_each(extracts, _judge, Judged, together_s=together_s)
+            case ReadAllJob(files=files, together_s=together_s, processor_s=processor_s):
+                read = partial(_read_whole, limits)
+                serve_each(files, read, AllRead, together_s=together_s, processor_s=processor_s)
+            case JudgeJob(extracts=extracts, together_s=together_s, processor_s=processor_s):
+                serve_each(extracts, _judge, Judged, together_s=together_s, processor_s=processor_s)
             case message:
                 raise TypeError(f"{message!r:.100} instead of a job")
 
@@ -442,8 +459,12 @@ def main() -> None:
     """Serves the parent until it closes the socket or is gone."""
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent hears them too, and decides
         signal.signal(ignored, signal.SIG_IGN)
+    for ends in (signal.SIGPROF, signal.SIGXCPU):  # whatever the parent has made of them
+        signal.signal(ends, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     faulthandler.enable()
     sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)  # whatever the environment has set
+    _load_all()
     gc.freeze()  # no collection need look again at what lives as long as the process
     channel: Channel[ToReader] = Channel(socket.socket(fileno=0), msgspec.msgpack.Decoder(ToReader))
     try:

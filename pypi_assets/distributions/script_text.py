@@ -27,7 +27,7 @@ _KNOWN_ENCODINGS = (
     "ascii us-ascii iso-8859-2 iso-8859-15 cp1250 cp1251 cp1252 windows-1251 windows-1252 koi8-r"
     " gbk gb2312 big5 euc-kr euc-jp shift-jis"
 )
-_ENCODINGS = frozenset(_KNOWN_ENCODINGS.split())
+ENCODINGS = frozenset(_KNOWN_ENCODINGS.split())
 """Those that a cookie may name, next to UTF-8 and Latin-1: their tables do not change."""
 
 _SINGLE = r"'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'"
@@ -74,7 +74,7 @@ def decode_script(content: bytes) -> str:
     encoding = "utf-8"
     if not content.startswith(codecs.BOM_UTF8) and (cookie := _COOKIE.match(content)):
         named = lower(cookie[1].decode("ascii")).replace("_", "-")
-        if named in _ENCODINGS:
+        if named in ENCODINGS:
             encoding = named
         elif _LATIN_1.match(named):
             encoding = "latin-1"

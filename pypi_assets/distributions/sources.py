@@ -6,7 +6,10 @@ disk or the network, comes up as SourceError, so that it is never taken for a pr
 
 import hashlib
 import io
-from typing import BinaryIO, Protocol
+import os
+import sys
+import tempfile
+from typing import BinaryIO, Protocol, Self
 
 from pypi_assets.distributions.limits import Budget
 
@@ -51,6 +54,47 @@ class FileSource:
 
     def sidecar(self) -> None:
         """None: a local file has no sidecar."""
+
+
+class Spool:
+    """A stream that is kept, as a range source. It is in memory: a reader that is contained opens no file.
+
+    Only macOS lacks memory files, and there it is a temporary one.
+    """
+
+    metadata_sha256 = None
+
+    def __init__(self) -> None:
+        """Raises OSError."""
+        if sys.platform == "linux":
+            self._descriptor = os.memfd_create("spool")
+        else:
+            with tempfile.TemporaryFile() as file:
+                self._descriptor = os.dup(file.fileno())
+        self.size = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def add(self, content: bytes) -> None:
+        """Raises OSError, mostly where there is no space."""
+        left = memoryview(content)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        self.size += len(content)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """As a RangeSource does."""
+        try:
+            return os.pread(self._descriptor, size, offset)
+        except OSError as error:
+            raise SourceError(error) from error
+
+    def sidecar(self) -> None:
+        """None: a stream has no sidecar."""
 
 
 class MismatchError(Exception):

@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.cli.opening import opened_catalog, opened_crawler
+from pypi_assets.cli import cli
+from pypi_assets.cli.opening import OwnProcess, opened_catalog, opened_crawler
 from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.distributions.containment import kernel
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.served_index import ServedIndex
@@ -40,3 +43,19 @@ def test_a_crawler_reports_its_progress_and_messages_on_the_terminal(
         crawl_full(crawler)
     output = capsys.readouterr()
     assert (output.out, output.err.splitlines()) == ("", ["odd", "listing: 1 of 1", "visits: 1 of 1", "reads: 1 of 1"])
+
+
+@pytest.mark.skipif(not kernel.IS_LINUX, reason="only Linux has it")
+def test_a_command_is_undumpable_while_it_reads_and_a_program_that_calls_it_is_not(
+    index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[bool] = []
+    monkeypatch.setattr(kernel, "set_undumpable", lambda: done.append(True))
+    for command in (["crawl", "full"], ["reprocess"]):
+        assert CliRunner().invoke(cli, command).exit_code == 0
+        assert done == []
+        assert CliRunner().invoke(cli, command, obj=OwnProcess()).exit_code == 0
+        assert done == [True]
+        done.clear()
+    assert CliRunner().invoke(cli, ["status"], obj=OwnProcess()).exit_code == 0
+    assert done == []

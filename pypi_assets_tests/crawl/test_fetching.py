@@ -20,6 +20,7 @@ from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.distributions.record import DistributionKind
+from pypi_assets_tests.distributions.pooled_files import let_readers_leave_marks
 from pypi_assets_tests.file_faults import (
     answers_ranges,
     answers_sidecars,
@@ -241,12 +242,26 @@ def test_a_reader_that_dies_costs_its_file_alone(
     assert (data.requests, data.bytes_fetched) == ((1, data.size) if is_small else (2, 2 * data.size))
 
 
+def test_what_takes_too_long_is_read_once(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    filename = index.sdist("spin", "1.0", files={"bad.py": ""} | PADDING)
+    with ReaderPool(Limits(seconds=0.1), size=1) as readers:
+        calls = []
+        read = readers.read
+        monkeypatch.setattr(readers, "read", lambda *args, **options: calls.append(args) or read(*args, **options))
+        crawl_full(index.crawler(catalog, readers=readers))
+    data = read_data(catalog, filename)
+    assert (data.outcome, data.error_kind, data.requests) == ("error", "limit exceeded", 1)
+    assert data.error_text == "reading takes more than 0.1 seconds"
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize("fault", ["once", "late_once"])
 def test_a_reader_that_is_killed_once_costs_no_file(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, fault: str
 ):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
-    monkeypatch.setenv("TMPDIR", str(index.folder))
+    let_readers_leave_marks(monkeypatch, index.folder)
     files = [index.sdist(fault, "1.0"), index.wheel(fault, "2.0")]
     with ReaderPool(Limits(), size=1) as readers:
         result = crawl_full(index.crawler(catalog, readers=readers))

@@ -1,24 +1,33 @@
 """A reader process with the faults that native code can have: the name of the file chooses one.
 
-A fault that is called `late_` comes when the record is made, after the extract. `once` is one that comes once. A
-setup.py that begins with the name of a fault has it when it is parsed.
-Started by the tests in place of the real program, whose every other part it is.
+A fault that is called `late_` comes when the record is made, after the extract. `once` is one that comes once: it
+leaves a mark in a folder, for which the reader is not contained. `attempts` are those to get out of its process. A
+setup.py that begins with the name of a fault has it when it is parsed. Started by the tests in place of the real
+program, whose every other part it is.
 """
 
 import contextlib
 import ctypes
 import errno
 import os
+import re
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from pypi_assets.distributions import reader_process, sdists
+from pypi_assets.distributions.containment import layers
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import Limits
 from pypi_assets.distributions.record import FilenameParts
+from pypi_assets_tests.distributions.containment.attempts import DONE, try_all
+
+MARKS = "MARKS_OF_READERS"
+"""The variable with the folder; tests add it to what readers inherit."""
 
 keep_arguments = sdists.keep_arguments
 make_parsed_record = reader_process.make_parsed_record
@@ -31,7 +40,7 @@ def misbehave(filename: str) -> None:
             ctypes.string_at(0)
         case "once":
             with contextlib.suppress(FileExistsError):
-                Path(os.environ["TMPDIR"], f"{filename}.killed").touch(exist_ok=False)
+                Path(os.environ[MARKS], f"{filename}.killed").touch(exist_ok=False)
                 os.kill(os.getpid(), signal.SIGKILL)
         case "exit":
             os._exit(3)
@@ -41,6 +50,8 @@ def misbehave(filename: str) -> None:
                 pass
         case "stop":
             os.kill(os.getpid(), signal.SIGSTOP)
+        case "backtrack":
+            re.match(r"(?:a|a)*b", "a" * 40)
         case "raise":
             raise ZeroDivisionError("no\nnumber")
         case "full":
@@ -60,6 +71,14 @@ def misbehaving_record(extract: Any, parts: FilenameParts, project: str | None) 
 
 
 def misbehaving_extract(source: Any, parts: FilenameParts, limits: Limits) -> Any:
+    if parts.filename.startswith("attempts"):
+        outcomes = try_all()
+        done = [name for name, outcome in outcomes.items() if outcome == DONE]
+        return Extract(notes=[f"{len(outcomes)} attempts", *done])
+    if parts.filename.startswith("request"):  # without end, and without its timer
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
+        while True:
+            source.sidecar()
     misbehave(parts.filename)
     return read_extract(source, parts, limits)
 
@@ -70,6 +89,12 @@ def misbehaving_arguments(source: bytes, files: Mapping[str, bytes]) -> bytes:
 
 
 if __name__ == "__main__":
+    lacking = os.environ.get("LACKING_LAYER")
+    layers.LAYERS = tuple(
+        replace(layer, missing=lambda: "taken away") if layer.name == lacking else layer for layer in layers.LAYERS
+    )
+    if MARKS in os.environ:
+        reader_process.contain = lambda *_: []  # type: ignore[assignment]
     sdists.keep_arguments = misbehaving_arguments
     reader_process.make_parsed_record = misbehaving_record
     reader_process.read_extract = misbehaving_extract

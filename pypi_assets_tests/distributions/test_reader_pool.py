@@ -26,7 +26,7 @@ from pypi_assets.distributions.record import DistributionRecord, ErrorKind, Read
 from pypi_assets.distributions.record_building import record_digest
 from pypi_assets.distributions.sources import FileSource, MismatchError
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, zip_bytes
-from pypi_assets_tests.distributions.pooled_files import far_wheel, wheel
+from pypi_assets_tests.distributions.pooled_files import far_wheel, let_readers_leave_marks, wheel
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel shows or enforces it on Linux alone")
 
@@ -72,6 +72,13 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReaderPool]:
     monkeypatch.setattr(reader_pool, "GRACE_S", 1.0)
     with ReaderPool(Limits(seconds=0.1), size=1) as pool:
         yield pool
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch, faulty: ReaderPool) -> ReaderPool:
+    """The same with 0.1 seconds of processor time, and patience that outlasts them on a busy machine."""
+    monkeypatch.setattr(reader_pool, "GRACE_S", 120.0)
+    return faulty
 
 
 def distributions(folder: Path) -> list[Path]:
@@ -253,7 +260,7 @@ def test_of_many_extracts_only_those_that_kill_have_no_record(tmp_path: Path, fa
 def test_a_reader_that_dies_and_then_not_costs_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    let_readers_leave_marks(monkeypatch, tmp_path)
     content = wheel(tmp_path)[0].read()
     names = [f"{name}-1.0-py3-none-any.whl" for name in ("demo", "once", "demo")]
     together = faulty.read_together([WholeFile(name, None, content) for name in names])
@@ -317,6 +324,50 @@ def test_the_signal_of_too_much_processor_time_is_a_limit(
     source, filename = far_wheel()
     error = pool.read(Overdrawn(source), filename).record.error
     assert error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 60 seconds")
+
+
+@pytest.mark.parametrize("fault", ["spin", "backtrack", "late_spin"])
+def test_the_kernel_ends_what_takes_too_much_processor_time(
+    tmp_path: Path, patient: ReaderPool, started: list["subprocess.Popen[bytes]"], fault: str
+) -> None:
+    """In C too, which never returns to the interpreter; and what took too long is not read again."""
+    source, filename = wheel(tmp_path, fault)
+    finished = patient.read(source, filename)
+    assert finished.record.error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds")
+    assert not finished.died
+    assert started[0].wait() == -signal.SIGPROF
+
+    before_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    slow = WholeFile(filename, None, source.getvalue())
+    good = WholeFile(wheel(tmp_path)[1], None, wheel(tmp_path)[0].getvalue())
+    errors = [finished.record.error for finished in patient.read_together([good, slow, good])]
+    assert errors == [None, finished.record.error, None]
+    assert [process.poll() for process in started[:-1]] == [-signal.SIGPROF] * 3
+    if fault == "spin":  # one short time together with others, and its own
+        taken_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before_s
+        assert taken_s < 0.1 + 0.25 + 1.5 * len(started)
+
+
+def test_of_several_extracts_the_slow_one_fails_after_its_time(
+    tmp_path: Path, patient: ReaderPool, started: list["subprocess.Popen[bytes]"]
+) -> None:
+    content = finished_extract(tmp_path)
+    names = ["demo-1.0.tar.gz", "spin-1.0.tar.gz", "demo-1.1.tar.gz"]
+    records = patient.judge([StoredExtract(name, None, content) for name in names])
+    failure = ReaderFailure(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds")
+    assert records.pop(1) == failure
+    assert [record.filename for record in records if isinstance(record, DistributionRecord)] == [names[0], names[2]]
+    assert [process.poll() for process in started] == [-signal.SIGPROF, -signal.SIGPROF, None]
+
+
+@linux_only
+def test_a_reader_that_escapes_from_its_timer_is_ended_by_the_time_that_the_kernel_counts(
+    tmp_path: Path, patient: ReaderPool, started: list["subprocess.Popen[bytes]"]
+) -> None:
+    finished = patient.read(far_wheel("request")[0], far_wheel("request")[1])
+    assert finished.record.error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds")
+    assert not finished.died
+    assert started[0].wait() == -signal.SIGKILL
 
 
 def test_what_the_source_raises_comes_up_and_the_reader_stays(
@@ -431,12 +482,16 @@ def test_a_reader_is_limited_by_the_kernel(
     pool.read(*wheel(tmp_path))
     limits = {
         what: resource.prlimit(started[0].pid, what)[0]
-        for what in (resource.RLIMIT_CORE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_AS)
+        for what in (
+            *(resource.RLIMIT_CORE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_AS),
+            *(resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE),
+        )
     }
     assert limits[resource.RLIMIT_CORE] == 0
     assert 125 < limits[resource.RLIMIT_CPU] < 140
-    assert limits[resource.RLIMIT_FSIZE] == 2049 * 1024**2
+    assert limits[resource.RLIMIT_FSIZE] == 256 * 1024**2
     assert 1024**3 < limits[resource.RLIMIT_AS] < 2 * 1024**3
+    assert (limits[resource.RLIMIT_NPROC], limits[resource.RLIMIT_NOFILE]) == (0, 4)
 
 
 @pytest.mark.parametrize("together_s", [0, 60])
@@ -577,10 +632,12 @@ def test_a_reader_inherits_no_secrets(
         return popen(*args, **options)
 
     monkeypatch.setattr(subprocess, "Popen", record)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    for name in ("AWS_SECRET_ACCESS_KEY", "PYTHONSECRET", "LC_SECRET", "LD_PRELOAD", "TMPDIR"):
+        monkeypatch.setenv(name, "" if name == "LD_PRELOAD" else "secret")
     with ReaderPool(Limits(), size=1) as pool:
         pool.read(*wheel(tmp_path))
     assert "secret" not in environments[0].values()
+    assert "LD_PRELOAD" not in environments[0]
     assert "PATH" in environments[0]
 
 

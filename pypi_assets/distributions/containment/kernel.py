@@ -1,0 +1,56 @@
+"""Calls of the Linux kernel that Python has no function for, by ctypes. Each raises OSError where the kernel refuses.
+
+The layers that are made of them are in the modules next to this one.
+"""
+
+import ctypes
+import os
+import sys
+from functools import cache
+
+IS_LINUX = sys.platform == "linux"
+_PR_SET_DUMPABLE = 4
+_PR_SET_NO_NEW_PRIVS = 38
+_CAPABILITY_VERSION_3 = 0x20080522
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def call(number: int, *arguments: int | ctypes.Array[ctypes.c_char]) -> int:
+    """What the system call returns. Arguments are integers, or buffers by their address."""
+    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    function = _libc().syscall
+    function.restype = ctypes.c_long
+    returned = int(function(ctypes.c_long(number), *words))
+    return _checked(returned)
+
+
+def _prctl(*arguments: int) -> int:
+    option, *words = [*arguments, 0, 0, 0, 0][:5]
+    return _checked(int(_libc().prctl(ctypes.c_int(option), *map(ctypes.c_ulong, words))))
+
+
+def _checked(returned: int) -> int:
+    if returned == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return returned
+
+
+def set_no_new_privileges() -> None:
+    """From now on no program that is started gains privileges; Landlock and seccomp need it."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def set_undumpable() -> None:
+    """From now on no other process without privileges reads this one's memory or environment, or traces it."""
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def drop_capabilities() -> None:
+    """Takes all capabilities from this thread. A process of root is then stopped where others are."""
+    header = ctypes.create_string_buffer(_CAPABILITY_VERSION_3.to_bytes(4, sys.byteorder) + bytes(4), 8)
+    _checked(int(_libc().capset(header, ctypes.create_string_buffer(bytes(24), 24))))

@@ -1,0 +1,281 @@
+"""What each layer stops by itself, that all together stop everything, and that reading needs nothing of it."""
+
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.distributions import reader_pool
+from pypi_assets.distributions.containment import landlock, layers
+from pypi_assets.distributions.containment.layers import LAYERS, MissingLayer, missing_layers
+from pypi_assets.distributions.extract import DICTIONARY_ID, Extract, encode_extract
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.reader import read_distribution
+from pypi_assets.distributions.reader_pool import (
+    ReaderFailure,
+    ReaderPool,
+    ReaderStartError,
+    StoredExtract,
+    UncontainedReaderError,
+    WholeFile,
+)
+from pypi_assets.distributions.record import ErrorKind
+from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
+from pypi_assets_tests.distributions.containment.attempts import ATTEMPTS, DONE, LIMITS
+from pypi_assets_tests.distributions.containment.targets import targets
+from pypi_assets_tests.distributions.hostile import CASES
+from pypi_assets_tests.distributions.odd_files import ODD_FILES
+from pypi_assets_tests.distributions.pooled_files import wheel
+from pypi_assets_tests.distributions.same_records import MAX_KNOWN_BYTES
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
+
+LANDLOCK = {
+    "read environment of parent",
+    "read memory of parent",
+    "copy memory of parent",
+    "trace parent",
+    "take descriptor of parent",
+    "read a file",
+    "read a file of the user",
+    "list a folder",
+    "write a file",
+    "append to a file",
+    "cut a file",
+    "make a folder",
+    "make a symbolic link",
+    "make a hard link",
+    "make a pipe",
+    "rename a file",
+    "delete a file",
+    "open by openat2",
+    "start a program",
+    "mount a file system",
+}
+"""What Landlock stops of any version."""
+LANDLOCK_FOR_TCP = {"connect by tcp", "listen on tcp"}
+LANDLOCK_FOR_SIGNALS = {"signal parent", "signal another process", "connect to an abstract socket"}
+BY_LIMITS_ALONE = {"take much memory", "write a large file", "open many files"}
+"""What costs memory. seccomp allows the calls themselves."""
+BY_CAPABILITIES = {"mount a file system", "join a namespace", "set the clock", "load bpf"}
+"""What takes the rights of root."""
+
+
+@pytest.fixture
+def variables() -> Iterator[dict[str, str]]:
+    with targets() as made:
+        yield made
+
+
+def outcomes(variables: dict[str, str], *names: str) -> dict[str, str]:
+    """What came of each attempt in these layers, by a process whose parent is this one."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        done = subprocess.run(
+            [sys.executable, "-m", "pypi_assets_tests.distributions.containment.attempts", *names],
+            env=os.environ | variables,
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            timeout=60,
+            check=True,
+        )
+    found: dict[str, str] = json.loads(done.stdout)
+    assert list(found) == list(ATTEMPTS)
+    return found
+
+
+def stopped(variables: dict[str, str], *names: str) -> set[str]:
+    return {name for name, outcome in outcomes(variables, *names).items() if outcome != DONE}
+
+
+def test_landlock_stops_what_reaches_files_and_processes(variables: dict[str, str]) -> None:
+    expected = set(LANDLOCK)
+    if landlock.version() >= landlock.NETWORK_SINCE:
+        expected |= LANDLOCK_FOR_TCP
+    if landlock.version() >= landlock.SCOPES_SINCE:
+        expected |= LANDLOCK_FOR_SIGNALS
+    assert stopped(variables, "no new privileges", "Landlock") >= expected
+
+
+def test_seccomp_stops_all_but_what_costs_memory(variables: dict[str, str]) -> None:
+    found = outcomes(variables, "no new privileges", "seccomp")
+    assert {name for name, outcome in found.items() if outcome == DONE} == BY_LIMITS_ALONE
+    assert {found[name] for name in ("call clone3", "open by openat2", "use io uring")} == {"stopped ENOSYS"}
+
+
+def test_limits_stop_what_costs_memory(variables: dict[str, str]) -> None:
+    assert stopped(variables, LIMITS) >= BY_LIMITS_ALONE
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root has capabilities")
+def test_without_capabilities_root_has_no_more_rights_than_others(variables: dict[str, str]) -> None:
+    assert stopped(variables, "no capabilities") >= BY_CAPABILITIES
+    assert not stopped(variables) & BY_CAPABILITIES
+
+
+def test_a_reader_that_is_taken_over_can_do_nothing(
+    tmp_path: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = reader_pool._environment()
+    monkeypatch.setattr(reader_pool, "_environment", lambda: environment | variables)
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    with ReaderPool(Limits(), size=1) as pool:
+        assert pool.read(*wheel(tmp_path, "attempts")).record.notes == (f"{len(ATTEMPTS)} attempts",)
+        assert pool.read(*wheel(tmp_path)).record.error is None
+    place = Path(variables["TARGET_FOLDER"])
+    assert sorted(path.name for path in place.iterdir()) == ["deleted", "file", "old", "socket"]
+    assert (place / "file").read_text() == "text"
+
+
+def test_the_kernel_shows_that_a_reader_is_contained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *args, **options: started.append(popen(*args, **options)) or started[-1]
+    )
+    with ReaderPool(Limits(), size=1, must_contain=True) as pool:
+        assert pool.read(*wheel(tmp_path)).record.error is None
+        lines = Path(f"/proc/{started[0].pid}/status").read_text().splitlines()
+        shown = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    assert (shown["NoNewPrivs"], shown["Seccomp"], shown["Threads"]) == ("1", "2", "1")
+    assert {shown[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
+
+
+@pytest.mark.parametrize("layer", [layer.name for layer in LAYERS[1:]])
+def test_where_one_layer_is_missing_the_others_hold(
+    tmp_path: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, layer: str
+) -> None:
+    """No kernel of the last ten years lacks the first one, without which others refuse to work."""
+    environment = reader_pool._environment()
+    lacking = {"LACKING_LAYER": layer}
+    monkeypatch.setattr(reader_pool, "_environment", lambda: environment | variables | lacking)
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    with ReaderPool(Limits(), size=1) as pool:
+        tried, *done = pool.read(*wheel(tmp_path, "attempts")).record.notes
+    assert tried == f"{len(ATTEMPTS)} attempts"
+    if layer != "seccomp":
+        assert done == []
+    else:
+        assert not set(done) & (LANDLOCK | BY_LIMITS_ALONE | BY_CAPABILITIES)
+
+    is_needed = next(one.is_needed for one in LAYERS if one.name == layer)
+    with ReaderPool(Limits(), size=1, must_contain=True) as pool:
+        if is_needed:
+            with pytest.raises(UncontainedReaderError, match=f"CONTAINMENT=required .*: {layer}: taken away"):
+                pool.read(*wheel(tmp_path))
+        else:
+            assert pool.read(*wheel(tmp_path)).record.error is None
+
+
+def test_an_uncontained_reader_is_one_that_does_not_start() -> None:
+    assert issubclass(UncontainedReaderError, ReaderStartError)
+
+
+def test_a_layer_that_the_kernel_refuses_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(layers, "_close_descriptors", lambda: None)
+    monkeypatch.setattr(layers, "_limit_resources", lambda *_: None)
+    monkeypatch.setattr(
+        layers,
+        "LAYERS",
+        [layers.Layer("one", lambda: None, refuse, True), layers.Layer("two", lambda: "no", refuse, False)],
+    )
+    expected = [
+        MissingLayer("two", "no", False),
+        MissingLayer("one", "the kernel refuses it (Operation not permitted)", True),
+    ]
+    assert layers.contain(1, 1) == expected
+    assert missing_layers() == expected[:1]
+    assert str(expected[0]) == "two: no"
+
+
+def test_older_kernels_lack_parts_of_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: 3)
+    names = {one.name: one.reason for one in missing_layers()}
+    assert names["Landlock for TCP"] == "the kernel has version 3 of Landlock, and version 4 is needed"
+    assert "Landlock" not in names
+
+
+def test_a_kernel_without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(landlock, "version", refuse)
+    found = {one.name: one for one in missing_layers()}
+    assert found["Landlock"].is_needed
+    assert "Operation not supported" in found["Landlock"].reason
+
+
+def test_on_other_systems_all_layers_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers.kernel, "IS_LINUX", False)
+    assert [one.name for one in missing_layers()] == [layer.name for layer in LAYERS]
+
+
+class Stream(io.BytesIO):
+    """Bytes that can only be read forward."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def small_files() -> Iterator[tuple[str, bytes]]:
+    """Names and contents of all odd files, and of some hostile ones; of all with CONTAINED_FILES=all."""
+    yield from ((filename, content) for _, filename, content in ODD_FILES)
+    cases = CASES if os.environ.get("CONTAINED_FILES") == "all" else CASES[::10]
+    yield from ((case.filename, content) for case in cases if len(content := case.build()) < MAX_KNOWN_BYTES)
+
+
+def test_reading_opens_nothing_and_makes_no_other_system_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all kinds of archives, compressions and metadata: the reader would end there."""
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.strict_reader")
+    paths = [
+        make_wheel(tmp_path, "demo", "1.0", requires_dist=["a"], entry_points="[a]\nb=c:d\n"),
+        make_egg(tmp_path, "demo", "1.0", requires="a\n", top_level=["demo"]),
+        *(
+            make_sdist(tmp_path, "demo", f"1.{at}", format=one)
+            for at, one in enumerate(("tar.gz", "tar.bz2", "tar.xz"))
+        ),
+        make_sdist(tmp_path, "demo", "2.0", format="tar", filename="demo-2.0.tar"),
+        make_sdist(tmp_path, "demo", "2.1", format="zip"),
+        make_sdist(tmp_path, "demo", "2.2", format="zip", filename="demo-2.2.tar.gz"),
+    ]
+    with ReaderPool(Limits(), size=1, must_contain=True) as pool:
+        stored, records = [], []
+        for path in paths:
+            content = path.read_bytes()
+            expected = read_distribution(io.BytesIO(content), path.name, hash_content=False).record
+            assert expected.error is None
+            for source in (io.BytesIO(content), Stream(content)):
+                finished = pool.read(source, path.name)
+                assert finished.record == expected
+            assert finished.extract is not None
+            stored.append(StoredExtract(path.name, None, finished.extract))
+            records.append(expected)
+        unknown = f"the reader failed: ExtractError: an extract with dictionary {DICTIONARY_ID - 1}; a newer version"
+        *judged, failure = pool.judge([*stored, StoredExtract("demo-1.0.tar.gz", None, of_another_dictionary())])
+        assert judged == records
+        assert isinstance(failure, ReaderFailure)
+        assert failure.text == f"{unknown} of pypi-assets reads it"
+        files = list(small_files())
+        together = pool.read_together([WholeFile(filename, None, content) for filename, content in files])
+    for (filename, content), finished in zip(files, together, strict=True):
+        if finished.record.error is not None and finished.record.error.kind == ErrorKind.READER_FAILURE:
+            expected = read_distribution(io.BytesIO(content), filename, hash_content=False).record
+            assert finished.record.error == expected.error, filename
+
+
+def of_another_dictionary() -> bytes:
+    """As a newer version would write it."""
+    content = bytearray(encode_extract(Extract()))
+    number = DICTIONARY_ID.to_bytes(2, "little")
+    at = content.index(number)
+    content[at : at + 2] = (DICTIONARY_ID - 1).to_bytes(2, "little")
+    return bytes(content)

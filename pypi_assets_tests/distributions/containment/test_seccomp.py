@@ -1,0 +1,194 @@
+"""The filter, instruction by instruction, for both kinds of processors, and what the kernel does by it."""
+
+import errno
+import platform
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pypi_assets.distributions.containment import seccomp
+from pypi_assets.distributions.containment.seccomp import ARCHITECTURES, KILL_PROCESS, REFUSE, build_filter
+
+ALLOWED = 0x7FFF0000
+UNKNOWN = 0x00050000 | errno.ENOSYS
+PID = 4321
+ONLY_WITH = {
+    "sendto": [(0,)],
+    "recvfrom": [(0,)],
+    "read": [(0,), (3,)],
+    "pread64": [(3,)],
+    "pwrite64": [(3,)],
+    "lseek": [(3,)],
+    "ftruncate": [(3,)],
+    "setitimer": [(2,)],
+    "prlimit64": [(0, 0)],
+    "mmap": [(0, 0, 3), (0, 0, 1)],
+    "mprotect": [(0, 0, 3)],
+    "kill": [(PID,)],
+    "tkill": [(PID,)],
+    "tgkill": [(PID,)],
+}
+NEVER_WITH = {
+    "sendto": [(1,), (2,), (3,)],
+    "recvfrom": [(3,)],
+    "read": [(2,)],
+    "pread64": [(0,), (2,)],
+    "pwrite64": [(2,)],
+    "lseek": [(2,)],
+    "ftruncate": [(1,), (2,)],
+    "setitimer": [(0,), (1,)],
+    "prlimit64": [(PID, 0), (0, 7), (1, 1)],
+    "mmap": [(0, 0, 4), (0, 0, 7)],
+    "mprotect": [(0, 0, 5)],
+    "kill": [(1,), (0,), (-1,)],
+    "tkill": [(1,)],
+    "tgkill": [(1,)],
+}
+on_this_processor = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="made of its machine code"
+)
+
+
+def answer(machine: str, number: int, *arguments: int, architecture: int | None = None, otherwise: int = REFUSE) -> int:
+    """What the filter answers to a call, as a kernel would run it."""
+    program = build_filter(machine, PID, otherwise)
+    known = ARCHITECTURES[machine].audit_number if architecture is None else architecture
+    words = {0: number, 4: known}
+    for at in range(6):
+        value = arguments[at] if at < len(arguments) else 0
+        words[16 + 8 * at] = value & 0xFFFFFFFF
+    accumulator = at = 0
+    while True:
+        code, if_true, if_false, value = program[at]
+        at += 1
+        match code:
+            case 0x20:
+                accumulator = words[value]
+            case 0x06:
+                return value
+            case 0x15:
+                at += if_true if accumulator == value else if_false
+            case 0x25:
+                at += if_true if accumulator > value else if_false
+            case 0x35:
+                at += if_true if accumulator >= value else if_false
+            case 0x45:
+                at += if_true if accumulator & value else if_false
+            case _:
+                raise AssertionError(code)
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_what_reading_takes_is_allowed_and_nothing_else(machine: str) -> None:
+    calls = ARCHITECTURES[machine].calls
+    numbers = set(calls.values())
+    assert len(numbers) == len(calls)
+    for name, number in calls.items():
+        for arguments in ONLY_WITH.get(name, [()]):
+            assert answer(machine, number, *arguments) == ALLOWED, name
+        for arguments in NEVER_WITH.get(name, []):
+            assert answer(machine, number, *arguments) == REFUSE, (name, arguments)
+    for number in range(1000):
+        if number not in numbers:
+            assert answer(machine, number) == (REFUSE if number < 424 else UNKNOWN), number
+            assert answer(machine, number, otherwise=KILL_PROCESS) == KILL_PROCESS
+    assert ONLY_WITH.keys() == NEVER_WITH.keys() <= calls.keys()
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_a_program_of_another_architecture_is_ended(machine: str) -> None:
+    for other in {0x40000003, 0x40000028, *(one.audit_number for one in ARCHITECTURES.values())} - {
+        ARCHITECTURES[machine].audit_number
+    }:
+        assert answer(machine, ARCHITECTURES[machine].calls["getpid"], architecture=other) == KILL_PROCESS
+
+
+def test_the_x32_abi_is_ended() -> None:
+    for number in (0x40000000, 0x40000000 + ARCHITECTURES["x86_64"].calls["getpid"], 0xFFFFFFFF):
+        assert answer("x86_64", number) == KILL_PROCESS
+
+
+def test_the_numbers_are_those_of_the_kernel() -> None:
+    """Where its headers are installed."""
+    headers = {
+        "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+        "aarch64": Path("/usr/include/asm-generic/unistd.h"),
+    }
+    found = [machine for machine in headers if headers[machine].exists()]
+    if not found:
+        pytest.skip("no headers of the kernel")
+    for machine in found:
+        text = headers[machine].read_text()
+        for name, number in ARCHITECTURES[machine].calls.items():
+            generic = {"lseek": "3264_lseek", "ftruncate": "3264_ftruncate", "mmap": "3264_mmap", "fstat": "3264_fstat"}
+            written = name if machine == "x86_64" else generic.get(name, name)
+            assert re.search(rf"#define __NR_?{written} {number}\b", text), (machine, name)
+
+
+def test_a_processor_without_a_list_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert seccomp.missing() == "no list of system calls for a 64-bit program on riscv64"
+
+
+_BY_INT_80 = """
+import ctypes, mmap, os
+from pypi_assets.distributions.containment import kernel, seccomp
+
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(bytes.fromhex("b814000000cd80c3"))  # mov eax, 20 (getpid of the 32-bit ABI); int 0x80; ret
+getpid = ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+kernel.set_no_new_privileges()
+seccomp.restrict(os.getpid())
+getpid()
+"""
+_BY_X32 = """
+import os
+from pypi_assets.distributions.containment import kernel, seccomp
+
+kernel.set_no_new_privileges()
+seccomp.restrict(os.getpid())
+assert kernel.call(39) == os.getpid()
+kernel.call(0x40000000 + 39)
+"""
+_THREADS = """
+import os, threading
+from pypi_assets.distributions.containment import kernel, seccomp
+
+outcomes, may_go = [], threading.Event()
+
+def in_thread():
+    may_go.wait()
+    try:
+        os.stat("/")
+        outcomes.append("done")
+    except PermissionError:
+        outcomes.append("stopped")
+
+thread = threading.Thread(target=in_thread)
+thread.start()
+kernel.set_no_new_privileges()
+seccomp.restrict(os.getpid())
+may_go.set()
+thread.join()
+os.write(1, outcomes[0].encode())
+os._exit(0)
+"""
+
+
+def run(program: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+
+@on_this_processor
+def test_calls_by_other_abis_end_the_process() -> None:
+    assert run(_BY_X32).returncode == -signal.SIGSYS
+    assert run(_BY_INT_80).returncode in {-signal.SIGSYS, -signal.SIGSEGV}  # the latter without that ABI
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is Linux's")
+def test_threads_that_run_already_are_covered() -> None:
+    assert run(_THREADS).stdout == "stopped"
