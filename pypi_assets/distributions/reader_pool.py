@@ -77,7 +77,7 @@ TOGETHER_S = 0.1
 """How long a reader may make records before it sends them together."""
 TOGETHER_PROCESSOR_S = 2.0
 TOGETHER_SHARE = 1 / 16
-"""How much processor time one of several may take, at most: so many seconds, and that share of what it may take alone.
+"""How much processor time one of several may take, at most: seconds, and a share of what it may take alone.
 What takes longer is read alone then, where it is known what it was that took too long."""
 _CPUCLOCK_SCHED = 2
 """Which of a process's clocks the kernel means: `clock_getcpuclockid` makes such numbers."""

@@ -337,15 +337,17 @@ def test_the_kernel_ends_what_takes_too_much_processor_time(
     assert not finished.died
     assert started[0].wait() == -signal.SIGPROF
 
-    before_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    slow = WholeFile(filename, None, source.getvalue())
-    good = WholeFile(wheel(tmp_path)[1], None, wheel(tmp_path)[0].getvalue())
-    errors = [finished.record.error for finished in patient.read_together([good, slow, good])]
-    assert errors == [None, finished.record.error, None]
-    assert [process.poll() for process in started[:-1]] == [-signal.SIGPROF] * 3
-    if fault == "spin":  # one short time together with others, and its own
-        taken_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before_s
-        assert taken_s < 0.1 + 0.25 + 1.5 * len(started)
+
+def test_of_several_files_the_slow_one_is_read_alone_once(
+    tmp_path: Path, patient: ReaderPool, started: list["subprocess.Popen[bytes]"]
+) -> None:
+    filenames = [wheel(tmp_path, name)[1] for name in ("demo", "spin", "demo")]
+    content = wheel(tmp_path)[0].getvalue()
+    errors = [
+        each.record.error for each in patient.read_together([WholeFile(name, None, content) for name in filenames])
+    ]
+    assert errors == [None, ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds"), None]
+    assert [process.poll() for process in started] == [-signal.SIGPROF, -signal.SIGPROF, None]
 
 
 def test_of_several_extracts_the_slow_one_fails_after_its_time(

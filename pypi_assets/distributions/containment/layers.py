@@ -1,4 +1,4 @@
-"""What a reader gives up before it sees the first byte of a file, layer by layer.
+"""What a reader loses before it sees the first byte of a file, layer by layer.
 
 Each layer holds without the others. So a file that takes a reader over is stopped by several at once, and where a
 kernel lacks one of them the rest holds. docs/reading.md has a table of what each of them stops.
