@@ -4,18 +4,22 @@
 
 `FOLDER` contains wheels and sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. Each
 figure is the median of five rounds, and each ratio is to direct reading in the same round: with one thread and one
-process, then with two of each.
+process, then with two of each. With `--containment`, contained processes are compared with uncontained ones instead, in
+turn, over thirty rounds: the seconds that pass, and the processor time of the readers.
 """
 
 import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from benchmarks.corpora.download import FOLDER
+from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.extract import decode_extract, encode_extract
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.reader import make_record, read_distribution
@@ -23,6 +27,8 @@ from pypi_assets.distributions.reader_pool import ReaderPool, StoredExtract, Who
 from pypi_assets_tests.builders import make_wheel
 
 ROUNDS = 5
+COMPARED_ROUNDS = 30
+PROGRAMS = {"contained": reader_pool.READER_PROGRAM, "uncontained": "benchmarks.uncontained_reader"}
 SMALL_READS = 500
 TOGETHER = 8
 MAX_FILE_BYTES = 2 * MIB
@@ -78,15 +84,69 @@ def compare(name: str, count: int, direct: Callable[[], object], pooled: dict[in
         print(f"{'':<18} {f'{size} processes':>12} {rate:>9.0f}/s {ratio:>8.2f}x {extra_ms:>+8.3f} ms each")
 
 
+def compare_containment(paths: Sequence[Path], stored: Sequence[StoredExtract]) -> None:
+    """Prints what containment costs: the start of a process, and reading, as ratios of rounds in turn."""
+    starts: dict[str, list[float]] = {name: [] for name in PROGRAMS}
+    for _ in range(COMPARED_ROUNDS):
+        for name, program in PROGRAMS.items():
+            reader_pool.READER_PROGRAM = program
+            starts[name].append(start_seconds())
+    for name, taken in starts.items():
+        print(f"start of a process, {name}: {statistics.median(taken) * 1000:.0f} ms, least {min(taken) * 1000:.0f} ms")
+    with ExitStack() as stack:
+        temporary = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        small = [make_wheel(temporary, "demo", "1.0", requires_dist=["attrs"])] * SMALL_READS
+        pools = {}
+        for name, program in PROGRAMS.items():
+            reader_pool.READER_PROGRAM = program
+            pools[name] = stack.enter_context(ReaderPool(Limits(), size=1))
+            read_in_pool(pools[name], small[0])
+        works: dict[str, Callable[[ReaderPool], object]] = {
+            "small wheels": lambda pool: [read_in_pool(pool, path) for path in small],
+            f"{TOGETHER} small together": lambda pool: [
+                read_together(pool, small[at : at + TOGETHER]) for at in range(0, len(small), TOGETHER)
+            ],
+            "wheels": lambda pool: [read_in_pool(pool, path) for path in paths if path.suffix == ".whl"],
+            "sdists": lambda pool: [read_in_pool(pool, path) for path in paths if path.suffix != ".whl"],
+            "extracts judged": lambda pool: pool.judge(stored[:BATCH]),
+        }
+        for name, work in works.items():
+            compare_programs(name, pools, work)
+
+
+def compare_programs(name: str, pools: Mapping[str, ReaderPool], work: Callable[[ReaderPool], object]) -> None:
+    """Prints the medians of the ratios of `pools`, of the time that passes and of the readers' processor time."""
+    passed: list[float] = []
+    used: list[float] = []
+    for _ in range(COMPARED_ROUNDS):
+        taken = []
+        for pool in pools.values():
+            [reader] = pool._idle
+            before = reader._processor_s()
+            taken.append((seconds(partial(work, pool)), reader._processor_s() - before))
+        (own_s, own_used_s), (other_s, other_used_s) = taken
+        passed.append(own_s / other_s)
+        used.append(own_used_s / other_used_s)
+    print(
+        f"{name:<18} time {statistics.median(passed) - 1:>+7.1%}, processor time of the reader"
+        f" {statistics.median(used) - 1:>+7.1%}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER / "pairs")
-    folder: Path = parser.parse_args().folder
+    parser.add_argument("--containment", action="store_true", help="compare contained readers with uncontained ones")
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder
     paths = sorted(path for path in folder.iterdir() if path.stat().st_size <= MAX_FILE_BYTES)
     wheels = [path for path in paths if path.suffix == ".whl"]
     sdists = [path for path in paths if path.suffix != ".whl"]
     stored = [StoredExtract(path.name, None, read_directly(path)) for path in paths]
     stored = (stored * (JUDGED // len(stored) + 1))[:JUDGED]
+    if arguments.containment:
+        compare_containment(paths, stored)
+        return
     batches = [stored[start : start + BATCH] for start in range(0, len(stored), BATCH)]
 
     print(f"start of a process {statistics.median(start_seconds() for _ in range(ROUNDS)) * 1000:.0f} ms")

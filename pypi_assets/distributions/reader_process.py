@@ -415,11 +415,13 @@ def _limit_processor_time(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _limit_job_time(seconds: float) -> None:
-    """The same by the second. It holds where the timer's signal is lost."""
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    soft = math.ceil(time.process_time() + seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+def _limit_job_time(seconds: float, until: int) -> int:
+    """The same by the second, where the timer's signal is lost. Of this process's time it holds `until` now; returns
+    until when it does then."""
+    if (wanted := math.ceil(time.process_time() + seconds)) != until:
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    return wanted
 
 
 def _load_all() -> None:
@@ -439,9 +441,10 @@ def _serve(channel: Channel[ToReader]) -> None:
     channel.send(Ready(missing))
 
     serve_each = partial(_serve_each, channel)
+    limited_until = 0
     while True:
         job = channel.receive()
-        _limit_job_time(setup.processor_seconds)
+        limited_until = _limit_job_time(setup.processor_seconds, limited_until)
         match job:
             case ReadJob():
                 _limit_processor_time(limits.seconds + TIMER_GRACE_S)
