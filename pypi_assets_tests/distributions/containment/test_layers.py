@@ -281,3 +281,34 @@ def of_another_dictionary() -> bytes:
     at = content.index(number)
     content[at : at + 2] = (DICTIONARY_ID - 1).to_bytes(2, "little")
     return bytes(content)
+
+
+_DESCRIPTORS = """
+import os
+from pypi_assets.distributions.containment import layers
+
+layers._close_descriptors()
+names = [os.readlink(f"/proc/self/fd/{name}") for name in sorted(os.listdir("/proc/self/fd"), key=int)[:-1]]
+os.write(1, " ".join(names).encode())
+"""
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_descriptors_are_closed_and_a_terminal_too(tmp_path: Path, is_terminal: bool) -> None:
+    log = tmp_path / "log"
+    ours, terminal = os.openpty()
+    with log.open("wb") as file, Path("/etc/passwd").open("rb") as inherited:
+        done = subprocess.run(
+            [sys.executable, "-c", _DESCRIPTORS],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=terminal if is_terminal else file,
+            pass_fds=[inherited.fileno(), terminal],
+            timeout=60,
+            check=True,
+        )
+    os.close(ours)
+    os.close(terminal)
+    nothing, output, errors = done.stdout.decode().split()
+    assert (nothing, output.partition(":")[0]) == ("/dev/null", "pipe")
+    assert errors == ("/dev/null" if is_terminal else str(log))
