@@ -15,6 +15,7 @@ from pypi_assets.distributions.backends import (
     hatchling,
     maturin,
     meson_python,
+    named_package,
     pdm,
     poetry,
     scikit_build_core,
@@ -31,6 +32,9 @@ Rule = Callable[[SourceTree], Installed | None]
 _BACKENDS: tuple[tuple[str, str, Rule], ...] = (
     ("scikit_build_core.setuptools", "", setuptools.installed),
     ("setuptools", "setuptools", setuptools.installed),
+    ("jupyter_packaging", "", setuptools.installed),
+    ("pbr.build", "", setuptools.installed),
+    ("wheel_axle", "", setuptools.installed),
     ("flit", "flit", flit.installed),
     ("hatchling", "hatch", hatchling.installed),
     ("poetry", "poetry", poetry.installed),
@@ -39,7 +43,13 @@ _BACKENDS: tuple[tuple[str, str, Rule], ...] = (
     ("maturin", "maturin", maturin.installed),
     ("scikit_build_core", "scikit-build", scikit_build_core.installed),
     ("mesonpy", "meson-python", meson_python.installed),
+    ("mesonpep517", "mesonpep517", meson_python.installed),
     ("cmeel", "cmeel", cmeel.installed),
+    ("whey", "whey", named_package.whey),
+    ("trampolim", "trampolim", named_package.trampolim),
+    ("py_build_cmake", "py-build-cmake", named_package.py_build_cmake),
+    ("enscons", "enscons", named_package.enscons),
+    ("sphinx_theme_builder", "sphinx-theme-builder", named_package.sphinx_theme_builder),
 )
 """The start of a backend's name, the table of its settings below [tool], and its rule."""
 

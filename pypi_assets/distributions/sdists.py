@@ -26,9 +26,11 @@ from pypi_assets.distributions.sdist_requirements import find_requirements
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 from pypi_assets.distributions.source_tree import SourceTree
 
-_AT_TOP = frozenset(
-    {"PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", "flit.ini", "CMakeLists.txt"}
+_AT_TOP_TEXT = (
+    "PKG-INFO pyproject.toml setup.cfg setup.py requirements.txt flit.ini"
+    " CMakeLists.txt meson.options meson_options.txt"
 )
+_AT_TOP = frozenset(_AT_TOP_TEXT.split())
 _IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3, "CMakeLists.txt": 4, "setup.py": 6}
 """Build files that lie in folders too, and how deep at the most, the top folder included."""
 _VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")

@@ -225,12 +225,17 @@ class SourceTree:
     def named(self, folder: str, name: str) -> str | None:
         """The path of the package or of the single module `name` in `folder`; its case is ignored where it has to be,
         as file systems that ignore it let it be built."""
-        start = f"{folder}/" if folder else ""
-        for path in (f"{start}{name}", f"{start}{name}.py"):
-            if self._has_modules(path) or self.has_file(path):
-                return path
-        wanted = {lower(f"{start}{name}"), lower(f"{start}{name}.py")}
-        nearby = [*self.folders, *paths_of([(folder, self.sources.get(folder, Folder()))])]
+        return self.first_named([folder], name)
+
+    def first_named(self, folders: Iterable[str], name: str) -> str | None:
+        """The path of the package or of the single module `name` in the first of `folders` that has one, with that
+        case, else with any."""
+        paths = [joined(folder, f"{name}{suffix}") for folder in folders for suffix in ("", ".py")]
+        if exact := next((path for path in paths if self._has_modules(path) or self.has_file(path)), None):
+            return exact
+        wanted = {lower(path) for path in paths}
+        parents = {path.rpartition("/")[0] for path in paths}
+        nearby = [*self.folders, *paths_of((each, self.sources[each]) for each in parents if each in self.sources)]
         self.effort.spend(len(nearby))
         return min((path for path in nearby if lower(path) in wanted), default=None)
 

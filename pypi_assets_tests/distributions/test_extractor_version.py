@@ -16,6 +16,7 @@ DIGESTS = {
     3: "162c31892bf9ff8c0a23275fade95da61b065b176295a5b0de25fd02218d4749",
     4: "d8b03fce4eb4287e7c9825e58823d4fcc6a053d4d2c17e92a1b6b2f33308a790",
     5: "bea2797b03562a0c3e425161aa0c2ac2ca1790198b13cf22b2260ca809c73d00",
+    6: "d6f52235ac91e772546996ca11a5d8f268257bce3d9604753b19693bd5e95a7c",
 }
 """By version, of all the records. Those of older versions are kept, so that no version is used twice."""
 
@@ -54,6 +55,12 @@ BACKENDS = {
         build-backend = "flit_core.buildapi"
         [tool.flit.module]
         name = "demo.inner"
+        """,
+    "whey": """
+        [build-system]
+        build-backend = "whey"
+        [tool.whey]
+        source-dir = "src"
         """,
     "hatchling": """
         [build-system]

@@ -7,17 +7,13 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, moved
 
 def installed(tree: SourceTree) -> Installed | None:
     """The module of [tool.flit.module], [tool.flit.metadata], flit.ini or the project's name, at the top or in src."""
-    if not (name := _module(tree)):
+    if not (name := _module(tree)) or not (found := tree.first_named(("", "src"), name.replace(".", "/"))):
         return None
-    path = name.replace(".", "/")
-    for folder in ("", "src"):
-        folder_, _, last = f"{folder}/{path}".strip("/").rpartition("/")
-        if found := tree.named(folder_, last):
-            return Installed("flit module", moved(tree.at(found), folder))
-    return None
+    return Installed("flit module", moved(tree.at(found), "src" if found.startswith("src/") else ""))
 
 
 def _module(tree: SourceTree) -> str | None:
+    """A dotted name; of the project's name, all but the `-stubs` of a package of stubs becomes a module's."""
     flit = tree.table("tool", "flit")
     old = parse_setup_cfg(decode_text(tree.files.get("flit.ini", b""), "flit.ini")[0]).get("metadata", {})
     candidates = (
@@ -25,8 +21,11 @@ def _module(tree: SourceTree) -> str | None:
         tree.table("tool", "flit", "metadata").get("module"),
         old.get("module"),
         flit.get("module"),
-        tree.table("project").get("name"),
-        tree.project,
     )
-    name = next((each for each in candidates if isinstance(each, str) and each), None)
-    return None if name is None else name.replace("-", "_")
+    declared = next((each for each in candidates if isinstance(each, str) and each), None)
+    if declared is not None:
+        return declared
+    written = tree.table("project").get("name")
+    project = written if isinstance(written, str) and written else tree.project or ""
+    stem = project.removesuffix("-stubs")
+    return stem.replace("-", "_") + project[len(stem) :]

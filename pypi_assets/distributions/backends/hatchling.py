@@ -5,7 +5,7 @@ from typing import Any
 
 from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.limits import LimitExceededError
-from pypi_assets.distributions.members import by_folder, paths_of
+from pypi_assets.distributions.members import by_folder, merged, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.record import ModulesGrade
@@ -17,8 +17,8 @@ _VERSION_HOOKS = {"vcs", "version"}
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """packages, only-include, include, exclude, only-packages, sources and force-include of the wheel target, else of
-    the build."""
+    """packages, only-include, include, exclude, only-packages, artifacts, sources and force-include of the wheel
+    target, else of the build."""
     build = tree.table("tool", "hatch", "build")
     wheel = tree.table("tool", "hatch", "build", "targets", "wheel")
 
@@ -40,9 +40,12 @@ def installed(tree: SourceTree) -> Installed | None:
         selected = matching(tree.below(""), include, Patterns.GITIGNORE, tree.effort)
     else:
         selected = []
+    walked = selected if roots else tree.below("")
     selected = without(selected, strings(setting("exclude")), Patterns.GITIGNORE, tree.effort)
     if setting("only-packages") is True:
         selected = by_folder(path for path in paths_of(selected) if path in roots or _is_in_package(tree, path))
+    if artifacts := strings(setting("artifacts")):  # no other setting leaves them out
+        selected = merged([*selected, *matching(walked, artifacts, Patterns.GITIGNORE, tree.effort)])
     sources = _sources(setting("sources"), packages)
     forced = setting("force-include")
     for source, target in forced.items() if isinstance(forced, dict) else ():

@@ -5,7 +5,7 @@ from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, matching, without
 from pypi_assets.distributions.pyproject import parse_toml, strings, table
 from pypi_assets.distributions.record import ModulesGrade
-from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, module_name, moved
+from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, joined, module_name, moved
 
 
 def installed(tree: SourceTree) -> Installed | None:
@@ -16,7 +16,8 @@ def installed(tree: SourceTree) -> Installed | None:
     settings = tree.table("tool", "maturin")
     name = settings.get("module-name")
     declared = name if isinstance(name, str) and name else _library(tree)
-    is_certain = declared is not None and settings.get("bindings", "pyo3") in ("pyo3", "bin")
+    bindings = settings.get("bindings") or _bindings(tree)
+    is_certain = declared is not None and bindings in {"pyo3", "bin"}
     grade = ModulesGrade.EXACT if is_certain else ModulesGrade.DERIVED
     name = declared or module_name(tree.project or "")
     *parents, last = name.split(".")
@@ -32,7 +33,7 @@ def installed(tree: SourceTree) -> Installed | None:
     selected = merged([*selected, *matching(tree.below(""), included, Patterns.GLOB, tree.effort)])
     excluded = _named_for_wheels(settings.get("exclude"), are_plain_ones=True)
     files = moved(without(selected, excluded, Patterns.GLOB, tree.effort), folder)
-    if settings.get("bindings") == "bin":
+    if bindings == "bin":
         return Installed("maturin", files, grade=grade)
     if parents:
         return Installed("maturin", files, (name,), grade)
@@ -62,10 +63,26 @@ def _default_folder(tree: SourceTree, name: str) -> str:
     return next((folder for folder in ("", "src") if f"{folder}/{name}".lstrip("/") in tree.packages), "")
 
 
+def _manifest_path(tree: SourceTree) -> str:
+    manifest = tree.table("tool", "maturin").get("manifest-path")
+    return clean_path(manifest) if isinstance(manifest, str) else "Cargo.toml"
+
+
+def _bindings(tree: SourceTree) -> str:
+    """What the crate binds with where no setting names it: `pyo3`, `bin` for a program, else another, or one by a
+    crate that it depends on."""
+    path = _manifest_path(tree)
+    cargo = tree.files.get(path, b"pyo3")
+    if b"pyo3" in cargo:
+        return "pyo3"
+    sources = tree.members.get(f"{tree.top}{joined(path.rpartition('/')[0], 'src')}", Folder())
+    is_program = b"[[bin]]" in cargo or "main.rs" in sources
+    return "bin" if is_program and not any(word in cargo for word in (b"cdylib", b"uniffi", b"[lib]")) else "other"
+
+
 def _library(tree: SourceTree) -> str | None:
     """[lib] name of the crate's Cargo.toml, else its package's name; None where it has neither."""
-    manifest = tree.table("tool", "maturin").get("manifest-path")
-    path = clean_path(manifest) if isinstance(manifest, str) else "Cargo.toml"
+    path = _manifest_path(tree)
     try:
         cargo = parse_toml(decode_text(tree.files.get(path, b""), path)[0])
     except ValueError:

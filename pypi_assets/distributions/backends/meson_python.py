@@ -4,8 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pypi_assets.distributions.backends.meson_conditions import MAX_CONDITION, Token, Truth, read_options, truth
 from pypi_assets.distributions.members import by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text
+from pypi_assets.distributions.path_patterns import Patterns, without
+from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
 
@@ -19,9 +22,19 @@ _TOKEN = re.compile(
     r"""\#[^\n]*|'''(?P<long>.*?)(?:'''|\Z)|'(?P<text>(?:[^'\\\n]++|\\.)*+)(?:'|(?=\n)|\\?\Z)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
     re.DOTALL,
 )
-_INSTALLING = frozenset({"install_sources", "extension_module", "install_subdir", "install_data", "configure_file"})
+_WRITING = frozenset({"configure_file", "custom_target", "vcs_tag", "copyfile"})
+"""Calls whose outputs are installed where they have an install_dir."""
+_LIBRARIES = frozenset({"shared_library", "shared_module"})
+_INSTALLING = (
+    frozenset({"install_sources", "extension_module", "install_subdir", "install_data"}) | _WRITING | _LIBRARIES
+)
+_EXCLUDING = ("exclude_files", "exclude_directories")
+_DEFAULT_TAGS = {"install_sources": "python-runtime", "extension_module": "runtime"}
+"""The install_tag of what has none by name."""
+_BRANCHES = frozenset({"if", "elif", "else", "endif"})
 
-Token = tuple[str, str]
+
+_ANCHOR = re.compile(r"\{(?:py_)?(?:purelib|platlib)\}/", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +52,16 @@ class _TooLongError(Exception):
 
 
 @dataclass(slots=True)
+class _If:
+    """An `if` whose `endif` is not reached: whether one of its branches is known to be taken, and whether the branch
+    that is read is known to be it."""
+
+    is_taken: bool = False
+    is_sure: bool = False
+    had_doubt: bool = False
+
+
+@dataclass(slots=True)
 class _Build:
     """What the meson.build files read so far install."""
 
@@ -47,7 +70,17 @@ class _Build:
     paths: dict[str, None] = field(default_factory=dict)
     extensions: dict[str, None] = field(default_factory=dict)
     visited: set[str] = field(default_factory=set)
+    options: Mapping[str, str] = field(default_factory=dict)
+    truths: dict[str, Truth] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
+    open_ifs: list["_If"] = field(default_factory=list)
+    is_sure_outside: bool = True
     steps: int = 0
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether all conditions around what is read are known to hold."""
+        return self.is_sure_outside and all(each.is_sure for each in self.open_ifs)
 
     def spend(self, steps: int) -> None:
         self.steps += steps
@@ -56,17 +89,26 @@ class _Build:
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """Arguments of install_sources, extension_module, install_subdir, install_data and configure_file, followed
-    through subdir(). Both sides of an `if` count, so that they are never exact. None where there are none, or where
-    reading them takes too long."""
-    build = _Build(tree)
+    """Arguments of install_sources, extension_module, install_subdir, install_data, configure_file and the like,
+    followed through subdir(). Both sides of an `if` count where options do not decide it, so that they are never exact.
+    None where there are none, or where reading them takes too long."""
+    settings = tree.table("tool", "meson-python")
+    arguments = tree.table("tool", "meson-python", "args")
+    content = next((tree.files[name] for name in ("meson.options", "meson_options.txt") if name in tree.files), b"")
+    options = read_options(decode_text(content, "meson.options")[0], strings(arguments.get("setup")))
+    tags = [text.partition("=")[2] for text in strings(arguments.get("install")) if text.startswith("--tags=")]
+    build = _Build(tree, options=options, tags=frozenset(tags[0].split(",") if tags else ()))
     try:
         _read(build, "")
     except _TooLongError:
         return None
     if not build.paths and not build.extensions:
         return None
-    return Installed("meson.build", by_folder(build.paths), tuple(build.extensions), ModulesGrade.DERIVED)
+    wheel = settings.get("wheel")
+    excluded = strings(wheel.get("exclude")) if isinstance(wheel, dict) else []
+    patterns = [_ANCHOR.sub("", pattern) for pattern in excluded]
+    files = without(by_folder(build.paths), patterns, Patterns.FILE_GLOB, tree.effort)
+    return Installed("meson.build", files, tuple(build.extensions), ModulesGrade.DERIVED)
 
 
 def _read(build: _Build, folder: str) -> None:
@@ -77,9 +119,54 @@ def _read(build: _Build, folder: str) -> None:
     text = decode_text(content, "meson.build")[0]
     build.spend(len(text) // 4)
     tokens = [(kind, match[kind]) for match in _TOKEN.finditer(text) if (kind := match.lastgroup)]
+    outside = build.open_ifs, build.is_sure_outside
+    build.open_ifs, build.is_sure_outside = [], build.is_sure
     at = 0
     while at < len(tokens):
-        at = _statement(build, folder, tokens, at) if tokens[at][0] == "word" else at + 1
+        if tokens[at][0] == "word" and tokens[at][1] in _BRANCHES:
+            at = _branch(build, tokens, at)
+        else:
+            at = _statement(build, folder, tokens, at) if tokens[at][0] == "word" else at + 1
+    build.open_ifs, build.is_sure_outside = outside
+
+
+def _branch(build: _Build, tokens: list[Token], at: int) -> int:
+    """Handles the keyword of an `if` at `at`, and returns where to go on: behind the branches that are not taken."""
+    word = tokens[at][1]
+    end = _line_end(build, tokens, at)
+    if word == "endif":
+        if build.open_ifs:
+            build.open_ifs.pop()
+        return end
+    if word == "if":
+        build.spend(len(build.open_ifs) ** 2)
+        build.open_ifs.append(_If())
+    if not build.open_ifs:
+        return end
+    here = build.open_ifs[-1]
+    here.is_sure = False
+    condition = tokens[at + 1 : min(end, at + 2 + MAX_CONDITION)]
+    holds = True if word == "else" else truth(condition, build.options, build.truths)
+    if here.is_taken or holds is False:
+        return _next_branch(build, tokens, end)
+    here.is_sure = holds is True and not here.had_doubt
+    here.is_taken = holds is True
+    here.had_doubt = here.had_doubt or holds is None
+    return end
+
+
+def _next_branch(build: _Build, tokens: list[Token], at: int) -> int:
+    """Where the next keyword of the same `if` is."""
+    depth = 0
+    for index in range(at, len(tokens)):
+        kind, text = tokens[index]
+        if kind == "word" and text in _BRANCHES:
+            if depth == 0 and text != "if":
+                build.spend(index - at)
+                return index
+            depth += (text == "if") - (text == "endif")
+    build.spend(len(tokens) - at)
+    return len(tokens)
 
 
 def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
@@ -107,6 +194,9 @@ def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
                 old.is_site or value.is_site,
             )
         build.names[word] = value
+        is_short = following[1] == "=" and end - at <= MAX_CONDITION
+        found = truth(tokens[at + 2 : end], build.options, build.truths) if is_short else None
+        build.truths[word] = found if build.is_sure or build.truths.get(word, found) == found else None
         return at + 2  # the expression may itself be a call that installs
     if following == ("mark", "(") and (word in _INSTALLING or word == "subdir"):
         arguments, keywords, end = _arguments(build, tokens, at + 2)
@@ -123,29 +213,42 @@ def _install(build: _Build, folder: str, call: str, arguments: list[_Value], key
     subdir = _folder(keywords.get("subdir", _Value()))
     site = keywords.get("install_dir", _Value())
     texts = [text for value in arguments for text in value.texts if "@" not in text]
+    tag = keywords.get("install_tag", _Value()).texts[:1]
+    if build.tags and build.tags.isdisjoint(tag or (_DEFAULT_TAGS.get(call, ""),)):
+        return
     if call == "extension_module":
+        where = _folder(site) if site.is_site else subdir
         for name in arguments[0].texts if arguments and "install" in keywords else ():
             if "@" not in name and "." not in name:  # a source next to it is in the same list
-                build.extensions[f"{subdir}/{name}".lstrip("/").replace("/", ".")] = None
+                build.extensions[f"{where}/{name}".lstrip("/").replace("/", ".")] = None
+    elif call in _LIBRARIES:
+        prefix = next(iter(keywords.get("name_prefix", _Value(("lib",))).texts), "")
+        if site.is_site and texts and "install" in keywords:
+            build.extensions[f"{_folder(site)}/{prefix}{texts[0]}".lstrip("/").replace("/", ".")] = None
     elif call == "install_sources":
         keeps = "preserve_path" in keywords
         for text in texts:
             name = clean_path(text) if keeps else text.rpartition("/")[2]
             build.paths[f"{subdir}/{name}".lstrip("/")] = None
     elif site.is_site:
-        target = _folder(site)
-        if call == "install_subdir":
-            for text in texts:
-                source = clean_path(f"{folder}/{text}")
-                inside = (
-                    target if "strip_directory" in keywords else f"{target}/{source.rpartition('/')[2]}".lstrip("/")
-                )
-                build.paths |= dict.fromkeys(paths_of(moved(build.tree.below(source), source, inside)))
-        else:
-            names = texts if call == "install_data" else keywords.get("output", _Value()).texts
-            for text in names:
-                if "@" not in text:
-                    build.paths[f"{target}/{text.rpartition('/')[2]}".lstrip("/")] = None
+        _install_to(build, folder, call, texts, keywords)
+
+
+def _install_to(build: _Build, folder: str, call: str, texts: list[str], keywords: Mapping[str, _Value]) -> None:
+    """Enters what a call installs to its install_dir."""
+    target = _folder(keywords["install_dir"])
+    if call != "install_subdir":
+        names = texts if call == "install_data" else keywords.get("output", _Value()).texts
+        for text in (*names, *(texts[1:2] if call == "copyfile" else ())):
+            if "@" not in text:
+                build.paths[f"{target}/{text.rpartition('/')[2]}".lstrip("/")] = None
+        return
+    for text in texts:
+        source = clean_path(f"{folder}/{text}")
+        inside = target if "strip_directory" in keywords else f"{target}/{source.rpartition('/')[2]}".lstrip("/")
+        gone = [clean_path(each) for key in _EXCLUDING for each in keywords.get(key, _Value()).texts]
+        found = without(moved(build.tree.below(source), source), gone, Patterns.GLOB, build.tree.effort)
+        build.paths |= dict.fromkeys(paths_of(moved(found, "", inside)))
 
 
 def _folder(value: _Value) -> str:

@@ -11,28 +11,30 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_p
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """[tool.poetry] packages (include, from, to, format) and include, without what exclude names."""
+    """[tool.poetry] packages (include, from, to, format) without what exclude names, and include. The first entry that
+    names a file decides where it goes."""
     settings = tree.table("tool", "poetry")
     paths: dict[str, str] = {}
-    packages = list(_entries(settings.get("packages"), "include"))
+    packages = [each for each in _entries(settings.get("packages"), "include") if _in_wheel(each, by_default=True)]
     for entry in packages:
-        if _in_wheel(entry, by_default=True):
-            source, target = (
-                clean_path(value) if isinstance(value := entry.get(key), str) else "" for key in ("from", "to")
-            )
-            paths |= _placed(_globbed(tree, source, entry["include"]), source, target)
+        source, target = (
+            clean_path(value) if isinstance(value := entry.get(key), str) else "" for key in ("from", "to")
+        )
+        paths = _placed(_globbed(tree, source, entry["include"]), source, target) | paths
     if not packages:
         name = settings.get("name")
         found_at = _by_name(tree, module_name(name if isinstance(name, str) else tree.project or ""))
         if found_at is None:
             return None
         paths |= _placed(tree.at(found_at), "src" if found_at.startswith("src/") else "", "")
+    included: dict[str, str] = {}
     for entry in _entries(settings.get("include"), "path"):
         if _in_wheel(entry, by_default=_includes_in_wheels(tree)):
-            paths = _placed(_globbed(tree, "", entry["path"]), "", "") | paths
+            included |= _placed(_globbed(tree, "", entry["path"]), "", "")
     excludes = map(clean_path, strings(settings.get("exclude")))
-    for path in matching_paths(list(paths), excludes, Patterns.GLOB, tree.effort):
+    for path in matching_paths([path for path in paths if path not in included], excludes, Patterns.GLOB, tree.effort):
         del paths[path]
+    paths = included | paths
     grade = ModulesGrade.DERIVED if "build" in settings else ModulesGrade.EXACT  # a script that may add modules
     by = "poetry packages" if packages else "poetry name"
     return Installed(by, by_folder(paths.values()), grade=grade) if paths else None
@@ -70,4 +72,4 @@ def _globbed(tree: SourceTree, source: str, include: str) -> Files:
 
 
 def _by_name(tree: SourceTree, name: str) -> str | None:
-    return tree.named("", name) or tree.named("src", name)
+    return tree.first_named(("", "src"), name)

@@ -1,7 +1,10 @@
 """What scikit-build-core puts into a wheel: Python packages, and the modules that CMakeLists.txt builds."""
 
+from collections.abc import Mapping
+
 from pypi_assets.distributions.backends.cmake import MAX_VARIABLE_CHARACTERS, cmake_modules
-from pypi_assets.distributions.members import by_folder
+from pypi_assets.distributions.limits import LimitExceededError
+from pypi_assets.distributions.members import Files, by_folder, merged, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, without
 from pypi_assets.distributions.pyproject import strings
 from pypi_assets.distributions.record import ModulesGrade
@@ -27,17 +30,36 @@ def installed(tree: SourceTree) -> Installed | None:
     else:
         by = "scikit-build name"
         targets = _by_name(tree)
-    files = [each for target, folder in targets.items() for each in moved(tree.below(folder), folder, target)]
-    excludes = strings(tree.table("tool", "scikit-build", "wheel").get("exclude"))
-    files = [*without(files, excludes, Patterns.GITIGNORE, tree.effort), *by_folder(_generated(tree))]
+    files = [*_selected(tree, targets), *by_folder(_generated(tree))]
     source = _text(tree.table("tool", "scikit-build", "cmake").get("source-dir"))
     inside = _text(tree.table("tool", "scikit-build", "wheel").get("install-dir"))
     is_pure = joined(source, "CMakeLists.txt") not in tree.files or _is_cmake_off(tree)
     package = next(iter(targets), "")
-    extensions = () if is_pure else cmake_modules(tree, package, _variables(tree), source, inside)
-    if not files and not extensions:
+    if is_pure:
+        return Installed(by, files) if files else None
+    components = tuple(strings(tree.table("tool", "scikit-build", "install").get("components")))
+    built = cmake_modules(tree, package, _variables(tree), source, inside, components)
+    if not files and not built.files and not built.extensions:
         return None
-    return Installed(by, files, extensions, ModulesGrade.EXACT if is_pure else ModulesGrade.DERIVED)
+    excludes = strings(tree.table("tool", "scikit-build", "wheel").get("exclude"))
+    installed = without(built.files, excludes, Patterns.GITIGNORE, tree.effort)
+    return Installed(by, merged([*files, *installed]), built.extensions, ModulesGrade.DERIVED)
+
+
+def _selected(tree: SourceTree, targets: Mapping[str, str]) -> Files:
+    """The files of the packages, each of which may be a single module, without what wheel.exclude names: a path in the
+    wheel, or in the package. A file that two packages have is in the later one."""
+    excludes = strings(tree.table("tool", "scikit-build", "wheel").get("exclude"))
+    placed: dict[str, str] = {}
+    for target, source in targets.items():
+        if len(target) > MAX_TARGET_LENGTH:
+            raise LimitExceededError(f"a package to install to is longer than {MAX_TARGET_LENGTH} characters")
+        if source.endswith(".py") and tree.has_file(source):
+            placed[source] = target
+            continue
+        inside = without(moved(tree.below(source), source), excludes, Patterns.GITIGNORE, tree.effort)
+        placed |= {joined(source, path): joined(target, path) for path in paths_of(inside)}
+    return without(by_folder(placed.values()), excludes, Patterns.GITIGNORE, tree.effort)
 
 
 def _text(value: object) -> str:
@@ -52,8 +74,15 @@ def _variables(tree: SourceTree) -> dict[str, str]:
         name: value
         for name, value in defined.items()
         if isinstance(value, str) and len(value) <= MAX_VARIABLE_CHARACTERS
+    } | {name: "ON" if value else "OFF" for name, value in defined.items() if isinstance(value, bool)}
+    return {
+        "SKBUILD_PROJECT_NAME": module_name(tree.project or ""),
+        "SKBUILD": "2",
+        "SKBUILD_PLATLIB_DIR": "<platlib>",
+        "SKBUILD_PURELIB_DIR": "<platlib>",
+        "CMAKE_INSTALL_PREFIX": "<prefix>",
+        **literal,
     }
-    return {"SKBUILD_PROJECT_NAME": module_name(tree.project or ""), "SKBUILD_PLATLIB_DIR": "", **literal}
 
 
 def _is_cmake_off(tree: SourceTree) -> bool:
@@ -74,11 +103,12 @@ def _by_name(tree: SourceTree) -> dict[str, str]:
     written = written if isinstance(written, str) else tree.project or ""
     names = (
         written.replace("-", "_").replace(".", "_"),
-        module_name(written),
+        module_name(written),  # as earlier versions had it
         written.replace("-", "_").replace(".", "/"),
     )
     for folder in ("src", "python", ""):
         for name in dict.fromkeys(names):
-            if (path := f"{folder}/{name}".lstrip("/")) in tree.packages:
+            path = f"{folder}/{name}".lstrip("/")
+            if path in tree.packages or tree.has_file(f"{path}/__init__.pyi"):
                 return {name: path}
     return {}

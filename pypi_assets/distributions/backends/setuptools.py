@@ -307,7 +307,7 @@ def _read_extensions(tree: SourceTree, script: SetupArguments, declared: _Declar
 def _built_by_cmake(tree: SourceTree, declared: _Declared) -> list[str]:
     """The modules that scikit-build (classic) has CMake install, which may name the folder that packages lie in."""
     source = declared.package_dir.get("", "").replace("/", ".")
-    return [name.removeprefix(f"{source}.") for name in cmake_modules(tree, None, {"SKBUILD": "1"})]
+    return [name.removeprefix(f"{source}.") for name in cmake_modules(tree, None, {"SKBUILD": "1"}).extensions]
 
 
 def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:

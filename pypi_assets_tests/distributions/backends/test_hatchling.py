@@ -94,3 +94,9 @@ WHEEL = "[tool.hatch.build.targets.wheel]\n"
 )
 def test_hatchling(contents, expected, by):
     assert modules_by(hatchling.installed, contents) == (by, expected)
+
+
+def test_artifacts_are_installed_whatever_leaves_them_out():
+    settings = '[tool.hatch.build.targets.wheel]\npackages = ["demo"]\nexclude = ["*.py"]\n'
+    settings += 'artifacts = ["demo/core.py", "other.py"]\n'
+    assert modules_by(hatchling.installed, files(*FLAT, pyproject=settings))[1] == ["demo", "demo.core"]

@@ -3,7 +3,7 @@
 import pytest
 
 from pypi_assets.distributions.backends import maturin
-from pypi_assets_tests.distributions.backends.projects import files, modules_by
+from pypi_assets_tests.distributions.backends.projects import files, grade_of, modules_by
 
 TABLE = "[tool.maturin]\n"
 
@@ -89,3 +89,17 @@ TABLE = "[tool.maturin]\n"
 )
 def test_maturin(contents, expected):
     assert modules_by(maturin.installed, contents) == ("maturin", expected)
+
+
+@pytest.mark.parametrize(
+    ("cargo", "expected", "grade"),
+    [
+        ('[package]\nname = "demo"\n', ["demo"], "exact"),
+        ('[package]\nname = "demo"\n[dependencies]\npyo3 = "1"\n', ["demo", "demo.demo"], "exact"),
+        ('[package]\nname = "demo"\n[lib]\ncrate-type = ["cdylib"]\n', ["demo", "demo.demo"], "derived"),
+    ],
+)
+def test_a_crate_that_binds_nothing_is_a_program(cargo, expected, grade):
+    contents = files("demo/__init__.py", "src/main.rs", pyproject=TABLE) | {"Cargo.toml": cargo}
+    assert modules_by(maturin.installed, contents)[1] == expected
+    assert grade_of(maturin.installed, contents) == grade

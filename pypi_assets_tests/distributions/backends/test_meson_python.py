@@ -86,3 +86,51 @@ def test_meson_python(builds, expected):
 def test_long_meson_files_take_no_time_without_end(part):
     contents = {"meson.build": "a = ['x', 'y']\n" + part * 20_000}
     assert modules_by(meson_python.installed, contents)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("if get_option('gpu')\nextension\nendif\n", [], id="an option that is off"),
+        pytest.param("if get_option('cpu')\nextension\nelse\nother\nendif\n", ["demo._x"], id="an option that is on"),
+        pytest.param("if get_option('set')\nextension\nendif\n", ["demo._x"], id="an option that pyproject.toml sets"),
+        pytest.param("if p()\nextension\nelse\nother\nendif\n", ["demo._x", "demo._y"], id="an unknown condition"),
+        pytest.param("if p()\nextension\nelif get_option('gpu')\nother\nendif\n", ["demo._x"], id="elif"),
+        pytest.param("g = get_option('gpu')\nif g\nextension\nendif\n", [], id="a variable"),
+        pytest.param(
+            "g = false\nif p()\ng = true\nendif\nif g\nextension\nendif\n", ["demo._x"], id="an unknown variable"
+        ),
+        pytest.param(
+            "if get_option('gpu')\nif p()\nextension\nelse\nother\nendif\nendif\nother\n", ["demo._y"], id="ifs in ifs"
+        ),
+    ],
+)  # fmt: skip
+def test_options_decide_what_is_built(text, expected):
+    call = "py.extension_module('{}', 'x.c', install: true, install_dir: py.get_install_dir() / 'demo')"
+    contents = {
+        "meson.build": text.replace("extension", call.format("_x")).replace("other", call.format("_y")),
+        "meson.options": "option('gpu', type: 'boolean', value: false)\noption('cpu', type: 'boolean')\n",
+        "pyproject.toml": "[tool.meson-python.args]\nsetup = ['-Dset=true']\n",
+    }
+    assert modules_by(meson_python.installed, contents)[1] == (["demo", *expected] if expected else [])
+
+
+def test_what_is_written_or_copied_is_installed_and_tags_and_exclusions_leave_out():
+    contents = {
+        "meson.build": "d = py.get_install_dir() / 'demo'\n"
+        "custom_target('v', output: 'v.py', install: true, install_dir: d)\n"
+        "install_subdir('src', install_dir: d, strip_directory: true, exclude_files: ['b.py'],\n"
+        "  exclude_directories: ['no'])\n"
+        "shared_library('fast', 'a.c', install: true, install_dir: d)\n"
+        "shared_library('far', 'a.c', install: true)\n"
+        "py.install_sources('t.py', subdir: 'demo', install_tag: 'tests')\n"
+        "py.install_sources('x.py', 'y.py', subdir: 'demo')\n",
+        "src/a.py": "",
+        "src/b.py": "",
+        "src/no/c.py": "",
+        "pyproject.toml": "[tool.meson-python]\nwheel.exclude = ['{py_purelib}/demo/y.py']\n",
+    }
+    expected = ["demo", "demo.a", "demo.libfast", "demo.t", "demo.v", "demo.x"]
+    assert modules_by(meson_python.installed, contents)[1] == expected
+    contents["pyproject.toml"] += "[tool.meson-python.args]\ninstall = ['--tags=runtime,python-runtime']\n"
+    assert modules_by(meson_python.installed, contents)[1] == ["demo", "demo.x"]

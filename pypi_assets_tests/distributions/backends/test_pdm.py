@@ -3,7 +3,8 @@
 import pytest
 
 from pypi_assets.distributions.backends import pdm
-from pypi_assets_tests.distributions.backends.projects import FLAT, NAME, SRC, WHOLE, files, modules_by
+from pypi_assets.distributions.module_names import find_modules
+from pypi_assets_tests.distributions.backends.projects import FLAT, NAME, SRC, WHOLE, files, modules_by, source_tree
 
 BUILD = "[tool.pdm.build]\n"
 
@@ -53,3 +54,25 @@ BUILD = "[tool.pdm.build]\n"
 )
 def test_pdm(contents, expected, by):
     assert modules_by(pdm.installed, contents) == (by, expected)
+
+
+@pytest.mark.parametrize(
+    ("includes", "excludes", "expected"),
+    [
+        (["demo"], ["demo"], []),
+        (["demo/core.py"], ["demo"], ["demo", "demo.core"]),
+        (["demo", "demo/core.py"], ["demo/*.py"], ["demo", "demo.core", "demo.data", "demo.data.x", "demo.tests"]),
+        (["*"], ["demo"], ["other"]),
+        (["demo/*"], ["**/tests"], ["demo", "demo.core", "demo.data", "demo.data.x"]),
+        (["demo"], ["."], []),
+    ],
+)
+def test_of_two_patterns_for_a_path_the_deeper_and_the_plainer_one_counts(includes, excludes, expected):
+    contents = files(*FLAT, pyproject=f"{BUILD}includes = {includes}\nexcludes = {excludes}\n")
+    found = modules_by(pdm.installed, contents)[1]
+    assert [name for name in found if name not in {"tests", "tests.test_core", "demo.tests.test_x"}] == expected
+
+
+def test_packages_of_stubs():
+    installed = pdm.installed(source_tree(files("demo-stubs/__init__.pyi", "x.py", pyproject=NAME)))
+    assert find_modules(installed.files).stubs == ("demo",)

@@ -1,5 +1,7 @@
 """What Poetry installs."""
 
+from textwrap import dedent
+
 import pytest
 
 from pypi_assets.distributions.backends import poetry
@@ -55,3 +57,21 @@ from pypi_assets_tests.distributions.backends.projects import FLAT, SRC, WHOLE, 
 )
 def test_poetry(contents, expected, by):
     assert modules_by(poetry.installed, contents) == (by, expected)
+
+
+def test_the_first_entry_that_names_a_file_decides_and_includes_survive_exclude():
+    settings = """
+        [build-system]
+        requires = ["poetry-core>=2"]
+        [tool.poetry]
+        packages = [{include = "demo", to = "a"}, {include = "demo", to = "b"}]
+        include = [{path = "demo/core.py", format = "wheel"}]
+        exclude = ["demo/core.py", "demo/data"]
+        """
+    found = modules_by(poetry.installed, files(*FLAT, pyproject=dedent(settings)))[1]
+    assert found == ["a", "a.demo", "a.demo.core", "a.demo.tests", "a.demo.tests.test_x"]
+
+
+def test_packages_for_sdists_alone_are_none_of_the_wheel():
+    settings = '[tool.poetry]\nname = "demo"\npackages = [{include = "other.py", format = "sdist"}]\n'
+    assert modules_by(poetry.installed, files(*FLAT, pyproject=settings)) == ("poetry name", WHOLE)

@@ -62,6 +62,28 @@ CMAKE = "project(${SKBUILD_PROJECT_NAME})\nset(NAME _core)\npybind11_add_module(
             id="a generated module",
         ),
         pytest.param(files("x.py"), [], None, id="nothing of that name"),
+        pytest.param(
+            files(
+                "a/x.py",
+                "a/t.py",
+                "b.py",
+                pyproject='[tool.scikit-build.wheel]\npackages = ["a", "b.py"]\nexclude = ["/t.py"]\n',
+            ),
+            ["a", "a.x", "b"],
+            "scikit-build packages",
+            id="a single module, and a path in a package",
+        ),
+        pytest.param(
+            files(
+                "src/x.py",
+                "src/y.py",
+                pyproject='[project]\nname = "demo"\n[tool.scikit-build]\nwheel.exclude = ["y.py"]\n',
+            )
+            | {"CMakeLists.txt": "install(DIRECTORY src/ DESTINATION ${SKBUILD_PROJECT_NAME})\n"},
+            ["demo", "demo.x"],
+            "scikit-build name",
+            id="what CMake copies",
+        ),
     ],
 )
 def test_scikit_build_core(contents, expected, by):

@@ -1,0 +1,108 @@
+"""What build backends install that take one package or module by its name: whey, trampolim, py-build-cmake, enscons and
+sphinx-theme-builder."""
+
+from collections.abc import Iterable
+
+from pypi_assets.distributions.backends.cmake import MAX_VARIABLE_CHARACTERS, cmake_modules
+from pypi_assets.distributions.members import Files, merged, paths_of
+from pypi_assets.distributions.path_patterns import Patterns, matching, without
+from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.record import ModulesGrade
+from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, joined, moved
+
+
+def whey(tree: SourceTree) -> Installed | None:
+    """[tool.whey] package (a package, or the first part of the project's name) below source-dir. `additional-files` are
+    lines of a MANIFEST.in."""
+    settings = tree.table("tool", "whey")
+    folder = clean_path(_text(settings.get("source-dir"), ""))
+    project = _project(tree).partition(".")[0]
+    stem = project.removesuffix("-stubs")
+    default = stem.replace("-", "_") + project[len(stem) :]
+    package = clean_path(_text(settings.get("package"), default).replace(".", "/"))
+    files = tree.below(joined(folder, package))
+    for line in strings(settings.get("additional-files")):
+        files = _manifest_line(tree, files, line.split())
+    return Installed("whey package", moved(files, folder)) if files else None
+
+
+def _manifest_line(tree: SourceTree, files: Files, words: list[str]) -> Files:
+    """`files` with those that a line of a MANIFEST.in includes, and without those that it excludes."""
+    command, *patterns = words or [""]
+    if command.startswith("recursive-") and patterns:
+        patterns = [joined(clean_path(patterns[0]), f"**/{pattern}") for pattern in patterns[1:]]
+    if command in {"include", "recursive-include"}:
+        return merged([*files, *matching(tree.below(""), patterns, Patterns.FILE_GLOB, tree.effort)])
+    if command in {"exclude", "recursive-exclude"}:
+        return without(files, patterns, Patterns.FILE_GLOB, tree.effort)
+    return files
+
+
+def trampolim(tree: SourceTree) -> Installed | None:
+    """The modules of [tool.trampolim] top-level-modules, else the package of the project's name, at the top or in
+    src."""
+    names = strings(tree.table("tool", "trampolim").get("top-level-modules"))
+    return _installed(tree, "trampolim modules", names or [_project(tree).replace("-", "_")], ("", "src"))
+
+
+def py_build_cmake(tree: SourceTree) -> Installed | None:
+    """[tool.py-build-cmake.module] name in directory or in its folder src, and what CMake installs."""
+    settings = tree.table("tool", "py-build-cmake", "module")
+    name = _text(settings.get("name"), _project(tree).replace("-", "_"))
+    folder = clean_path(_text(settings.get("directory"), ""))
+    found = _installed(tree, "py-build-cmake module", [name], [folder, joined(folder, "src")])
+    cmake = tree.table("tool", "py-build-cmake", "cmake")
+    if not cmake:
+        return found
+    keys = ("PY_BUILD_CMAKE_MODULE_NAME", "PY_BUILD_CMAKE_IMPORT_NAME", "PY_BUILD_CMAKE_PACKAGE_NAME")
+    variables = dict.fromkeys(keys, name[:MAX_VARIABLE_CHARACTERS]) | {"CMAKE_INSTALL_PREFIX": "<prefix>"}
+    components = tuple(strings(cmake.get("install_components")))
+    built = cmake_modules(
+        tree, name.replace(".", "/"), variables, clean_path(_text(cmake.get("source_path"), "")), "", components
+    )
+    files = merged([*(found.files if found else []), *built.files])
+    if not files and not built.extensions:
+        return None
+    return Installed("py-build-cmake module", files, built.extensions, ModulesGrade.DERIVED)
+
+
+def enscons(tree: SourceTree) -> Installed | None:
+    """[tool.enscons] packages, below src_root. SConstruct decides, which is a program."""
+    settings = tree.table("tool", "enscons")
+    folder = clean_path(_text(settings.get("src_root"), ""))
+    packages = [clean_path(each.replace(".", "/")) for each in strings(settings.get("packages"))]
+    names = packages or [_project(tree).replace("-", "_")]
+    return _installed(tree, "enscons packages", names, [folder], ModulesGrade.GUESSED)
+
+
+def sphinx_theme_builder(tree: SourceTree) -> Installed | None:
+    """The package of the project's name in src."""
+    return _installed(tree, "theme package", [_project(tree).replace("-", "_")], ["src"], ModulesGrade.DERIVED)
+
+
+def _installed(
+    tree: SourceTree,
+    by: str,
+    names: Iterable[str],
+    folders: Iterable[str],
+    grade: ModulesGrade = ModulesGrade.EXACT,
+) -> Installed | None:
+    """All that lies in packages or modules of these names, each in the first of `folders` that has it."""
+    files: Files = []
+    for name in names:
+        if path := tree.first_named(folders, name.replace(".", "/")):
+            source = next(
+                each for each in sorted(folders, key=len, reverse=True) if f"{path}/".startswith(f"{each}/".lstrip("/"))
+            )
+            files += moved(tree.at(path), source)
+    return Installed(by, files, grade=grade) if paths_of(files) else None
+
+
+def _project(tree: SourceTree) -> str:
+    """The project's name as it is written."""
+    written = tree.table("project").get("name")
+    return written if isinstance(written, str) else tree.project or ""
+
+
+def _text(value: object, default: str) -> str:
+    return value if isinstance(value, str) else default
