@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pypi_assets.distributions.backends.meson_conditions import MAX_CONDITION, Token, Truth, read_options, truth
+from pypi_assets.distributions.backends.meson_values import MAX_NAMES, Reader, Value, joined_values
 from pypi_assets.distributions.members import by_folder, paths_of
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, without
@@ -14,7 +15,8 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_p
 
 MAX_STEPS = 2_000_000
 """Tokens and texts that are looked at, at the most: ten times what the largest projects need."""
-MAX_NAMES = 20_000
+MAX_LOOPS = 10
+"""How deep loops nest."""
 MAX_FOLDER_PARTS = 100
 MAX_FOLDER_LENGTH = 1000
 """A longer path is no real folder, and would be repeated for each file in it."""
@@ -37,16 +39,6 @@ _BRANCHES = frozenset({"if", "elif", "else", "endif"})
 _ANCHOR = re.compile(r"\{(?:py_)?(?:purelib|platlib)\}/", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """The texts in an expression: all of them, the first of each inner list, and the keys of a dict."""
-
-    texts: tuple[str, ...] = ()
-    firsts: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-    is_site: bool = False
-
-
 class _TooLongError(Exception):
     """MAX_STEPS are done."""
 
@@ -66,7 +58,8 @@ class _Build:
     """What the meson.build files read so far install."""
 
     tree: SourceTree
-    names: dict[str, _Value] = field(default_factory=dict)
+    nesting: int = 0
+    names: dict[str, Value] = field(default_factory=dict)
     paths: dict[str, None] = field(default_factory=dict)
     extensions: dict[str, None] = field(default_factory=dict)
     visited: set[str] = field(default_factory=set)
@@ -76,6 +69,10 @@ class _Build:
     open_ifs: list["_If"] = field(default_factory=list)
     is_sure_outside: bool = True
     steps: int = 0
+
+    def value(self, tokens: list[Token]) -> Value:
+        """What an expression holds."""
+        return Reader(self.names, self.spend).value(tokens)
 
     @property
     def is_sure(self) -> bool:
@@ -121,13 +118,45 @@ def _read(build: _Build, folder: str) -> None:
     tokens = [(kind, match[kind]) for match in _TOKEN.finditer(text) if (kind := match.lastgroup)]
     outside = build.open_ifs, build.is_sure_outside
     build.open_ifs, build.is_sure_outside = [], build.is_sure
-    at = 0
-    while at < len(tokens):
+    _run(build, folder, tokens, 0, len(tokens))
+    build.open_ifs, build.is_sure_outside = outside
+
+
+def _run(build: _Build, folder: str, tokens: list[Token], start: int, end: int) -> None:
+    """Handles the statements among those tokens."""
+    at = start
+    while at < end:
+        build.spend(1)
         if tokens[at][0] == "word" and tokens[at][1] in _BRANCHES:
             at = _branch(build, tokens, at)
         else:
             at = _statement(build, folder, tokens, at) if tokens[at][0] == "word" else at + 1
-    build.open_ifs, build.is_sure_outside = outside
+
+
+def _loop(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
+    """Runs a foreach for each item that is known, else once for all texts, and returns where to go on."""
+    start = _line_end(build, tokens, at)
+    line = tokens[at + 1 : start]
+    colon = next((index for index, token in enumerate(line) if token == ("mark", ":")), len(line))
+    value = build.value(line[colon + 1 :])
+    names = [text for each, text in line[:colon] if each == "word"]
+    end, depth = start, 1
+    while end < len(tokens):
+        if tokens[end][0] == "word" and tokens[end][1] in {"foreach", "endforeach"}:
+            depth += 1 if tokens[end][1] == "foreach" else -1
+            if not depth:
+                break
+        end += 1
+    build.spend(end - start)
+    build.nesting += 1
+    if build.nesting > MAX_LOOPS:
+        raise _TooLongError
+    for key, item in value.items or [("", value)]:
+        bound = [Value((key,), is_scalar=True), item] if len(names) == 2 else [item]
+        build.names |= dict(zip(names, bound, strict=False))
+        _run(build, folder, tokens, start, end)
+    build.nesting -= 1
+    return end + 1
 
 
 def _branch(build: _Build, tokens: list[Token], at: int) -> int:
@@ -174,25 +203,13 @@ def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
     word = tokens[at][1]
     following = tokens[at + 1] if at + 1 < len(tokens) else ("line", "\n")
     if word == "foreach":
-        end = _line_end(build, tokens, at)
-        line = tokens[at + 1 : end]
-        colon = next((index for index, token in enumerate(line) if token == ("mark", ":")), len(line))
-        value = _value(build, line[colon + 1 :])
-        loop = [text for each, text in line[:colon] if each == "word"]
-        for index, name in enumerate(loop):
-            build.names[name] = _Value(value.keys or value.texts, value.firsts) if index == 0 else _Value()
-        return end
+        return _loop(build, folder, tokens, at)
     if following in {("mark", "="), ("mark", "+=")}:
         end = _line_end(build, tokens, at + 2)
-        value = _value(build, tokens[at + 2 : end])
+        value = build.value(tokens[at + 2 : end])
         if following[1] == "+=" and (old := build.names.get(word)):
             build.spend(len(old.texts) + len(value.texts))
-            value = _Value(
-                (*old.texts, *value.texts)[:MAX_NAMES],
-                (*old.firsts, *value.firsts)[:MAX_NAMES],
-                (*old.keys, *value.keys)[:MAX_NAMES],
-                old.is_site or value.is_site,
-            )
+            value = joined_values(old, value)
         build.names[word] = value
         is_short = following[1] == "=" and end - at <= MAX_CONDITION
         found = truth(tokens[at + 2 : end], build.options, build.truths) if is_short else None
@@ -209,11 +226,11 @@ def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
     return at + 1
 
 
-def _install(build: _Build, folder: str, call: str, arguments: list[_Value], keywords: Mapping[str, _Value]) -> None:
-    subdir = _folder(keywords.get("subdir", _Value()))
-    site = keywords.get("install_dir", _Value())
+def _install(build: _Build, folder: str, call: str, arguments: list[Value], keywords: Mapping[str, Value]) -> None:
+    subdir = _folder(keywords.get("subdir", Value()))
+    site = keywords.get("install_dir", Value())
     texts = [text for value in arguments for text in value.texts if "@" not in text]
-    tag = keywords.get("install_tag", _Value()).texts[:1]
+    tag = keywords.get("install_tag", Value()).texts[:1]
     if build.tags and build.tags.isdisjoint(tag or (_DEFAULT_TAGS.get(call, ""),)):
         return
     if call == "extension_module":
@@ -222,7 +239,7 @@ def _install(build: _Build, folder: str, call: str, arguments: list[_Value], key
             if "@" not in name and "." not in name:  # a source next to it is in the same list
                 build.extensions[f"{where}/{name}".lstrip("/").replace("/", ".")] = None
     elif call in _LIBRARIES:
-        prefix = next(iter(keywords.get("name_prefix", _Value(("lib",))).texts), "")
+        prefix = next(iter(keywords.get("name_prefix", Value(("lib",))).texts), "")
         if site.is_site and texts and "install" in keywords:
             build.extensions[f"{_folder(site)}/{prefix}{texts[0]}".lstrip("/").replace("/", ".")] = None
     elif call == "install_sources":
@@ -234,11 +251,11 @@ def _install(build: _Build, folder: str, call: str, arguments: list[_Value], key
         _install_to(build, folder, call, texts, keywords)
 
 
-def _install_to(build: _Build, folder: str, call: str, texts: list[str], keywords: Mapping[str, _Value]) -> None:
+def _install_to(build: _Build, folder: str, call: str, texts: list[str], keywords: Mapping[str, Value]) -> None:
     """Enters what a call installs to its install_dir."""
     target = _folder(keywords["install_dir"])
     if call != "install_subdir":
-        names = texts if call == "install_data" else keywords.get("output", _Value()).texts
+        names = texts if call == "install_data" else keywords.get("output", Value()).texts
         for text in (*names, *(texts[1:2] if call == "copyfile" else ())):
             if "@" not in text:
                 build.paths[f"{target}/{text.rpartition('/')[2]}".lstrip("/")] = None
@@ -246,12 +263,12 @@ def _install_to(build: _Build, folder: str, call: str, texts: list[str], keyword
     for text in texts:
         source = clean_path(f"{folder}/{text}")
         inside = target if "strip_directory" in keywords else f"{target}/{source.rpartition('/')[2]}".lstrip("/")
-        gone = [clean_path(each) for key in _EXCLUDING for each in keywords.get(key, _Value()).texts]
+        gone = [clean_path(each) for key in _EXCLUDING for each in keywords.get(key, Value()).texts]
         found = without(moved(build.tree.below(source), source), gone, Patterns.GLOB, build.tree.effort)
         build.paths |= dict.fromkeys(paths_of(moved(found, "", inside)))
 
 
-def _folder(value: _Value) -> str:
+def _folder(value: Value) -> str:
     return clean_path("/".join(text[:MAX_FOLDER_LENGTH] for text in value.texts[:MAX_FOLDER_PARTS]))[:MAX_FOLDER_LENGTH]
 
 
@@ -269,7 +286,7 @@ def _line_end(build: _Build, tokens: list[Token], at: int) -> int:
     return len(tokens)
 
 
-def _arguments(build: _Build, tokens: list[Token], start: int) -> tuple[list[_Value], dict[str, _Value], int]:
+def _arguments(build: _Build, tokens: list[Token], start: int) -> tuple[list[Value], dict[str, Value], int]:
     """The arguments of a call whose bracket opened before `start`: by position, by keyword, and where it ends."""
     depth, at = 1, start
     pieces: list[list[Token]] = [[]]
@@ -285,40 +302,12 @@ def _arguments(build: _Build, tokens: list[Token], start: int) -> tuple[list[_Va
     positional, keywords = [], {}
     for piece in pieces:
         if len(piece) > 1 and piece[0][0] == "word" and piece[1] == ("mark", ":"):
-            if piece[2:] != [("word", "false")]:
-                keywords[piece[0][1]] = _value(build, piece[2:])
+            is_short = len(piece) <= MAX_CONDITION
+            if not (is_short and truth(piece[2:], build.options, build.truths) is False):
+                keywords[piece[0][1]] = build.value(piece[2:])
         elif piece:
-            positional.append(_value(build, piece))
+            positional.append(build.value(piece))
+    for key, value in keywords.pop("kwargs", Value()).items:
+        if not value.is_false:
+            keywords.setdefault(key, value)
     return positional, keywords, at
-
-
-def _value(build: _Build, tokens: list[Token]) -> _Value:
-    build.spend(len(tokens))
-    if len(tokens) == 1 and tokens[0][0] == "word":
-        return build.names.get(tokens[0][1], _Value())
-    texts, firsts, keys = [], [], []
-    is_site = False
-    depth = 0
-    opened = False
-    for index, (kind, text) in enumerate(tokens):
-        if kind == "mark":
-            depth += (text in "([{") - (text in ")]}") if len(text) == 1 else 0
-            opened = text == "["
-        elif kind in {"text", "long"}:
-            texts.append(text)
-            if opened:
-                firsts.append(text)
-            if depth == 1 and tokens[index + 1 : index + 2] == [("mark", ":")]:
-                keys.append(text)
-            opened = False
-        elif kind == "word":
-            is_site |= text == "get_install_dir"
-            known = build.names.get(text)
-            near = [*tokens[max(index - 1, 0) : index], *tokens[index + 1 : index + 2]]
-            if known is not None and ("mark", ".") not in near:
-                indexed = tokens[index + 1 : index + 3] == [("mark", "["), ("mark", "0")]
-                build.spend(len(known.texts))
-                texts += known.firsts if indexed else known.texts
-                is_site |= known.is_site
-            opened = False
-    return _Value(tuple(texts[:MAX_NAMES]), tuple(firsts), tuple(keys), is_site)

@@ -1,5 +1,7 @@
 """What meson-python installs."""
 
+import time
+
 import pytest
 
 from pypi_assets.distributions.backends import meson_python
@@ -134,3 +136,36 @@ def test_what_is_written_or_copied_is_installed_and_tags_and_exclusions_leave_ou
     assert modules_by(meson_python.installed, contents)[1] == expected
     contents["pyproject.toml"] += "[tool.meson-python.args]\ninstall = ['--tags=runtime,python-runtime']\n"
     assert modules_by(meson_python.installed, contents)[1] == ["demo", "demo.x"]
+
+
+def test_loops_are_run_for_each_item_with_its_own_settings():
+    contents = {
+        "meson.build": "data = {\n  '_a': {'subdir': 'demo', 'sources': files('a.c')},\n"
+        "  '_b': {'subdir': 'demo/sub', 'sources': files('b.c'), 'install': false},\n}\n"
+        "foreach name, given : data\n"
+        "  py.extension_module(name, install: true, kwargs: given + {'c_args': []})\nendforeach\n"
+        "foreach each : ['one', 'two']\n  subdir(each)\nendforeach\n"
+        "foreach pair : [['_c', 'c.c'], ['_d', 'd.c']]\n"
+        "  py.extension_module(pair[0], pair[1], install: true, subdir: 'demo')\nendforeach\n",
+        "one/meson.build": "py.install_sources('x.py', subdir: 'demo')\n",
+        "two/meson.build": "py.install_sources('y.py', subdir: 'demo')\n",
+    }
+    expected = ["demo", "demo._a", "demo._c", "demo._d", "demo.sub", "demo.sub._b", "demo.x", "demo.y"]
+    assert modules_by(meson_python.installed, contents)[1] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "foreach a : ['1', '2', '3', '4', '5', '6', '7', '8']\n" * 9 + "x = 'y'\n" + "endforeach\n" * 9,
+        "x = ['a']\n" + "x = x + x\n" * 5_000,
+        "x = 'a'\n" + "x = x + x\n" * 5_000,
+        "if p()\n" * 20_000,
+        "x = " + "[" * 20_000,
+        "x = " + "'@0@'.format(" * 10_000,
+    ],
+)
+def test_hostile_meson_files_end(text):
+    before = time.process_time()
+    modules_by(meson_python.installed, {"meson.build": text})
+    assert time.process_time() - before < 5

@@ -1,0 +1,165 @@
+"""Expressions in meson.build files: the texts, lists and dictionaries that are literal, or that variables hold."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pypi_assets.distributions.backends.meson_conditions import Token
+
+MAX_NAMES = 20_000
+MAX_TEXT = 1000
+MAX_NESTING = 6
+"""How deep lists in lists are read; what is deeper is one list."""
+_PLACE = re.compile(r"@(\w{1,100})@", re.ASCII)
+_CLOSING = {"[": "]", "{": "}", "(": ")"}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What an expression holds. `texts` are all in it. `items` are those of a list or a dictionary, with their keys,
+    which are empty in a list. A `scalar` is one text. `is_site` is whether it is below the folder of Python's modules,
+    `is_false` whether it is the word `false`."""
+
+    texts: tuple[str, ...] = ()
+    items: tuple[tuple[str, "Value"], ...] = ()
+    is_scalar: bool = False
+    is_site: bool = False
+    is_false: bool = False
+
+    def item(self, key: str) -> "Value | None":
+        """The item of a dictionary at `key`, or that of a list at a number."""
+        if key.isascii() and key.isdigit() and len(key) < 5:
+            return self.items[int(key)][1] if int(key) < len(self.items) else None
+        return next((value for each, value in self.items if each == key), None)
+
+
+def joined_values(one: Value, other: Value) -> Value:
+    """`one + other`: texts are joined, and so are lists and dictionaries."""
+    if one.is_scalar and other.is_scalar:
+        return Value((f"{one.texts[0]}{other.texts[0]}"[:MAX_TEXT],), is_scalar=True)
+    items = tuple(item for value in (one, other) for item in value.items or as_items(value))
+    return Value((*one.texts, *other.texts)[:MAX_NAMES], items[:MAX_NAMES], is_site=one.is_site or other.is_site)
+
+
+def as_items(value: Value) -> tuple[tuple[str, Value], ...]:
+    """The texts of what is no list, as the items of one."""
+    return tuple(("", Value((text,), is_scalar=True)) for text in value.texts)
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads expressions, where `names` are the variables so far. `spend` counts what is looked at."""
+
+    names: Mapping[str, Value]
+    spend: Callable[[int], None]
+
+    def value(self, tokens: list[Token], nesting: int = 0) -> Value:
+        """What the expression of `tokens` holds."""
+        self.spend(len(tokens))
+        found: Value | None = None
+        for term in split(tokens, "+"):
+            value = self._term(term, nesting)
+            if found is not None:
+                self.spend(4 * (len(found.texts) + len(value.texts)))
+            found = value if found is None else joined_values(found, value)
+        return found or Value()
+
+    def _term(self, tokens: list[Token], nesting: int) -> Value:
+        if not tokens:
+            return Value()
+        kind, text = tokens[0]
+        if len(tokens) == 1:
+            if kind in {"text", "long"}:
+                return Value((text[:MAX_TEXT],), is_scalar=True)
+            return Value(is_false=True) if text == "false" else self._named(text)
+        if nesting < MAX_NESTING and kind == "mark" and tokens[-1] == ("mark", _CLOSING.get(text, "")):
+            return self._bracket(tokens, nesting)
+        if (kind, text) == ("word", "files") and tokens[1] == ("mark", "(") and nesting < MAX_NESTING:
+            return self._bracket([("mark", "["), *tokens[2:-1], ("mark", "]")], nesting)
+        if (kind, text) == ("word", "f") and len(tokens) == 2 and tokens[1][0] == "text":
+            return self._formatted(tokens[1][1], self.names)
+        if (
+            kind == "text"
+            and tokens[1:4] == [("mark", "."), ("word", "format"), ("mark", "(")]
+            and nesting < MAX_NESTING
+        ):
+            given = [self.value(each, nesting + 1) for each in split(tokens[4:-1], ",")]
+            return self._formatted(text, {str(index): value for index, value in enumerate(given)})
+        if kind == "word" and text in self.names and (found := self._looked_up(tokens)) is not None:
+            return found
+        return self._flat(tokens)
+
+    def _bracket(self, tokens: list[Token], nesting: int) -> Value:
+        """A list, a dictionary, or an expression in brackets."""
+        if tokens[0][1] == "(":
+            return self.value(tokens[1:-1], nesting + 1)
+        items: list[tuple[str, Value]] = []
+        for entry in split(tokens[1:-1], ","):
+            is_pair = tokens[0][1] == "{" and len(entry) > 1 and entry[1] == ("mark", ":")
+            key = entry[0][1] if is_pair else ""
+            value = self.value(entry[2:] if is_pair else entry, nesting + 1)
+            if entry:
+                items.append((key, value))
+        keys = [key for key, _ in items if key and tokens[0][1] == "{"]
+        texts = (*keys, *(text for _, value in items for text in value.texts))
+        self.spend(len(texts))
+        return Value(texts[:MAX_NAMES], tuple(items[:MAX_NAMES]), is_site=any(value.is_site for _, value in items))
+
+    def _formatted(self, text: str, values: Mapping[str, Value]) -> Value:
+        """A text whose places have the texts that are known; what is not known stays, with its signs."""
+
+        def replaced(place: re.Match[str]) -> str:
+            value = values.get(place[1])
+            return value.texts[0] if value and value.is_scalar else place[0]
+
+        return Value((_PLACE.sub(replaced, text[:MAX_TEXT])[:MAX_TEXT],), is_scalar=True)
+
+    def _looked_up(self, tokens: list[Token]) -> Value | None:
+        """A variable's item: `name['key']`, `name[0]`, `name.get('key', ...)`; None where it is something else."""
+        known = self.names[tokens[0][1]]
+        rest = tokens[1:]
+        if len(rest) == 3 and rest[0] == ("mark", "[") and rest[2] == ("mark", "]"):
+            return known.item(rest[1][1])
+        if rest[:3] == [("mark", "."), ("word", "get"), ("mark", "(")] and len(rest) > 4:
+            arguments = list(split(rest[3:-1], ","))
+            found = known.item(arguments[0][0][1]) if arguments[0] else None
+            return found or (self.value(arguments[1], MAX_NESTING) if len(arguments) > 1 else None)
+        return None
+
+    def _flat(self, tokens: list[Token]) -> Value:
+        """All texts in the expression, whatever it does with them."""
+        texts: list[str] = []
+        is_site = False
+        for index, (kind, text) in enumerate(tokens):
+            if kind in {"text", "long"}:
+                texts.append(text[:MAX_TEXT])
+            elif kind == "word":
+                is_site |= text == "get_install_dir"
+                near = [*tokens[max(index - 1, 0) : index], *tokens[index + 1 : index + 2]]
+                if ("mark", ".") not in near:
+                    known = self._named(text)
+                    self.spend(len(known.texts))
+                    texts += known.texts[: MAX_NAMES - len(texts)]
+                    is_site |= known.is_site
+        return Value(tuple(texts[:MAX_NAMES]), is_site=is_site)
+
+    def _named(self, name: str) -> Value:
+        return self.names.get(name, Value())
+
+
+def split(tokens: list[Token], mark: str) -> Iterator[list[Token]]:
+    """The parts of `tokens` between `mark`s that are outside of brackets, without the ends of lines."""
+    depth = 0
+    part: list[Token] = []
+    for kind, text in tokens:
+        if kind == "line":
+            continue
+        if kind == "mark" and len(text) == 1:
+            if text == mark and depth == 0:
+                yield part
+                part = []
+                continue
+            depth += (text in "([{") - (text in ")]}")
+        part.append((kind, text))
+    if part:
+        yield part

@@ -1,0 +1,65 @@
+"""Expressions in meson.build files."""
+
+import pytest
+
+from pypi_assets.distributions.backends.meson_python import _TOKEN
+from pypi_assets.distributions.backends.meson_values import Reader, Value, split
+
+
+def read(text, **names):
+    tokens = [(match.lastgroup, match[match.lastgroup]) for match in _TOKEN.finditer(text) if match.lastgroup]
+    return Reader(names, lambda steps: None).value(tokens)
+
+
+def scalar(text):
+    return Value((text,), is_scalar=True)
+
+
+TABLE = read("{'a': {'subdir': 'x', 'off': false}, 'b': ['y', 'z']}")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("'a'", ("a",)),
+        ("'a' + '_' + name", ("a_demo",)),
+        ("['a', 'b'] + ['c']", ("a", "b", "c")),
+        ("['a'] + 'b'", ("a", "b")),
+        ("files('a', ['b'])", ("a", "b")),
+        ("('a')", ("a",)),
+        ("f'_@name@_@other@'", ("_demo_@other@",)),
+        ("'@0@_@1@'.format(name, 'x')", ("demo_x",)),
+        ("table['b']", ("y", "z")),
+        ("table.get('none', 'd')", ("d",)),
+        ("pair[1]", ("q",)),
+        ("pair[7]", ("p", "q")),
+        ("py.get_install_dir() / 'demo' / name", ("demo", "demo")),
+        ("unknown(['a'], 'b')", ("a", "b")),
+        ("unknown", ()),
+        ("", ()),
+        ("[[[[[[[[['a']]]]]]]]]", ("a",)),
+        ("[", ()),
+    ],
+)
+def test_texts(text, expected):
+    found = read(text, name=scalar("demo"), table=TABLE, pair=read("['p', 'q']"))
+    assert found.texts[: len(expected) or 1] == expected
+
+
+def test_items_have_keys_and_values():
+    assert [key for key, _ in TABLE.items] == ["a", "b"]
+    assert TABLE.item("a").item("subdir") == scalar("x")
+    assert TABLE.item("a").item("off").is_false
+    assert TABLE.item("b").item("1") == scalar("z")
+    assert TABLE.item("none") is None
+
+
+def test_the_folder_of_modules_is_known_through_lists_and_sums():
+    assert read("py.get_install_dir() / 'demo'").is_site
+    assert read("where", where=read("py.get_install_dir()")).is_site
+    assert not read("get_option('libdir')").is_site
+
+
+def test_parts_between_marks_outside_of_brackets():
+    tokens = [("mark", mark) for mark in "a,(b,c),"] + [("line", "\n")]
+    assert [[text for _, text in part] for part in split(tokens, ",")] == [["a"], list("(b,c)")]
