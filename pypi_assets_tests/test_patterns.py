@@ -30,7 +30,7 @@ BOUNDED = {
 }
 """The most characters of what these see, by the module or the name."""
 IN_TABLES = {
-    "distributions.backends.cmake._COMMANDS": "match",
+    "distributions.backends.cmake_text._TOKEN": "match",
     "distributions.backends.cmake._FIRST": "match",
     "distributions.setup_script._PYTHON2": "sub",
 }
@@ -102,7 +102,7 @@ USES = uses()
 
 def test_the_patterns_are_found() -> None:
     assert len({pattern for _, pattern, _ in USES}) > 70
-    assert {"index.pages._SHA256", "distributions.script_text._TOKEN", "distributions.backends.cmake._COMMANDS"} <= {
+    assert {"index.pages._SHA256", "distributions.script_text._TOKEN", "distributions.backends.cmake_text._TOKEN"} <= {
         place for place, _, _ in USES
     }
 

@@ -69,3 +69,13 @@ def strings(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def items(value: object) -> list[tuple[str, Any]]:
+    """The keys and values of a table; none where it is no table."""
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def text_items(value: object) -> list[tuple[str, str]]:
+    """Those of a table whose values are texts."""
+    return [(key, text) for key, text in items(value) if isinstance(text, str)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.distributions.pyproject import MAX_TOML_CHARACTERS, parse_toml, strings, table
+from pypi_assets.distributions.pyproject import MAX_TOML_CHARACTERS, items, parse_toml, strings, table, text_items
 
 
 def test_tables_are_empty_where_there_is_none():
@@ -29,3 +29,9 @@ def test_what_is_no_toml_or_too_long_is_refused(text):
 def test_what_is_nested_too_deeply_is_refused():
     with pytest.raises((RecursionError, ValueError)):
         parse_toml("a = " + "[" * 100_000)
+
+
+def test_items_are_those_of_tables_alone():
+    assert items({"a": 1, "b": "x"}) == [("a", 1), ("b", "x")]
+    assert text_items({"a": 1, "b": "x"}) == [("b", "x")]
+    assert items(["a"]) == text_items(None) == []

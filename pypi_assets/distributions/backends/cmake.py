@@ -46,6 +46,9 @@ _STANDARD_FOLDERS = {
     "CMAKE_INSTALL_DATADIR": "share",
 }
 """What the module GNUInstallDirs sets; that of libraries depends on the platform."""
+_OTHERS = "WIN32 MSVC MINGW CYGWIN APPLE ANDROID IOS EMSCRIPTEN"
+_LINUX = dict.fromkeys(_OTHERS.split(), "OFF") | {"UNIX": "ON", "LINUX": "ON"}
+"""What CMake sets on Linux. What only other platforms have is listed, but gives no name to what all have."""
 _ROOTS = (("SOURCE", "source"), ("BINARY", "binary"))
 MAX_CMAKE_FILES = 50
 MAX_CMAKE_CHARACTERS = 200_000
@@ -73,13 +76,14 @@ class CMakeModules:
 @dataclass(slots=True)
 class _Scope:
     """The variables of a file or a function, and the folder that its commands run in. `is_sure` is False in branches
-    of conditions that are not known."""
+    of conditions that are not known, `is_elsewhere` is True in those for other platforms than Linux."""
 
     build: "_Build"
     variables: dict[str, str]
     folder: str
     above: "_Scope | None" = None
     is_sure: bool = True
+    is_elsewhere: bool = False
 
 
 @dataclass(slots=True)
@@ -171,7 +175,7 @@ def _run_branches(build: _Build, scope: _Scope, commands: list[Command], at: int
     """Runs the branches of an `if` whose conditions hold or are not known; returns False where return() ended it."""
     command = commands[at]
     starts = [at, *command.branches, command.end]
-    was_sure = scope.is_sure
+    was_sure, was_elsewhere = scope.is_sure, scope.is_elsewhere
     for start, end in pairwise(starts):
         branch = commands[start]
         holds = True
@@ -180,8 +184,14 @@ def _run_branches(build: _Build, scope: _Scope, commands: list[Command], at: int
             if found is False:
                 continue
             holds = found is True
+        if (
+            not holds
+            and truth(branch.arguments, scope.variables | _LINUX, build.doubtful, partial(_exists, scope)) is False
+        ):
+            scope.is_elsewhere = True
         scope.is_sure = scope.is_sure and holds
         goes_on = _run(build, scope, commands, start + 1, end)
+        scope.is_elsewhere = was_elsewhere
         if holds:
             scope.is_sure = was_sure
             return goes_on
@@ -290,7 +300,8 @@ def _set(scope: _Scope, texts: list[str]) -> None:
         scope.above.variables[name] = _joined(values[:-1])
     elif not is_kept:
         (scope.build.doubtful.discard if scope.is_sure else scope.build.doubtful.add)(name)
-        scope.variables[name] = _joined(values)
+        if not scope.is_elsewhere or name not in scope.variables:
+            scope.variables[name] = _joined(values)
 
 
 def _option(scope: _Scope, texts: list[str]) -> None:
@@ -390,7 +401,7 @@ def _add_library(scope: _Scope, texts: list[str]) -> None:
 
 def _properties(scope: _Scope, texts: list[str]) -> None:
     """set_target_properties(): the name of a target's file, and what that begins with."""
-    if "PROPERTIES" not in texts:
+    if "PROPERTIES" not in texts or scope.is_elsewhere:
         return
     at = texts.index("PROPERTIES")
     pairs = dict(zip(texts[at + 1 :: 2], texts[at + 2 :: 2], strict=False))
@@ -399,7 +410,7 @@ def _properties(scope: _Scope, texts: list[str]) -> None:
 
 
 def _property(scope: _Scope, texts: list[str]) -> None:
-    if texts[0] == "TARGET" and "PROPERTY" in texts[:-2]:
+    if texts[0] == "TARGET" and "PROPERTY" in texts[:-2] and not scope.is_elsewhere:
         at = texts.index("PROPERTY")
         for target in texts[1:at]:
             scope.build.installs.set_properties(target, {texts[at + 1]: texts[at + 2]})

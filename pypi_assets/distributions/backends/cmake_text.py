@@ -14,12 +14,12 @@ from pypi_assets.distributions.source_tree import clean_path
 _TOKEN = re.compile(
     r"\#?+\[(?P<level>={0,9}+)\["
     r"|(?P<comment>\#[^\n]*+)"
-    r"|\"(?P<quoted>(?:[^\"\\]|\\.)*+)\""
+    r"|\"(?P<quoted>(?:[^\"\\]++|\\.)*+)(?:\"|\\?\Z)"
     r"|(?P<mark>[()])"
-    r"|(?P<word>(?:[^\s()#\"\\]|\\.)++)",
+    r"|(?P<word>(?:[^\s()#\"\\]++|\\.)++)",
     re.DOTALL,
 )
-_VARIABLE = re.compile(r"\$\{([\w.+/-]+)\}", re.ASCII)
+_VARIABLE = re.compile(r"\$\{([\w.+/-]++)\}", re.ASCII)
 _ENDS = {"endif": "if", "endforeach": "foreach", "endfunction": "function", "endmacro": "macro", "endwhile": "while"}
 _OPENERS = frozenset(_ENDS.values())
 MAX_CONDITION = 100

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 Token = tuple[str, str]
 Truth = bool | None
 """None where it is not known."""
-_OPTION = re.compile(r"\boption\s*\(\s*'([\w.-]{1,200})'([^)]{0,2000})", re.ASCII)
-_TYPE = re.compile(r"\btype\s*:\s*'(\w+)'", re.ASCII)
-_VALUE = re.compile(r"\bvalue\s*:\s*(?:'([^'\n]*)'|(true|false))", re.ASCII)
-_SETTING = re.compile(r"-D([\w.-]{1,200})=(.*)", re.ASCII | re.DOTALL)
+_OPTION = re.compile(r"\boption\s*+\(\s*+'([\w.-]{1,200}+)'([^)]{0,2000}+)", re.ASCII)
+_TYPE = re.compile(r"\btype\s*+:\s*+'(\w++)'", re.ASCII)
+_VALUE = re.compile(r"\bvalue\s*+:\s*+(?:'([^'\n]*+)'|(true|false))", re.ASCII)
+_SETTING = re.compile(r"-D([\w.-]{1,200}+)=(.*+)", re.ASCII | re.DOTALL)
 MAX_CONDITION = 200
 """Tokens of a condition; a longer one is not evaluated."""
 MAX_OPTIONS_CHARACTERS = 200_000

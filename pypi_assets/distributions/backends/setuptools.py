@@ -7,7 +7,6 @@ pyproject.toml name, and what the .egg-info's top_level.txt names without any fi
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pypi_assets.characters import is_identifier, lower
 from pypi_assets.distributions.backends.cmake import cmake_modules
@@ -15,6 +14,7 @@ from pypi_assets.distributions.backends.numpy_distutils import configured_extens
 from pypi_assets.distributions.backends.setuptools_extensions import (
     cythonized,
     has_generated_source,
+    has_own_build_code,
     literal_extensions,
     pyproject_extensions,
 )
@@ -31,7 +31,7 @@ from pypi_assets.distributions.backends.setuptools_top_level import (
 from pypi_assets.distributions.globs import matches_glob
 from pypi_assets.distributions.members import Files, by_folder, paths_of
 from pypi_assets.distributions.path_patterns import Effort, Patterns, matching
-from pypi_assets.distributions.pyproject import strings
+from pypi_assets.distributions.pyproject import items, strings, text_items
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.setup_cfg import listed, mapped
 from pypi_assets.distributions.setup_script import FindPackages, SetupArguments
@@ -154,12 +154,10 @@ def _takes_data(tree: SourceTree) -> bool:
 
 def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
     settings = tree.table("tool", "setuptools")
-    for package, folder in _text_items(settings.get("package-dir")):
+    for package, folder in text_items(settings.get("package-dir")):
         declared.package_dir[package] = clean_path(folder)
     declared.data = _data_patterns(settings.get("package-data"))
-    declared.no_data = {
-        package: strings(patterns) for package, patterns in _items(settings.get("exclude-package-data"))
-    }
+    declared.no_data = {package: strings(patterns) for package, patterns in items(settings.get("exclude-package-data"))}
     packages = settings.get("packages")
     if isinstance(packages, list):
         declared.by, declared.packages, declared.has_packages = "pyproject.toml packages", strings(packages), True
@@ -184,7 +182,7 @@ def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
 def _data_patterns(value: object) -> dict[str, list[str]]:
     """The globs of package_data that may name modules."""
     found = {
-        package: [each for each in strings(globs) if each.endswith((".py", "*"))] for package, globs in _items(value)
+        package: [each for each in strings(globs) if each.endswith((".py", "*"))] for package, globs in items(value)
     }
     return {package: globs for package, globs in found.items() if globs}
 
@@ -312,6 +310,8 @@ def _built_by_cmake(tree: SourceTree, declared: _Declared) -> list[str]:
 
 def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:
     """DERIVED where setup.py may install something else than its arguments name, or was not followed wholly."""
+    if has_own_build_code(tree):
+        return ModulesGrade.DERIVED
     if "setup.py" not in tree.files:
         return ModulesGrade.EXACT
     is_followed = script.is_complete and script.problem is None and not (script.uncertain or script.partial)
@@ -490,11 +490,3 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
         elif tree.has_compiled_sources and name not in compiled and not is_namespace(tree, name):
             extensions.append(f"{declared.ext_package}{name}")
     return declared.installed("top_level.txt", files, extensions)
-
-
-def _items(value: object) -> list[tuple[str, Any]]:
-    return list(value.items()) if isinstance(value, dict) else []
-
-
-def _text_items(value: object) -> list[tuple[str, str]]:
-    return [(key, text) for key, text in _items(value) if isinstance(text, str)]

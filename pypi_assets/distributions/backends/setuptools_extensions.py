@@ -2,6 +2,7 @@
 
 import re
 
+from pypi_assets.characters import lower
 from pypi_assets.distributions.members import Folder, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching_paths
 from pypi_assets.distributions.pyproject import strings
@@ -20,6 +21,7 @@ _CODE = re.compile("{}|{}|#[^\r\n]*+|([^\"'#]++|{}|{})".format(*_STRINGS).encode
 """The group is what is neither a comment nor a docstring; in its strings # begins no comment. A string without its end
 reaches to the end of its line, or of all, so that no part is searched twice. No (?!...) is in what is repeated by *+,
 which would not match before Python 3.11.5."""
+_WRITERS = ("grpcio-tools", "setuptools-protobuf", "setuptools-golang", "setuptools-zig", "milksnake", "setuptools-dso")
 
 
 def literal_extensions(tree: SourceTree) -> tuple[str, ...]:
@@ -39,6 +41,13 @@ def pyproject_extensions(tree: SourceTree) -> list[str]:
         literal = [entry.get(key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
         names += strings(literal)
     return names
+
+
+def has_own_build_code(tree: SourceTree) -> bool:
+    """Whether pyproject.toml names commands of the project's own, or a build requires what writes or compiles modules
+    that no argument names."""
+    required = strings(tree.table("build-system").get("requires"))
+    return "cmdclass" in tree.table("tool", "setuptools") or any(lower(each).startswith(_WRITERS) for each in required)
 
 
 def has_generated_source(tree: SourceTree, name: str) -> bool:

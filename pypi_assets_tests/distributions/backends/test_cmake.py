@@ -107,6 +107,15 @@ def test_libraries_count_where_they_are_installed():
     assert built(text) == ("demo.lib.libm",)
 
 
+def test_names_are_those_on_linux():
+    text = (
+        "set(N a)\nif(MSVC)\nset(N b)\nendif()\npybind11_add_module(${N})\n"
+        "if(WIN32 AND NOT X)\nset_target_properties(a PROPERTIES OUTPUT_NAME c)\nendif()\n"
+    )
+    assert built(text, "demo") == ("demo.a",)
+    assert built(text.replace("WIN32 AND NOT X", "UNIX"), "demo") == ("demo.c",)
+
+
 def test_files_come_from_the_sdist_and_from_the_build():
     text = "install(FILES x.py ${CMAKE_CURRENT_BINARY_DIR}/y.py none.py DESTINATION demo)\n"
     found = cmake_modules(source_tree({"x.py": "", "CMakeLists.txt": text}), None, {})

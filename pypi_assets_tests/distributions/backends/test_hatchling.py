@@ -100,3 +100,8 @@ def test_artifacts_are_installed_whatever_leaves_them_out():
     settings = '[tool.hatch.build.targets.wheel]\npackages = ["demo"]\nexclude = ["*.py"]\n'
     settings += 'artifacts = ["demo/core.py", "other.py"]\n'
     assert modules_by(hatchling.installed, files(*FLAT, pyproject=settings))[1] == ["demo", "demo.core"]
+
+
+def test_a_wheel_without_modules_is_known_to_have_none():
+    settings = "[tool.hatch.build.targets.wheel]\nbypass-selection = true\n"
+    assert modules_by(hatchling.installed, files("other.py", pyproject=settings)) == ("hatch name", [])

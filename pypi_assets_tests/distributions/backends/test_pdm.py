@@ -63,7 +63,7 @@ def test_pdm(contents, expected, by):
         (["demo/core.py"], ["demo"], ["demo", "demo.core"]),
         (["demo", "demo/core.py"], ["demo/*.py"], ["demo", "demo.core", "demo.data", "demo.data.x", "demo.tests"]),
         (["*"], ["demo"], ["other"]),
-        (["demo/*"], ["**/tests"], ["demo", "demo.core", "demo.data", "demo.data.x"]),
+        (["demo/*"], ["demo/tests"], ["demo", "demo.core", "demo.data", "demo.data.x"]),
         (["demo"], ["."], []),
     ],
 )

@@ -136,3 +136,28 @@ NAMED = '[project]\nname = "demo"\n'
 )
 def test_a_doubt_lowers_the_grade(contents, expected):
     assert grade_of(setuptools.installed, contents) == expected
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        (files("demo/__init__.py", pyproject='[tool.setuptools]\npackages = ["demo"]\n'), "exact"),
+        (
+            files(
+                "demo/__init__.py",
+                pyproject='[tool.setuptools]\npackages = ["demo"]\ncmdclass = {build_py = "demo.build.Own"}\n',
+            ),
+            "derived",
+        ),
+        (
+            files(
+                "demo/__init__.py",
+                pyproject='[build-system]\nrequires = ["grpcio-tools>=1"]\n[tool.setuptools]\npackages = ["demo"]\n',
+            ),
+            "derived",
+        ),
+        (files("demo/__init__.py", setup_py="setup(packages=['demo'], cmdclass={'build_ext': Own})\n"), "exact"),
+    ],
+)  # fmt: skip
+def test_code_of_the_projects_own_that_may_build_more_is_a_doubt(contents, expected):
+    assert grade_of(setuptools.installed, contents) == expected
