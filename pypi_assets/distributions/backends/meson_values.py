@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pypi_assets.characters import is_digits
 from pypi_assets.distributions.backends.meson_conditions import Token
 
 MAX_NAMES = 20_000
@@ -28,7 +29,7 @@ class Value:
 
     def item(self, key: str) -> "Value | None":
         """The item of a dictionary at `key`, or that of a list at a number."""
-        if key.isascii() and key.isdigit() and len(key) < 5:
+        if is_digits(key) and len(key) < 5:
             return self.items[int(key)][1] if int(key) < len(self.items) else None
         return next((value for each, value in self.items if each == key), None)
 
