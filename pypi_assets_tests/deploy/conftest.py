@@ -14,6 +14,7 @@ from pypi_assets_tests.deploy.services import (
     drop_databases,
     local_environment,
     make_databases,
+    secret,
 )
 from pypi_assets_tests.environment import clear_settings
 
@@ -52,7 +53,9 @@ def deploy(
     clear_settings(monkeypatch)
     with ExitStack() as on_end:
         index_url = on_end.enter_context(running(tmp_path / "index", host=address, faults=index_faults))
-        environment = local_environment(index_url, postgres_url, address)
+        secrets = tmp_path / "deployment" / "run" / "secrets"
+        environment = local_environment(index_url, postgres_url, secrets, address)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret(environment, "aws_secret_access_key"))
         for name, value in environment.items():
             monkeypatch.setenv(name, value)  # for reading the store from this process
         monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "reader"))

@@ -20,11 +20,11 @@ import psycopg
 import yaml
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
-VARIABLE_PREFIXES = ("PYPI_ASSETS_", "DAGSTER_", "AWS_", "CELERY_")
+VARIABLE_PREFIXES = ("PYPI_ASSETS_", "DAGSTER_", "AWS_", "CELERY_", "RCLONE_", "SECRETS_")
 START_WITHIN_S = 120
 LOOPBACK = "127.0.0.1"
-ENTRY_POINTS = {"s3": ["rclone"]}
-"""Of the images that have one."""
+ENTRY_POINTS = {"redis": [], "s3": [str(DEPLOY / "with_secrets"), "rclone"]}
+"""Of the services that are not of our image; its own commands are links to `with_secrets`."""
 LISTENS = {
     "redis": "REDIS_PORT",
     "s3": "S3_ADDRESS",
@@ -36,6 +36,7 @@ LISTENS = {
 }
 """The services but PostgreSQL, in order, and the variable with the address of each."""
 
+OURS = [str(DEPLOY / "with_secrets")]
 _VARIABLE = re.compile(r"\$\{(\w+)(?::\?[^}]*)?\}")
 
 
@@ -53,12 +54,19 @@ def read_environment(path: Path, others: Mapping[str, str] | None = None) -> dic
     return values
 
 
-def local_environment(index_url: str, postgres_url: str, address: str = LOOPBACK) -> dict[str, str]:
+def local_environment(index_url: str, postgres_url: str, secrets: Path, address: str = LOOPBACK) -> dict[str, str]:
     """The variables of `env.example`, for an index and a PostgreSQL server of this machine, on free ports.
 
-    At `address` are the store and Redis, which workers on other machines use.
+    At `address` are the store and Redis, which workers on other machines use. What `make_secrets` makes is written into
+    the folder `secrets`, but for those databases.
     """
     s3, code, webserver, metrics, redis = _free_ports(5)
+    secrets.mkdir(parents=True)
+    (secrets / "database_url").write_text(postgres_url.replace("/postgres?", "/catalog?"))
+    of_dagster = postgres_url.replace("/postgres?", "/dagster?").replace("://", "+psycopg2://")
+    (secrets / "dagster_postgres_url").write_text(of_dagster)
+    made = {"SECRETS": str(secrets), "REDIS_HOST": address, "REDIS_PORT": str(redis), "PATH": os.environ["PATH"]}
+    subprocess.run([DEPLOY / "make_secrets"], env=made, check=True)
     return read_environment(
         DEPLOY / "env.example",
         {
@@ -67,11 +75,9 @@ def local_environment(index_url: str, postgres_url: str, address: str = LOOPBACK
             "PYPI_ASSETS_REQUESTS_PER_SECOND": "1000",
             "PYPI_ASSETS_SENSOR_INTERVAL_S": "5",
             "PYPI_ASSETS_RANGE_MIN_AGE_S": "0",
-            "AWS_SECRET_ACCESS_KEY": "secret",
+            "SECRETS_DIR": str(secrets),
             "AWS_ENDPOINT_URL": f"http://{address}:{s3}",
             "S3_ADDRESS": f"{address}:{s3}",
-            "PYPI_ASSETS_DATABASE_URL": postgres_url.replace("/postgres?", "/catalog?"),
-            "DAGSTER_POSTGRES_URL": postgres_url.replace("/postgres?", "/dagster?").replace("://", "+psycopg2://"),
             "DAGSTER_CODE_HOST": LOOPBACK,
             "DAGSTER_GRPC_HOST": LOOPBACK,
             "DAGSTER_GRPC_PORT": str(code),
@@ -79,12 +85,14 @@ def local_environment(index_url: str, postgres_url: str, address: str = LOOPBACK
             "DAGSTER_WEBSERVER_PORT": str(webserver),
             "METRICS_HOST": LOOPBACK,
             "METRICS_PORT": str(metrics),
-            "REDIS_PASSWORD": "secret",
             "REDIS_PORT": str(redis),
-            "CELERY_BROKER_URL": f"redis://:secret@{address}:{redis}/0",
-            "CELERY_RESULT_BACKEND": f"redis://:secret@{address}:{redis}/1",
         },
     )
+
+
+def secret(environment: Mapping[str, str], name: str) -> str:
+    """The content of a file of the folder of secrets."""
+    return Path(environment["SECRETS_DIR"], name).read_text()
 
 
 def compose_services(environment: Mapping[str, str], *paths: Path) -> dict[str, Any]:
@@ -206,7 +214,8 @@ class Deployment:
 
     def run(self, *command: str) -> str:
         """What `docker compose run` prints: a command in the environment of the services."""
-        done = subprocess.run(command, cwd=self.home, env=self.variables, stdout=subprocess.PIPE, check=True)
+        wrapped = [DEPLOY / "with_secrets", *command]
+        done = subprocess.run(wrapped, cwd=self.home, env=self.variables, stdout=subprocess.PIPE, check=True)
         return done.stdout.decode()
 
     def log_of(self, name: str) -> str:
@@ -226,7 +235,7 @@ class Deployment:
         begins_in.mkdir(parents=True, exist_ok=True)
         with (self.root / "logs" / called).open("ab") as log:
             self.running[called] = subprocess.Popen(
-                [*(network.enter if network else ()), *ENTRY_POINTS.get(name, ()), *service["command"]],
+                [*(network.enter if network else ()), *ENTRY_POINTS.get(name, OURS), *service["command"]],
                 cwd=begins_in,
                 env=self.variables | folders,
                 stdout=log,

@@ -12,7 +12,7 @@ import pytest
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from pypi_assets.devindex.history import History
-from pypi_assets_tests.deploy.services import LOOPBACK, Deployment, Network, own_network
+from pypi_assets_tests.deploy.services import LOOPBACK, Deployment, Network, own_network, secret
 from pypi_assets_tests.deploy.ui_client import backfill, ended, filenames, launch, providers, run_details, runs, until
 
 pytestmark = pytest.mark.deploy
@@ -37,7 +37,7 @@ def address(elsewhere: Network | None) -> str:
 
 def reads(deployment: Deployment) -> int:
     """How many distributions were read so far."""
-    with psycopg.connect(deployment.environment["PYPI_ASSETS_DATABASE_URL"]) as connection:
+    with psycopg.connect(secret(deployment.environment, "database_url")) as connection:
         [count] = connection.execute("SELECT count(*) FROM read_attempts").fetchone() or [0]
         return int(count)
 

@@ -12,7 +12,7 @@ import pytest
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from pypi_assets.devindex.history import History
-from pypi_assets_tests.deploy.services import Deployment, drop_databases, make_databases
+from pypi_assets_tests.deploy.services import Deployment, drop_databases, make_databases, secret
 from pypi_assets_tests.deploy.ui_client import ended, filenames, launch, metrics, providers, runs, until
 
 pytestmark = pytest.mark.deploy
@@ -70,8 +70,8 @@ def postgres_program(name: str) -> str:
 
 def database_urls(deployment: Deployment) -> dict[str, str]:
     return {
-        "catalog": deployment.environment["PYPI_ASSETS_DATABASE_URL"],
-        "dagster": deployment.environment["DAGSTER_POSTGRES_URL"].replace("+psycopg2://", "://"),
+        "catalog": secret(deployment.environment, "database_url"),
+        "dagster": secret(deployment.environment, "dagster_postgres_url").replace("+psycopg2://", "://"),
     }
 
 
@@ -83,7 +83,7 @@ def rclone(deployment: Deployment, *arguments: str) -> None:
         "RCLONE_CONFIG_STORE_PROVIDER": "Rclone",
         "RCLONE_CONFIG_STORE_ENDPOINT": variables["AWS_ENDPOINT_URL"],
         "RCLONE_CONFIG_STORE_ACCESS_KEY_ID": variables["AWS_ACCESS_KEY_ID"],
-        "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY": variables["AWS_SECRET_ACCESS_KEY"],
+        "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY": secret(variables, "aws_secret_access_key"),
     }
     subprocess.run(["rclone", *arguments], env=deployment.variables | remote, check=True)
 
