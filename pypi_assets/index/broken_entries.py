@@ -19,7 +19,14 @@ def broken_entry(
 ) -> BrokenEntry:
     """`entry`, a value of an answer, to be kept aside. A `name` that is no text is left out."""
     usable = name[:LONGEST_NAME] if isinstance(name, str) and name else None
-    return BrokenEntry(problem, json.dumps(entry, default=str)[:LONGEST_TEXT], usable, serial, after)
+    return BrokenEntry(problem, _text(entry), usable, serial, after)
+
+
+def _text(entry: object) -> str:
+    try:
+        return json.dumps(entry, default=str)[:LONGEST_TEXT]
+    except (RecursionError, ValueError):  # it nests too deep, or has a number that is too long to be written
+        return json.dumps("an entry that nests too deep to be shown")
 
 
 def require_few(broken: int, good: int, what: str, url: str) -> None:

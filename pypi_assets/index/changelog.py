@@ -1,6 +1,7 @@
 """Encodes the changelog's XML-RPC calls and decodes the answers. Requests are sent in `client.py`."""
 
 import re
+import sys
 import xmlrpc.client
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -12,14 +13,31 @@ from defusedxml.xmlrpc import DefusedExpatParser
 from pypi_assets.index.broken_entries import broken_entry, require_few
 from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
-from pypi_assets.index.models import LONGEST_NAME, ChangelogEvent, ChangelogRow
+from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME, ChangelogEvent, ChangelogRow
 
 MAX_FAULT_CHARACTERS = 300
 _RESET = re.compile(r"reset in (\d{1,6}) second")
+_NUMBER = re.compile(r"\s*+[-+]?[0-9]++\s*+")
+_NUMBER_TAGS = ("int", "i1", "i2", "i4", "i8", "biginteger")
+_OUT_OF_BOUNDS = 2**63
 _UNAVAILABLE = -32403
 _SERVER_ERROR = -32500
 _LAST_TIME = 253_402_300_799
 """The end of the year 9999 in unix seconds, beyond which no date can be shown."""
+
+
+class _Unmarshaller(xmlrpc.client.Unmarshaller):
+    """A number that is too long for Python costs its own row, and not the whole answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dispatch = {**self.dispatch, **dict.fromkeys(_NUMBER_TAGS, _end_number)}
+
+
+def _end_number(target: xmlrpc.client.Unmarshaller, data: str) -> None:
+    is_long = len(data) > sys.int_info.str_digits_check_threshold and _NUMBER.fullmatch(data)
+    target.append(_OUT_OF_BOUNDS if is_long else int(data))
+    target._value = False
 
 
 def call_body(method: str, *params: int) -> bytes:
@@ -33,7 +51,7 @@ def read_answer(chunks: Iterable[bytes], url: str) -> object:
     Raises TransientError for broken XML and for transient faults (too many requests, unavailable). Raises RefusedError
     for every other fault and for a document type, which no XML-RPC answer has and entity bombs need.
     """
-    target = xmlrpc.client.Unmarshaller()
+    target = _Unmarshaller()
     parser = DefusedExpatParser(target, forbid_dtd=True)
     try:
         for chunk in chunks:
@@ -53,13 +71,14 @@ def read_answer(chunks: Iterable[bytes], url: str) -> object:
 
 
 def _fault_error(fault: xmlrpc.client.Fault, url: str) -> TransientError | RefusedError:
-    text = str(fault.faultString)[:MAX_FAULT_CHARACTERS]
+    text = fault.faultString[:MAX_FAULT_CHARACTERS] if isinstance(fault.faultString, str) else "without a text"
     if fault.faultCode == _SERVER_ERROR and "HTTPTooManyRequests" in text:
         reset = _RESET.search(text)
         return TransientError(f"too many requests: {text}", url, float(reset[1]) if reset else None)
     if fault.faultCode == _UNAVAILABLE:
         return TransientError(f"unavailable: {text}", url)
-    return RefusedError(f"XML-RPC fault {fault.faultCode}: {text}", url)
+    code = fault.faultCode if isinstance(fault.faultCode, int) and abs(fault.faultCode) < _OUT_OF_BOUNDS else "?"
+    return RefusedError(f"XML-RPC fault {code}: {text}", url)
 
 
 def read_last_serial(value: object, url: str) -> int:
@@ -102,6 +121,7 @@ def read_event(row: object) -> ChangelogEvent | None:
         case [str(name), None | str() as version, int(timestamp), str(action), int(serial)] if (
             0 < len(name) <= LONGEST_NAME
             and len(version or "") <= LONGEST_NAME
+            and len(action) <= LONGEST_ACTION
             and is_count(timestamp)
             and timestamp <= _LAST_TIME
             and is_count(serial)

@@ -42,7 +42,7 @@ from pypi_assets.index.urls import host_rule, redact
 JSON_ACCEPT = "application/vnd.pypi.simple.v1+json"
 MAX_ANSWER_BYTES = 256 * 1024**2
 """The most bytes of a project page or of an XML-RPC answer (50,000 events are about 16 MB)."""
-MAX_LISTING_BYTES = 4 * 1024**3
+MAX_LISTING_BYTES = 1024**3
 
 _SERIAL = re.compile(r"[0-9]{1,18}")
 _ENVIRONMENT = Network()

@@ -11,6 +11,9 @@ from packaging.utils import canonicalize_name
 LONGEST_NAME = 512
 """The most characters of a project's name, a version or a filename; databases cannot index unbounded names."""
 
+LONGEST_ACTION = 2_000
+"""The most characters of an event's action: a filename, and a Python version of free text before it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChangelogEvent:

@@ -12,6 +12,7 @@ import orjson
 from packaging.utils import canonicalize_name
 
 from pypi_assets.characters import is_printable
+from pypi_assets.index.bounds import check_values
 from pypi_assets.index.broken_entries import broken_entry, require_few
 from pypi_assets.index.counts import is_count
 from pypi_assets.index.errors import RefusedError, TransientError
@@ -31,8 +32,12 @@ def read_project_page(
 
     A broken entry of a file costs no other one, and the file does not count as removed: the page shows it.
     Raises TransientError where the body is not JSON at all. Raises RefusedError where it is not a project page with a
-    serial, or where many entries are broken, or all.
+    serial, where it has too many values, or where many entries are broken, or all.
     """
+    try:
+        check_values(body)
+    except ValueError as error:
+        raise RefusedError(f"the page of {project} is too large: {error}", url) from error
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:

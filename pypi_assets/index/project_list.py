@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import ijson
 
+from pypi_assets.index.bounds import check_list
 from pypi_assets.index.broken_entries import broken_entry, require_few
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, ListedProject
@@ -20,9 +21,11 @@ _BROKEN_IN_MEMORY = 1_000
 def read_listing_serial(body: BinaryIO, url: str) -> int | None:
     """The index's last serial in `meta`, wherever that is in the body; None if there is none.
 
-    Raises RefusedError where the body is another JSON document, TransientError where it is not JSON.
+    Raises RefusedError where the body is another JSON document, or beyond the bounds of `bounds.py`. Raises
+    TransientError where it is not JSON.
     """
     try:
+        check_list(body)
         body.seek(0)
         return read_meta_serial(next(ijson.items(body, "meta"), None))
     except ijson.JSONError as error:
@@ -35,6 +38,7 @@ def read_listed_projects(body: BinaryIO, url: str) -> Iterator[ListedProject | B
     """The projects of the list in `body`, with broken entries among them; errors as in `read_listing_serial`, raised
     where the reader meets them.
 
+    `body` is one that `read_listing_serial` has read, which checks its bounds.
     A project whose serial is broken is listed without a serial, after its broken entry. Raises RefusedError where many
     entries are broken, or all.
     """
@@ -52,12 +56,16 @@ def read_listed_projects(body: BinaryIO, url: str) -> Iterator[ListedProject | B
                 good += 1
                 yield project
         require_few(broken, good, "the list of projects", url)
-        if not good:
-            body.seek(0)
-            if next(ijson.items(body, "projects"), None) != []:
-                raise RefusedError("the list of projects breaks the protocol: projects is no list of projects", url)
+        if not good and (broken or not _has_list(body)):
+            raise RefusedError("the list of projects breaks the protocol: projects is no list of projects", url)
     except ijson.JSONError as error:
         raise TransientError("the list of projects is broken JSON", url) from error
+
+
+def _has_list(body: BinaryIO) -> bool:
+    """Whether `projects` is a list at all."""
+    body.seek(0)
+    return any(prefix == "projects" and event == "start_array" for prefix, event, _ in ijson.parse(body))
 
 
 def _read_listed_project(entry: object) -> tuple[ListedProject | None, str | None]:
