@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 # modules are compiled when they are first imported
 INSTALL := $(PIP) install --no-compile --constraint constraints.txt
 
-.PHONY: demo ui check test histories test-pythons dist lock sbom redis wheels test-deploy test-faults clean
+.PHONY: demo ui check test histories fuzz test-pythons dist lock sbom redis wheels test-deploy test-faults clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -31,6 +31,11 @@ redis:
 
 histories: $(VENV)/.installed-test
 	$(BIN)/python -m pypi_assets_tests.crawl.model_run --histories 20000
+
+# each parser of what an index or a file says, in a process of its own: 20 minutes each
+FUZZ_MINUTES ?= 20
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m pypi_assets_tests.fuzz --apart --minutes $(FUZZ_MINUTES)
 
 test-pythons: $(VENV)/.installed-test
 	@.ci/test_pythons $(VENV)

@@ -1,7 +1,10 @@
-"""Fuzzes the reading of distributions for a given time: `python -m pypi_assets_tests.fuzz --minutes 60`.
+"""Fuzzes the reading of distributions, and of an index's answers: `python -m pypi_assets_tests.fuzz --minutes 60`.
 
 Coverage guides it if atheris is installed (`pip install atheris`); otherwise inputs are mutated at random. An input
-that breaks a rule of distributions/fuzz_targets.py is written to the folder of findings, once per place in the code.
+that breaks a rule of a fuzz_targets.py is written to the folder of findings, once per place in the code.
+
+With `--apart`, each target has a process of its own, one after the other, with bounded memory, and `--minutes` each. So
+a native crash is a finding too: the input that it had is kept.
 """
 
 import argparse
@@ -10,6 +13,8 @@ import importlib
 import importlib.util
 import json
 import os
+import resource
+import subprocess
 import sys
 import time
 import traceback
@@ -22,7 +27,8 @@ from typing import Any
 
 # ruff: noqa: T201 - it prints what it finds
 
-TARGETS_MODULE = "pypi_assets_tests.distributions.fuzz_targets"
+TARGETS_MODULES = ("pypi_assets_tests.distributions.fuzz_targets", "pypi_assets_tests.index.fuzz_targets")
+MAX_MEMORY_BYTES = 1024**3
 CORPUS_SIZE = 300
 REPORT_EVERY_S = 60.0
 
@@ -30,9 +36,10 @@ REPORT_EVERY_S = 60.0
 class Fuzzing:
     """One run: its executions, its time limit, and its findings."""
 
-    def __init__(self, targets: Sequence[Any], findings: Path, seconds: float) -> None:
+    def __init__(self, targets: Sequence[Any], findings: Path, seconds: float, current: Path | None = None) -> None:
         self.targets = targets
         self._folder = findings
+        self.current = current
         self._started = time.monotonic()
         self._seconds = seconds
         self._reported = 0.0
@@ -51,6 +58,8 @@ class Fuzzing:
         """Checks one input, whose first byte chooses the target."""
         target = self.targets[content[0] % len(self.targets)] if content else self.targets[0]
         self.executions[target.name] += 1
+        if self.current is not None:
+            self.current.write_bytes(content[1:])
         try:
             target.check(content[1:])
         except Exception as error:  # noqa: BLE001 - whatever a check raises is a finding
@@ -142,13 +151,38 @@ def fuzz_by_coverage(fuzzing: Fuzzing, first: list[bytes], corpus: Path, seed: i
     atheris.Fuzz()
 
 
-def load_targets(*, instrumented: bool) -> ModuleType:
+def load_targets(*, instrumented: bool) -> tuple[ModuleType, list[Any]]:
     """Imports the targets; under atheris, which counts coverage only in modules that it imports itself."""
     if not instrumented:
-        return importlib.import_module(TARGETS_MODULE)
-    atheris = importlib.import_module("atheris")
-    with atheris.instrument_imports(include=["pypi_assets.distributions"]):
-        return importlib.import_module(TARGETS_MODULE)
+        modules = [importlib.import_module(name) for name in TARGETS_MODULES]
+    else:
+        atheris = importlib.import_module("atheris")
+        with atheris.instrument_imports(include=["pypi_assets.distributions", "pypi_assets.index"]):
+            modules = [importlib.import_module(name) for name in TARGETS_MODULES]
+    return modules[0], [target for module in modules for target in module.TARGETS]
+
+
+def fuzz_apart(names: Sequence[str], findings: Path, minutes: float, seed: int) -> int:
+    """Fuzzes each target in a process of its own, and returns how many of them crashed."""
+    crashed = 0
+    findings.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(names):
+        current = findings / f"current-{number}.input"
+        command = [sys.executable, "-m", "pypi_assets_tests.fuzz", "--by-chance", "--target", name]
+        command += ["--minutes", str(minutes), "--findings", str(findings), "--seed", str(seed)]
+        print(name, flush=True)
+        ended = subprocess.run([*command, "--current", str(current)], check=False, preexec_fn=_limit_memory)
+        if ended.returncode:
+            crashed += 1
+            kept = current.rename(findings / f"crash-{number}-{seed}.input")
+            print(f"found a crash of {name} with {ended.returncode}: {kept}", flush=True)
+        else:
+            current.unlink(missing_ok=True)
+    return crashed
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -159,19 +193,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=Path, help="a folder of real wheels and sdists to start from, too")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--by-chance", action="store_true", help="without atheris, even where it is installed")
+    parser.add_argument("--apart", action="store_true", help="each target in a process of its own")
+    parser.add_argument("--current", type=Path, help="where each input is written before it is run")
     chosen = parser.parse_args(arguments)
-    guided = not chosen.by_chance and importlib.util.find_spec("atheris") is not None
-    module = load_targets(instrumented=guided)
-    targets = [target for target in module.TARGETS if not chosen.target or target.name in chosen.target]
+    guided = not (chosen.by_chance or chosen.apart) and importlib.util.find_spec("atheris") is not None
+    module, all_targets = load_targets(instrumented=guided)
+    targets = [target for target in all_targets if not chosen.target or target.name in chosen.target]
     if not targets:
-        parser.error(f"no such target; there are {', '.join(target.name for target in module.TARGETS)}")
-    fuzzing = Fuzzing(targets, chosen.findings, chosen.minutes * 60)
+        parser.error(f"no such target; there are {', '.join(target.name for target in all_targets)}")
+    if chosen.apart:
+        sys.exit(fuzz_apart([target.name for target in targets], chosen.findings, chosen.minutes, chosen.seed))
+    fuzzing = Fuzzing(targets, chosen.findings, chosen.minutes * 60, chosen.current)
     print(f"seed {chosen.seed}, {'by coverage' if guided else 'by chance'}", flush=True)
     corpus = seeds(targets, module.real_seeds(chosen.seeds) if chosen.seeds else {})
     if guided:
         fuzz_by_coverage(fuzzing, corpus, chosen.findings / "corpus", chosen.seed)
     fuzz_by_chance(module, fuzzing, corpus, Random(chosen.seed))
     fuzzing.report()
+    sys.exit(len(fuzzing.found) if chosen.current else 0)
 
 
 if __name__ == "__main__":
