@@ -54,9 +54,7 @@ def installed(tree: SourceTree) -> Installed | None:
             selected += by_folder([target]) if tree.has_file(source) else moved(tree.below(source), source, target)
     tree.effort.spend(len(selected) * len(sources))
     files = [(_moved_by(sources, folder), inside) for folder, inside in selected]
-    is_chosen = (
-        setting("bypass-selection") is True or bool(artifacts) or bool(forced)
-    )  # what is chosen may be no module
+    is_chosen = setting("bypass-selection") is True or bool(artifacts)  # what is chosen may be no module
     return Installed(by, files, grade=_grade(tree)) if files or is_chosen else None
 
 
