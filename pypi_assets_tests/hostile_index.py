@@ -69,6 +69,14 @@ def upload(index: ServedIndex) -> None:
     assert plain == "evil-1.0-py3-none-any.whl"
 
 
+def upload_broken(index: ServedIndex, version: str) -> None:
+    """One more file that cannot be read."""
+    text = HOSTILE.replace("\r", "").replace("\n", " ")
+    path = index.folder / "built" / f"{BROKEN}-{version}-py3-none-any.whl"
+    path.write_bytes(zip_bytes({f"{text}.dist-info/METADATA": text}))
+    index.history.add(path, project=BROKEN, version=version)
+
+
 def _refused_zip(text: str) -> bytes:
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
