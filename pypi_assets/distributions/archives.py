@@ -4,6 +4,7 @@ Nothing is unpacked: member names are names and never become paths of this machi
 """
 
 import re
+from typing import Protocol
 
 from pypi_assets.characters import casefolded
 from pypi_assets.distributions.extract import Extract
@@ -14,6 +15,15 @@ from pypi_assets.distributions.metadata import headers_of
 _ODD = re.compile("/[./\n]")
 _ODD_FILE = re.compile("/[./]")
 """What is in no name that needs no cleaning, and in few others."""
+
+
+class Names(Protocol):
+    """Collects the names of members; `places` maps each that is kept to its last member's place."""
+
+    @property
+    def places(self) -> dict[str, int]: ...
+    def add_all(self, names: list[str], places: list[int]) -> None: ...
+    def finish(self) -> None: ...
 
 
 class SafeNames:
@@ -75,8 +85,13 @@ class SafeNames:
             self._extract.notes.append(f"{self._unsafe} member names that lead out of the archive are ignored")
         if self._repeated:
             self._extract.notes.append(f"{self._repeated} member names occur again; the last one counts")
-        if colliding := _colliding(self._extract.members):
-            self._extract.notes.append(f"{colliding} member names differ from another one by case alone")
+        note_names(self._extract)
+
+
+def note_names(extract: Extract) -> None:
+    """Adds a note where names differ by case alone."""
+    if colliding := _colliding(extract.members):
+        extract.notes.append(f"{colliding} member names differ from another one by case alone")
 
 
 def _colliding(members: dict[str, Folder]) -> int:

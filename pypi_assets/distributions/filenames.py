@@ -8,7 +8,11 @@ from pypi_assets.distributions.record import DistributionKind, FilenameParts
 from pypi_assets.distributions.requirements import is_version
 
 MAX_FILENAME_LENGTH = 1000
-SDIST_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.z", ".tar", ".zip")
+SDIST_SUFFIXES = (
+    *(".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tlz", ".tar.lz", ".tar.lzma", ".tar.z", ".tar"),
+    ".zip",
+)
+"""Those that pip takes, and the `.tar.Z` of old."""
 _SUFFIX_KINDS = {
     ".whl": DistributionKind.WHEEL,
     **dict.fromkeys(SDIST_SUFFIXES, DistributionKind.SDIST),

@@ -9,6 +9,7 @@ from typing import Protocol, cast
 from isal import igzip_lib
 
 from pypi_assets.distributions.limits import MIB, Budget
+from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.sources import SequentialSource
 
 
@@ -50,6 +51,8 @@ _PROBLEMS = {
     b"\xfd7zXZ\0": f"LZMAError: Corrupt input data, or more than {LZMA_MEMORY_BYTES // MIB} MiB needed",
 }
 """What is recorded, in the words that Python 3.11 had for it."""
+_GZIP = b"\x1f\x8b"
+_SEVERAL_PARTS = f"{AMBIGUOUS} zeros lie between compressed parts, where Python ends and others read on"
 _MAGIC_BYTES = max(map(len, _DECOMPRESSORS))
 
 
@@ -72,11 +75,14 @@ def _decompressed(source: SequentialSource, magic: bytes, budget: Budget, notes:
     while True:
         data = b""
         if decompressor.eof:
-            data = _next_part(source, decompressor.unused_data)
+            data, has_zeros = _next_part(source, decompressor.unused_data)
             if not data.startswith(magic):
                 if data:
-                    notes.append("bytes after the end of the compressed data are ignored")
+                    doubt = f"{AMBIGUOUS} " if magic == _GZIP else ""  # which Python refuses, if it reads as far
+                    notes.append(f"{doubt}bytes after the end of the compressed data are ignored")
                 return
+            if has_zeros and magic != _GZIP and _SEVERAL_PARTS not in notes:
+                notes.append(_SEVERAL_PARTS)
             decompressor = _DECOMPRESSORS[magic]()
         elif decompressor.needs_input and not (data := source.read(PIECE)):
             raise BrokenDataError("EOFError: the compressed data ends too early")
@@ -90,9 +96,13 @@ def _decompressed(source: SequentialSource, magic: bytes, budget: Budget, notes:
             budget.check_time()
 
 
-def _next_part(source: SequentialSource, unused: bytes) -> bytes:
-    """What follows the end of a compressed part and the zeros after it: enough to recognize it, or nothing."""
+def _next_part(source: SequentialSource, unused: bytes) -> tuple[bytes, bool]:
+    """What follows the end of a compressed part and the zeros after it, enough to recognize it, or nothing; and whether
+    there are such zeros."""
     data = unused.lstrip(b"\0")
+    has_zeros = len(data) < len(unused)
     while len(data) < _MAGIC_BYTES and (more := source.read(PIECE)):
-        data = (data + more).lstrip(b"\0")
-    return data
+        found = data + more
+        data = found.lstrip(b"\0")
+        has_zeros = has_zeros or len(data) < len(found)
+    return data, has_zeros

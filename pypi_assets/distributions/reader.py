@@ -5,15 +5,26 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from pypi_assets.distributions import eggs, sdists, wheels
+from pypi_assets.distributions.archives import SafeNames
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
 from pypi_assets.distributions.metadata import CoreMetadata
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ErrorKind, FilenameParts
 from pypi_assets.distributions.record_building import build_record
+from pypi_assets.distributions.sdist_kinds import (
+    START_BYTES,
+    ends_in_zip,
+    is_read_as_tar,
+    is_tar,
+    kind_notes,
+    unread_compression,
+)
+from pypi_assets.distributions.sdist_names import SdistNames
 from pypi_assets.distributions.sources import (
     CHUNK,
     FileSource,
+    RangeReader,
     RangeSource,
     SequentialSource,
     SourceError,
@@ -23,8 +34,6 @@ from pypi_assets.distributions.sources import (
 from pypi_assets.distributions.tars import extract_tar
 from pypi_assets.distributions.zips import extract_zip
 
-_ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
-_UNREAD_COMPRESSIONS = {b"\x1f\x9d": "compress", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z", b"Rar!": "rar"}
 _READERS = {
     DistributionKind.WHEEL: (wheels.wanted, wheels.wheel_record),
     DistributionKind.EGG: (eggs.wanted, eggs.egg_record),
@@ -57,7 +66,7 @@ def read_distribution(
     source, and without `hash_content` any seekable zip, is only read where its directory and its metadata are.
     """
     parts = parse_filename(filename, project)
-    extract, hashed = _take_out(source, parts.kind, Budget(limits or Limits()), hash_content=hash_content)
+    extract, hashed = _take_out(source, parts, Budget(limits or Limits()), hash_content=hash_content)
     sdists.condense(extract)
     record = make_parsed_record(extract, parts, project)
     if hashed is not None:
@@ -67,12 +76,12 @@ def read_distribution(
 
 def read_extract(source: BinaryIO | RangeSource, parts: FilenameParts, limits: Limits) -> Extract:
     """What `make_parsed_record` needs of the distribution in `source`, unhashed and not yet condensed."""
-    extract, _ = _take_out(source, parts.kind, Budget(limits), hash_content=False)
+    extract, _ = _take_out(source, parts, Budget(limits), hash_content=False)
     return extract
 
 
 def _take_out(
-    source: BinaryIO | RangeSource, kind: DistributionKind, budget: Budget, *, hash_content: bool
+    source: BinaryIO | RangeSource, parts: FilenameParts, budget: Budget, *, hash_content: bool
 ) -> tuple[Extract, SequentialSource | None]:
     """The extract, and the source where all of it was hashed."""
     sequential = None
@@ -81,7 +90,7 @@ def _take_out(
     hashed = sequential is not None and hash_content
     try:
         try:
-            extract = _extract(kind, source, sequential, budget, hash_content=hashed)
+            extract = _extract(parts, source, sequential, budget, hash_content=hashed)
         except LimitExceededError as error:
             extract = _failed(ErrorKind.LIMIT_EXCEEDED, str(error))
         if sequential is not None and hash_content:
@@ -121,34 +130,56 @@ def read_path(path: Path, *, project: str | None = None, limits: Limits | None =
 
 
 def _extract(
-    kind: DistributionKind,
+    parts: FilenameParts,
     source: BinaryIO | RangeSource,
     sequential: SequentialSource | None,
     budget: Budget,
     *,
     hash_content: bool,
 ) -> Extract:
+    kind = parts.kind
     if kind not in _READERS:
         return _failed(ErrorKind.UNSUPPORTED_KIND, f"files of kind {kind} are not read")
-    wanted = _READERS[kind][0]
     if sequential is None:
-        return extract_zip(cast("RangeSource", source), wanted, budget)
+        return _extract_zip(cast("RangeSource", source), kind, budget)
     file = cast("BinaryIO", source)
     if kind == DistributionKind.SDIST:
-        start = sequential.peek(4)
-        if compression := _UNREAD_COMPRESSIONS.get(start) or _UNREAD_COMPRESSIONS.get(start[:2]):
+        start = sequential.peek(START_BYTES)
+        if compression := unread_compression(start):
             return _failed(ErrorKind.UNSUPPORTED_KIND, f"archives compressed by {compression} are not read")
-        if start not in _ZIP_STARTS:
-            return extract_tar(sequential, sdists.is_wanted, budget)
-    if file.seekable():
-        if hash_content:
+        if is_read_as_tar(parts.filename, start):
+            extract = extract_tar(sequential, sdists.is_wanted, budget)
             sequential.drain()
-        return extract_zip(FileSource(file), wanted, budget)
+            extract.notes += kind_notes(parts.filename, start, sequential.tail)
+            return extract
+    if file.seekable():
+        if hash_content or kind == DistributionKind.SDIST:
+            sequential.drain()
+        return _extract_zip_of(FileSource(file), parts, sequential, budget)
     with Spool() as spool:
         while chunk := sequential.read(CHUNK):
             budget.check_spooled(spool.size + len(chunk))
             spool.add(chunk)
-        return extract_zip(spool, wanted, budget)
+        return _extract_zip_of(spool, parts, sequential, budget)
+
+
+def _extract_zip_of(whole: RangeSource, parts: FilenameParts, sequential: SequentialSource, budget: Budget) -> Extract:
+    """The extract of what is a zip by its name or its content; `sequential` was at the end of the file."""
+    if parts.kind != DistributionKind.SDIST:
+        return _extract_zip(whole, parts.kind, budget)
+    start = whole.read_at(0, START_BYTES)
+    if ends_in_zip(sequential.tail) or not is_tar(start):
+        extract = _extract_zip(whole, parts.kind, budget)
+    else:
+        again = SequentialSource(cast("BinaryIO", RangeReader(whole)), budget, hash_content=False)
+        extract = extract_tar(again, sdists.is_wanted, budget)
+    extract.notes += kind_notes(parts.filename, start, sequential.tail)
+    return extract
+
+
+def _extract_zip(source: RangeSource, kind: DistributionKind, budget: Budget) -> Extract:
+    names = SdistNames if kind == DistributionKind.SDIST else SafeNames
+    return extract_zip(source, _READERS[kind][0], budget, names)
 
 
 def _failed(kind: ErrorKind, text: str) -> Extract:

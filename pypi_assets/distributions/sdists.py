@@ -17,7 +17,7 @@ from pypi_assets.distributions.kept_arguments import keep_arguments, kept_argume
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import decode_text, unique
 from pypi_assets.distributions.pyproject import parse_toml
-from pypi_assets.distributions.record import DistributionRecord, FilenameParts
+from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, FilenameParts
 from pypi_assets.distributions.record_building import build_record
 from pypi_assets.distributions.sdist_entry_points import find_entry_points
 from pypi_assets.distributions.sdist_metadata import read_metadata
@@ -31,6 +31,8 @@ _AT_TOP_TEXT = (
     " CMakeLists.txt meson.options meson_options.txt"
 )
 _AT_TOP = frozenset(_AT_TOP_TEXT.split())
+_PROJECT_FILES = ("setup.py", "pyproject.toml")
+"""What makes a folder a project to pip."""
 _IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3, "CMakeLists.txt": 4, "setup.py": 6}
 """Build files that lie in folders too, and how deep at the most, the top folder included."""
 _VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")
@@ -170,6 +172,8 @@ class _SetupScript:
 def _below_top(parts: FilenameParts, extract: Extract, notes: list[str]) -> tuple[dict[str, Folder], str]:
     """The members in the sdist's one top folder and its name with a slash; all and nothing where there is none."""
     members = extract.members
+    if _is_lone_file(members):
+        notes.append(f"{AMBIGUOUS} its only file lies in no folder: pip refuses it")
     if "PKG-INFO" in extract.files or not members:
         return members, ""
     first = next(iter(members)).partition("/")[0]
@@ -181,8 +185,13 @@ def _below_top(parts: FilenameParts, extract: Extract, notes: list[str]) -> tupl
         if outside := _outside(members, top):
             ignored = sum(len(members[folder]) for folder in outside)
             notes.append(f"{ignored} files outside of {printable(top)} are ignored")
+            notes.append(f"{AMBIGUOUS} pip looks for the project outside of {printable(top)}, and finds none")
             members = {folder: inside for folder, inside in members.items() if folder not in outside}
     return members, top
+
+
+def _is_lone_file(members: Mapping[str, Folder]) -> bool:
+    return list(members) == [""] and len(members[""]) == 1
 
 
 def _outside(members: dict[str, Folder], top: str) -> set[str]:
@@ -191,7 +200,12 @@ def _outside(members: dict[str, Folder], top: str) -> set[str]:
 
 
 def _choose_top(parts: FilenameParts, extract: Extract) -> str | None:
-    """The folder that is the sdist's own among other files at the root; None where that is the root."""
+    """The folder that is the sdist's own among other files at the root; None where that is the root.
+
+    pip leaves no folder out where there is more, and finds the project at the root or not at all.
+    """
+    if any(name in extract.members.get("", Folder()) for name in _PROJECT_FILES):
+        return None
     tops = unique(folder.partition("/")[0] for folder in extract.members if folder)
     if not tops:
         return None

@@ -9,11 +9,14 @@ import io
 import os
 import sys
 import tempfile
+from collections import deque
 from typing import BinaryIO, Protocol, Self
 
 from pypi_assets.distributions.limits import Budget
 
 CHUNK = 256 * 1024
+TAIL_BYTES = 65_536 + 22
+"""Where the end of a zip can lie."""
 
 
 class RangeSource(Protocol):
@@ -97,6 +100,19 @@ class Spool:
         """None: a stream has no sidecar."""
 
 
+class RangeReader(io.RawIOBase):
+    """A range source as a file that is read from start to end."""
+
+    def __init__(self, source: RangeSource) -> None:
+        self._source = source
+        self._at = 0
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._source.read_at(self._at, CHUNK if size < 0 else size)
+        self._at += len(content)
+        return content
+
+
 class MismatchError(Exception):
     """A range source gave other bytes than the index promised: only the whole file can be trusted."""
 
@@ -125,6 +141,8 @@ class SequentialSource:
         self._sha256 = hashlib.sha256() if hash_content else None
         self._peeked = b""
         self._ended = False
+        self._last: deque[bytes] = deque()
+        self._last_bytes = 0
         self.size = 0
 
     def peek(self, size: int) -> bytes:
@@ -146,6 +164,11 @@ class SequentialSource:
             self._budget.check_time()
 
     @property
+    def tail(self) -> bytes:
+        """The last bytes that were read, at least TAIL_BYTES where there are as many."""
+        return b"".join(self._last)
+
+    @property
     def sha256(self) -> str | None:
         """Of what was read so far, in hex; None without hashing."""
         return self._sha256.hexdigest() if self._sha256 else None
@@ -156,6 +179,10 @@ class SequentialSource:
         chunk = _read(self._raw, size)
         self._ended = not chunk
         self.size += len(chunk)
+        self._last.append(chunk)
+        self._last_bytes += len(chunk)
+        while self._last_bytes - len(self._last[0]) >= TAIL_BYTES:
+            self._last_bytes -= len(self._last.popleft())
         if self._sha256:
             self._sha256.update(chunk)
         self._budget.check_file_size(self.size)

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 
 from isal import isal_zlib
 
-from pypi_assets.distributions.archives import SafeNames, keep
+from pypi_assets.distributions.archives import Names, SafeNames, keep
 from pypi_assets.distributions.build_scripts import is_build_script
 from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.limits import MIB, Budget, LimitExceededError
@@ -66,14 +66,16 @@ Wanted = Callable[[Iterable[str]], Iterable[str]]
 """Picks the names of those members whose content is wanted."""
 
 
-def extract_zip(source: RangeSource, wanted: Wanted, budget: Budget) -> Extract:
+def extract_zip(
+    source: RangeSource, wanted: Wanted, budget: Budget, names: Callable[[Extract, Budget], Names] = SafeNames
+) -> Extract:
     """The names of all files in the zip, and the content of those that `wanted` picks; of core metadata
-    only the headers.
+    only the headers. `names` makes what collects the names.
 
     Raises MismatchError where a wheel's METADATA is not the one that `source` promises, and what `source` raises.
     """
     extract = Extract()
-    members = SafeNames(extract, budget)
+    members = names(extract, budget)
     try:
         window = _Window(source, first_read_at(source.size))
         directory = _find_directory(window, budget)
@@ -211,7 +213,7 @@ def _find_end64(window: _Window, locator: int) -> int:
 
 def _walk(
     directory: _Directory,
-    members: SafeNames,
+    members: Names,
     wanted: Wanted,
     budget: Budget,
     extract: Extract,

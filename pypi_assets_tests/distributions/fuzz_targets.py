@@ -26,12 +26,13 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from pypi_assets.distributions import metadata as core
+from pypi_assets.distributions.against_pip import has_doubt
 from pypi_assets.distributions.extract import Extract, ExtractError, decode_extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.kept_arguments import keep_arguments, kept_arguments
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.project_facts import MAX_LICENSE_BYTES, MAX_VALUE_CHARACTERS, MAX_VALUES
-from pypi_assets.distributions.reader import Reading, make_record, read_distribution
+from pypi_assets.distributions.reader import Reading, make_record, read_distribution, read_extract
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
@@ -52,6 +53,7 @@ from pypi_assets_tests.distributions.hostile import (
 )
 from pypi_assets_tests.distributions.hostile_sources import PYPROJECTS, SETUP_CFGS, SETUP_SCRIPTS
 from pypi_assets_tests.distributions.made_extracts import extract_of
+from pypi_assets_tests.distributions.pip_trees import silent_differences, unpacked_by_pip
 from pypi_assets_tests.distributions.raw_archives import (
     BLOCK,
     DEFLATED,
@@ -174,34 +176,17 @@ OTHER_ARCHIVES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x1f\x9d", b"\x28\xb5\x2f\
 
 
 def check_tar(content: bytes) -> None:
-    """Compressed or not it gives the same, and where tarfile can list it, the names are those that tarfile lists."""
+    """Compressed or not it gives the same, and pip unpacks what the record is made of, unless that is in doubt."""
     reading = check_reading(content, SDIST)
     if not content or content.startswith(OTHER_ARCHIVES):
         return
-    packed = read_distribution(io.BytesIO(gzip.compress(content, 1, mtime=0)), SDIST, limits=SMALL)
-    assert packed.extract == reading.extract, "compression changes nothing"
-    if reading.record.error is None and b"GNU.sparse." not in content:
-        try:
-            with tarfile.open(fileobj=io.BytesIO(content), mode="r:", errors="surrogateescape") as archive:
-                infos = archive.getmembers()
-        except (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError):
-            return
-        if content[archive.offset : archive.offset + BLOCK].strip(b"\0"):  # tarfile takes a broken header for the end
-            return
-        if any(map(is_disputed, infos)):
-            return
-        names = (readable(info.name) for info in infos if info.isreg() or info.issym() or info.islnk())
-        check_names(reading.extract, (name for name in names if not name.endswith("/")))
-
-
-def is_disputed(info: tarfile.TarInfo) -> bool:
-    """By POSIX a pax path without a letter gives way to the header's name, and one before a sparse member is that
-    member's own; of several headers in front of one member tarfile has a view of its own."""
-    return not info.name or info.type == tarfile.GNUTYPE_SPARSE or info.offset_data - info.offset > 3 * BLOCK
-
-
-def readable(name: str) -> str:
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    packed = gzip.compress(content, 1, mtime=0)
+    extract = read_extract(io.BytesIO(packed), parse_filename(SDIST), SMALL)
+    record = make_record(extract, SDIST)
+    plain = replace(reading.record, sha256=None, size=None, notes=())
+    assert replace(record, notes=()) == plain, "compression changes nothing"
+    if not has_doubt(record):
+        assert silent_differences(extract, record, unpacked_by_pip(packed, SDIST)) == []
 
 
 def check_metadata(content: bytes) -> None:

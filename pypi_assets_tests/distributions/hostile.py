@@ -717,7 +717,7 @@ TAR_CASES = (
     Case("tar: long name and then the end", SDIST, lambda: raw_sdist(long_name(b"x" * 200), end=b""), CORRUPT),
     Case("tar: links, devices, fifos, unknown kinds", SDIST, member_kinds, modules=ANY),
     Case("tar: PKG-INFO is a symlink", SDIST, partial(linked_pkg_info, b"2"), NO_METADATA),
-    Case("tar: PKG-INFO is a hard link", SDIST, partial(linked_pkg_info, b"1"), NO_METADATA),
+    Case("tar: PKG-INFO is a hard link", SDIST, partial(linked_pkg_info, b"1"), requires=("a",)),
     Case(
         "tar: the top folder is a symlink",
         SDIST,
@@ -792,7 +792,13 @@ TAR_CASES = (
     ),
     Case("tar: a name with a NUL", SDIST, lambda: raw_sdist(tar_header(b"demo-1.0/x.bin\0.py"))),
     Case("tar: no name", SDIST, lambda: raw_sdist(tar_header(b""))),
-    Case("tar: a folder by its slash", SDIST, lambda: raw_sdist(tar_header(b"demo-1.0/folder.py/"))),
+    Case(
+        "tar: a file that is named like a folder",
+        SDIST,
+        lambda: raw_sdist(tar_header(b"demo-1.0/folder.py/")),
+        modules=("demo", "folder"),
+        notes=("end in a slash",),
+    ),
     Case(
         "tar: ./ in front of every name",
         SDIST,

@@ -19,7 +19,8 @@ def test_names_that_lead_out_are_only_names(build, tmp_path, monkeypatch):
     record = read(build(members | {"demo-1.0/PKG-INFO": PKG_INFO}), filename)
     assert record.error is None
     assert record.modules == ("a", "b")
-    assert "3 member names that lead out of the archive are ignored" in record.notes
+    leaving = "3" if build is zip_bytes else "2"  # where tarfile takes absolute names for relative ones
+    assert any(f"{leaving} member names that lead out of the archive are ignored" in note for note in record.notes)
     assert list(tmp_path.iterdir()) == []
 
 

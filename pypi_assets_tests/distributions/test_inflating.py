@@ -27,7 +27,7 @@ def test_several_gzip_parts_and_padding_are_one_stream():
     assert read(parts + bytes(512), SDIST).error is None
     record = read(parts + b"rubbish!", SDIST)
     assert record.error is None
-    assert record.notes[0] == "bytes after the end of the compressed data are ignored"
+    assert record.notes[0] == "ambiguous archive: bytes after the end of the compressed data are ignored"
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])

@@ -1,0 +1,135 @@
+"""The names of an sdist's members as pip unpacks them, whether a tar or a zip holds them.
+
+Nearly all archives need no more than their names as they are. All others go through `unpacked_tree`.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from pypi_assets.distributions.archives import note_names
+from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.limits import Budget, LimitExceededError
+from pypi_assets.distributions.members import folders_of
+from pypi_assets.distributions.record import AMBIGUOUS
+from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, UnpackedTree, unpacked_zip
+
+_ODD = re.compile(
+    r"/\.{0,2}[/\n]"  # empty parts, dots, a slash at the end
+    r"|\n(?:\.{0,2}/|\.{0,2}\n)"  # the same at the start
+    r"|[\\\0]|[^/\n]{256}"
+)
+_LONG_UNLESS_ASCII = re.compile(r"[^/\n]{64}")
+_MAX_LENGTH = 900
+"""Of a name that is no path too long for Linux, in any encoding."""
+_NO_TOP = "not all members lie in one folder, so that pip leaves none out and finds the project in none"
+
+
+def are_usual(files: Collection[str], folders: Collection[str]) -> bool:
+    """Whether pip unpacks files and folders of these names as they are, whatever their order. No file is there twice.
+
+    >>> are_usual(["demo-1.0/demo.py"], ["demo-1.0"]), are_usual(["demo-1.0/../demo.py"], [])
+    (True, False)
+    """
+    lines = "\n".join(("", *files, *folders, ""))
+    if len(lines) > 1 and _ODD.search(lines):
+        return False
+    if not lines.isascii() and _LONG_UNLESS_ASCII.search(lines):
+        return False
+    if max(map(len, files), default=0) > _MAX_LENGTH or max(map(len, folders), default=0) > _MAX_LENGTH:
+        return False
+    return _all_folders(files, folders).isdisjoint(files)
+
+
+def _all_folders(files: Iterable[str], folders: Iterable[str]) -> set[str]:
+    """The folders that there are, named or not, down from the top."""
+    found = set(folders)
+    found.update([name.rpartition("/")[0] for name in files])
+    for folder in list(found):
+        above = folder.rpartition("/")[0]
+        while above and above not in found:
+            found.add(above)
+            above = above.rpartition("/")[0]
+    return found - {""}
+
+
+def put_names(extract: Extract, files: Mapping[str, int]) -> None:
+    """Puts the paths of `files` into `extract`, and notes about them."""
+    extract.members = folders_of(files)
+    note_names(extract)
+
+
+def note_tree(extract: Extract, tree: UnpackedTree, doubts: Doubts) -> None:
+    """Adds what is doubtful in `tree`, which was needed since its members' names are odd."""
+    extract.notes += doubts.notes
+    if tree.repeated:
+        extract.notes.append(f"{tree.repeated} member names occur again; the last one counts")
+
+
+def note_top(extract: Extract, top: str | None) -> None:
+    """Adds a note where all files lie in one folder which is not the `top` that pip leaves out."""
+    tops = {folder.partition("/")[0] for folder in extract.members}
+    if len(tops) == 1 and tops != {""} and tops != {top}:
+        extract.notes.append(f"{AMBIGUOUS} {_NO_TOP}")
+
+
+def common_top(files: Iterable[str], folders: Iterable[str]) -> str | None:
+    """The folder that all usual names lie in, None where there is none: what `leading_folder` gives, and faster."""
+    tops = {name.partition("/")[0] for name in (*{file.rpartition("/")[0] for file in files}, *folders)}
+    return next(iter(tops)) or None if len(tops) == 1 else None
+
+
+def readable(name: str) -> str:
+    """`name` with replaced wrong bytes, which tars keep as half surrogate pairs."""
+    return name if name.isascii() else name.encode(errors="surrogateescape").decode(errors="replace")
+
+
+class SdistNames:
+    """Collects the names of a zip's members, and finds out what pip unpacks them to.
+
+    `places` maps each path to the place of its content, in the way that the reader of the zip counts.
+    """
+
+    def __init__(self, extract: Extract, budget: Budget) -> None:
+        self._extract = extract
+        self._budget = budget
+        self._names: list[str] = []
+        self._places: list[int] = []
+        self._found: dict[str, int] | None = None
+
+    def add_all(self, names: list[str], places: list[int]) -> None:
+        """Adds `names`, of which those that end in / are folders. Raises LimitExceededError."""
+        self._budget.count_members(names)
+        self._names += names
+        self._places += places
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Of all that was added, once the last name is there. Raises LimitExceededError."""
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+    def _find(self) -> dict[str, int]:
+        # zipfile ends a name at a NUL
+        names = [name.partition("\0")[0] for name in self._names] if "\0" in "".join(self._names) else self._names
+        files = {name: place for name, place in zip(names, self._places, strict=True) if not name.endswith("/")}
+        folders = [name[:-1] for name in names if name.endswith("/")]
+        if len(files) + len(folders) == len(names) and are_usual(files, folders):
+            put_names(self._extract, files)
+            note_top(self._extract, common_top(files, folders))
+            return files
+        doubts = Doubts()
+        last = dict(zip(names, self._places, strict=True))  # zipfile opens a member by its name
+        tree = unpacked_zip([Member(name, MemberKind.FILE, last[name]) for name in names], doubts)
+        put_names(self._extract, tree.files)
+        note_tree(self._extract, tree, doubts)
+        note_top(self._extract, tree.usual_top)
+        return dict(tree.files)
+
+    def finish(self) -> None:
+        """Puts the names into the extract, and notes about them."""
+        if self._found is None and self._names:
+            try:
+                self._found = self._find()
+            except LimitExceededError as error:
+                self._extract.fail_with(error)

@@ -1,0 +1,414 @@
+"""Reads the headers of a tar: which members it has, what they are called and where their content lies.
+
+Where readers of tars differ, tarfile's view counts, since pip unpacks with it; where versions of tarfile differ too,
+the archive has a doubt or is taken for broken. tarfile applies the headers in front of a member from the last one to
+the first one, and takes the first broken header behind a member for the end: here that is an error.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from zlib import adler32
+
+from pypi_assets.distributions.limits import MIB, LimitExceededError
+from pypi_assets.distributions.tar_stream import BLOCK, BadTarError, TarStream, padded
+from pypi_assets.distributions.unpacked_tree import Doubts, MemberKind
+
+MAX_EXTENSION_BYTES = MIB
+"""Of a long name or of one member's pax records."""
+MAX_EXTENSIONS = 100
+"""Long names and pax headers in front of one member."""
+MAX_REGIONS = 10_000
+"""Pieces of a sparse file between its holes."""
+
+_HEADER = Struct("100s24s12s12s8sc100s72x16s155s12x")
+"""Name; mode, user and group; size; time; checksum; kind; target; device; prefix: at the same places since 1979, with
+zeros for what came later."""
+_KINDS = {
+    **dict.fromkeys((b"0", b"\0", b"7", b"S"), MemberKind.FILE),
+    b"1": MemberKind.HARD_LINK,
+    b"2": MemberKind.SYMBOLIC_LINK,
+    b"5": MemberKind.FOLDER,
+}
+_WITHOUT_DATA = frozenset((b"1", b"2", b"3", b"4", b"5", b"6"))
+"""Links, devices, folders and fifos: nothing follows their header, whatever size it has."""
+_OLD_FILE, _SPARSE = b"\0", b"S"
+_LONG_NAME, _LONG_LINK, _GLOBAL_PAX = b"L", b"K", b"g"
+_PAX = frozenset((b"x", b"X"))
+_EXTENSIONS = frozenset((_LONG_NAME, _LONG_LINK, _GLOBAL_PAX, *_PAX))
+
+_PAX_LENGTH = re.compile(rb"([0-9]{1,20}) ")
+_DIGITS = re.compile(rb"[0-9]{1,20}")
+_MAP = re.compile(rb"[0-9]{1,20}(?:,[0-9]{1,20})*+")
+_TIME = re.compile(rb"-?[0-9]{1,15}(?:\.[0-9]{0,30})?")
+_PATH, _LINK_PATH, _SIZE, _MTIME, _CHARSET = b"path", b"linkpath", b"size", b"mtime", b"hdrcharset"
+_SPARSE_NAME, _SPARSE_SIZE, _SPARSE_REAL_SIZE = b"GNU.sparse.name", b"GNU.sparse.size", b"GNU.sparse.realsize"
+_SPARSE_MAP, _SPARSE_MAJOR, _SPARSE_MINOR = b"GNU.sparse.map", b"GNU.sparse.major", b"GNU.sparse.minor"
+_SPARSE_OFFSET, _SPARSE_LENGTH = b"GNU.sparse.offset", b"GNU.sparse.numbytes"
+_KEPT_OF_SPARSE_FILES = frozenset(
+    (_SPARSE_NAME, _SPARSE_SIZE, _SPARSE_REAL_SIZE, _SPARSE_MAP, _SPARSE_MAJOR, _SPARSE_MINOR)
+)
+_OF_SPARSE_FILES = _KEPT_OF_SPARSE_FILES | {_SPARSE_OFFSET, _SPARSE_LENGTH}
+_KEPT = _KEPT_OF_SPARSE_FILES | {_PATH, _LINK_PATH, _SIZE}
+_CHARSETS = frozenset((b"BINARY", b"ISO-IR 10646 2000 UTF-8"))
+_SPARSE_HEADER = Struct("386x96sc12s17x")
+_SPARSE_EXTENSION = Struct("504sc7x")
+"""Both hold pairs of numbers, and whether an extension follows; the header the size with all holes too."""
+_MAX_TIME = 2**62
+
+_SHARED = "global headers set the path or the size of what follows: versions of Python differ"
+_MANY_SHARED = f"times more than {MAX_EXTENSIONS} global headers follow each other: Python may not read on"
+_MIXED = "members have several extended headers in front of them: readers of tars differ"
+_PADDING = "headers go on behind their size: readers of tars differ"
+_NO_PATH = "members have an empty path in their extended header: pip refuses it"
+_NO_CHARSET = "headers name a character set that Python may not read"
+_BAD_TIME = "members have a time that pip may not set"
+_OLD_FOLDER = "members with an extended header are folders to some versions of Python, and files to others"
+_NO_TEXT = "member names are not UTF-8: wrong bytes are replaced"
+_SPARSE_FORMAT = "sparse files name no format that Python reads: it takes them as they are"
+
+
+@dataclass(slots=True)
+class TarMember:
+    """`start` and `size` are of what follows in the tar, `real_size` of the file. `regions` is the map of a sparse
+    file: offset and size of each piece, flat, or as text; None where it is not sparse. With `has_map` that lies before
+    the content."""
+
+    name: str
+    kind: MemberKind
+    target: str
+    start: int
+    size: int
+    real_size: int
+    regions: list[int] | bytes | None = None
+    has_map: bool = False
+
+
+def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
+    """Each member, after its headers; the next one is taken once its content is read or skipped.
+
+    Raises BadTarError and LimitExceededError.
+    """
+    shared: dict[bytes, bytes] = {}
+    extensions: list[_Extension] = []
+    numbers: set[bytes] = set()
+    while (header := tar.read(BLOCK)).strip(b"\0"):
+        if len(header) < BLOCK:
+            raise tar.ended()
+        name, ids, size_field, time, checksum, kind, target, device, prefix = _HEADER.unpack(header)
+        size = _number(size_field)
+        if size < 0 or not _is_intact(header, checksum):
+            raise BadTarError(f"a broken header at {tar.position - BLOCK}")
+        if not -_MAX_TIME < _number(time) < _MAX_TIME:
+            doubts.add(_BAD_TIME)
+        if ids not in numbers or device not in numbers:  # they are the same in nearly all headers of a tar
+            _check_numbers(ids + device)
+            numbers.update((ids, device))
+        if kind in _EXTENSIONS:
+            _extend(tar, kind, size, shared, extensions, doubts)
+            continue
+        own = _Own(_text(name), kind, size, _text(target))
+        if kind == _OLD_FILE and own.name.endswith(b"/"):
+            own.kind = b"5"
+            if extensions:
+                doubts.add(_OLD_FOLDER)
+        if prefix[0] and kind != _SPARSE:
+            own.name = _text(prefix) + b"/" + own.name
+        if kind == _SPARSE:
+            own.regions, own.real_size = _read_regions(tar, header)
+        elif shared:
+            own.apply(shared, doubts)
+        if extensions:
+            own.extend(extensions, doubts)
+            extensions = []
+        yield own.member(tar.position, doubts)
+    if not tar.position:
+        raise BadTarError("no byte at all")
+    if extensions or tar.position < BLOCK:
+        raise tar.ended()
+
+
+@dataclass(slots=True)
+class _Extension:
+    """A header in front of a member: its text, or its fields with those of the global headers before it."""
+
+    kind: bytes
+    text: bytes = b""
+    fields: dict[bytes, bytes] | None = None
+    own_keys: frozenset[bytes] = frozenset()
+    regions: list[int] | None = None
+
+
+def _extend(
+    tar: TarStream,
+    kind: bytes,
+    size: int,
+    shared: dict[bytes, bytes],
+    extensions: list[_Extension],
+    doubts: Doubts,
+) -> None:
+    """Adds the extended header that follows to `extensions`, or its fields to `shared`."""
+    if size > MAX_EXTENSION_BYTES:
+        raise LimitExceededError(f"a tar header is larger than {MAX_EXTENSION_BYTES} bytes")
+    content = tar.read_padded(size)
+    if content[size:].strip(b"\0"):
+        doubts.add(_PADDING)
+    if kind in {_LONG_NAME, _LONG_LINK}:
+        extensions.append(_Extension(kind, _text(content)))
+    else:
+        fields, regions = _pax_fields(content, doubts)
+        if kind == _GLOBAL_PAX:
+            if not _OF_SPARSE_FILES.isdisjoint(fields):
+                raise BadTarError("a global header has the fields of a sparse file")
+            if fields:
+                doubts.add(_SHARED)
+            shared |= fields
+            extensions.append(_Extension(kind))
+        else:
+            extensions.append(_Extension(kind, b"", shared | fields, frozenset(fields), regions))
+    if len(extensions) <= MAX_EXTENSIONS:
+        return
+    if any(each.kind != _GLOBAL_PAX for each in extensions):
+        raise BadTarError(f"more than {MAX_EXTENSIONS} headers for one member before {tar.position}")
+    doubts.add(_MANY_SHARED)
+    del extensions[1:]
+
+
+@dataclass(slots=True)
+class _Own:
+    """A member as its own header has it, until those in front of it are applied."""
+
+    name: bytes
+    kind: bytes
+    size: int
+    target: bytes
+    real_size: int | None = None
+    regions: list[int] | bytes | None = None
+    has_map: bool = False
+
+    def apply(self, fields: dict[bytes, bytes], doubts: Doubts) -> None:
+        """Takes over what pax headers set, in their order. The size is that of the file, and moves no member."""
+        for key, value in fields.items():
+            if key in {_PATH, _SPARSE_NAME}:
+                name = value.rstrip(b"/") if key == _PATH else value
+                if name:
+                    self.name = name
+                else:
+                    doubts.add(_NO_PATH)
+            elif key == _LINK_PATH:
+                self.target = value
+            elif key in {_SIZE, _SPARSE_SIZE, _SPARSE_REAL_SIZE}:
+                self.real_size = _decimal(value)
+
+    def extend(self, extensions: list[_Extension], doubts: Doubts) -> None:
+        """Applies the headers in front, the nearest first."""
+        pax = [each for each in extensions if each.kind in _PAX]
+        long = [each.kind for each in extensions if each.kind in {_LONG_NAME, _LONG_LINK}]
+        if len(pax) > 1 or len(set(long)) < len(long) or (pax and long):
+            doubts.add(_MIXED)
+        for each in reversed(extensions):
+            if each.kind == _LONG_NAME:
+                self.name = each.text.removesuffix(b"/") if self.kind == b"5" else each.text
+            elif each.kind == _LONG_LINK:
+                self.target = each.text
+            elif each.fields is not None:
+                self._extend_by(each, each.fields, doubts)
+
+    def _extend_by(self, header: _Extension, fields: dict[bytes, bytes], doubts: Doubts) -> None:
+        is_sparse = not _OF_SPARSE_FILES.isdisjoint(fields)
+        if is_sparse:
+            if self.kind == _SPARSE or self.regions is not None or self.has_map or _SIZE in fields:
+                raise BadTarError("a sparse file with two maps, or with a size of its own")
+            if self.kind in _WITHOUT_DATA:
+                raise BadTarError("a sparse file that is a folder, a link or a device")
+            if _SPARSE_MAP in fields:
+                self.regions = fields[_SPARSE_MAP]
+            elif _SPARSE_SIZE in fields:
+                self.regions = header.regions or []
+            elif (fields.get(_SPARSE_MAJOR), fields.get(_SPARSE_MINOR)) == (b"1", b"0"):
+                self.has_map = True
+            else:
+                doubts.add(_SPARSE_FORMAT)
+        self.apply(fields, doubts)
+        if _SIZE in fields:
+            self.size = _decimal(fields[_SIZE])
+            if self.kind == _SPARSE or _SIZE not in header.own_keys:
+                doubts.add(_SHARED)
+
+    def member(self, start: int, doubts: Doubts) -> TarMember:
+        kind = _KINDS.get(self.kind, MemberKind.SPECIAL)
+        size = 0 if self.kind in _WITHOUT_DATA else self.size
+        name = self.name.rstrip(b"/") if kind is MemberKind.FOLDER else self.name
+        if not name.isascii() and not _is_utf8(name):
+            doubts.add(_NO_TEXT)
+        text = name.decode(errors="surrogateescape")
+        target = self.target.decode(errors="surrogateescape") if self.target else ""
+        real_size = self.size if self.real_size is None else self.real_size
+        return TarMember(text, kind, target, start, size, real_size, self.regions, self.has_map)
+
+
+def _is_utf8(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _text(field: bytes) -> bytes:
+    return field.partition(b"\0")[0]
+
+
+def _check_numbers(fields: bytes) -> None:
+    """Reads numbers of eight bytes each: tarfile stops at a header in which any of them is none."""
+    for start in range(0, len(fields), 8):
+        _number(fields[start : start + 8])
+
+
+def _is_intact(header: bytes, checksum: bytes) -> bool:
+    """Whether the checksum is the sum of the header's bytes, or of its signed bytes, itself taken as blanks."""
+    difference = _number(checksum) + sum(checksum) - 8 * 32
+    if header.isascii():  # then the sum is too small for the modulus of adler32, which is ten times as quick
+        return adler32(header) & 0xFFFF == difference + 1
+    return difference == sum(header) or _number(checksum) == _signed_sum(header, checksum)
+
+
+def _signed_sum(header: bytes, checksum: bytes) -> int:
+    return sum(memoryview(header).cast("b")) - sum(memoryview(checksum).cast("b")) + 8 * 32
+
+
+def _number(field: bytes) -> int:
+    """A number in octal digits, or as GNU writes large and negative ones, in base 256 after a marked byte."""
+    try:
+        return int(field.rstrip(b"\0 "), 8)
+    except ValueError:  # hardly ever, so that this way round is the quickest
+        return _unusual_number(field)
+
+
+def _unusual_number(field: bytes) -> int:
+    if field[0] in {0x80, 0xFF}:
+        return int.from_bytes(field[1:], "big") - (256 ** (len(field) - 1) if field[0] == 0xFF else 0)
+    try:
+        return int(_text(field).decode("ascii").strip() or "0", 8)
+    except ValueError:
+        raise BadTarError(f"no number: {field!r}") from None
+
+
+def _decimal(digits: bytes) -> int:
+    if not _DIGITS.fullmatch(digits):
+        raise BadTarError(f"no number: {digits[:20]!r}")
+    return int(digits)
+
+
+def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], list[int]]:
+    """Of pax records (`"27 mtime=1700000000.123456\\n"`) the paths and sizes of members, and their map of holes."""
+    fields = {}
+    offsets: list[bytes] = []
+    lengths: list[bytes] = []
+    at = 0
+    while at < len(content) and content[at]:
+        record = _PAX_LENGTH.match(content, at)
+        end = at + int(record[1]) if record else 0
+        if record is None or end <= record.end() or content[end - 1 : end] != b"\n":
+            raise BadTarError("a broken pax header")
+        key, equals, value = content[record.end() : end - 1].partition(b"=")
+        if not key or not equals:
+            raise BadTarError("a broken pax header")
+        if key == _SPARSE_OFFSET:
+            offsets.append(value)
+        elif key == _SPARSE_LENGTH:
+            lengths.append(value)
+        elif key in _KEPT:
+            fields[key] = value
+        elif key == _MTIME and not _TIME.fullmatch(value):
+            doubts.add(_BAD_TIME)
+        elif key == _CHARSET and value not in _CHARSETS:
+            doubts.add(_NO_CHARSET)
+        at = end
+    pairs = max(len(offsets), len(lengths))
+    if pairs:
+        found = (content.count(b" %s=" % _SPARSE_OFFSET), content.count(b" %s=" % _SPARSE_LENGTH))
+        if found != (pairs, pairs) or len(offsets) != len(lengths):
+            raise BadTarError("a sparse file whose map is not in pairs")
+        _check_regions(pairs)
+        fields.setdefault(_SPARSE_OFFSET, b"")
+    regions = [_decimal(each) for pair in zip(offsets, lengths, strict=True) for each in pair]
+    return fields, regions
+
+
+def skip_content(tar: TarStream, member: TarMember) -> None:
+    """Leaves out what follows of `member`. Raises BadTarError where there is less, or a sparse file's map is none."""
+    if member.has_map:
+        _, read = _read_map(tar, member)
+        tar.skip(padded(member.size) - read)
+    else:
+        if isinstance(member.regions, bytes) and not _MAP.fullmatch(member.regions):
+            raise BadTarError("a sparse file whose map is none")
+        tar.skip(padded(member.size))
+
+
+def content_of(tar: TarStream, member: TarMember) -> bytes:
+    """The content of `member`, with the holes of a sparse file; `tar` is at its start.
+
+    Raises BadTarError and LimitExceededError.
+    """
+    regions, read = _read_map(tar, member) if member.has_map else (member.regions, 0)
+    content = tar.read_padded(member.size - read)[: member.size - read]
+    if isinstance(regions, bytes):
+        _check_regions(regions.count(b",") // 2)
+        regions = list(map(_decimal, regions.split(b",")))
+    if regions is not None:
+        return _with_holes(content, regions, member.real_size)
+    if member.real_size > member.size:
+        raise BadTarError("a member is larger than what it has in the tar")
+    return content[: member.real_size]
+
+
+def _read_map(tar: TarStream, member: TarMember) -> tuple[list[int], int]:
+    """The map before the content of a sparse file, and its bytes: a count and pairs of numbers, one a line."""
+    text = tar.read_whole(BLOCK)
+    count = _decimal(text.partition(b"\n")[0]) if b"\n" in text else -1
+    _check_regions(count)
+    lines = text.count(b"\n")
+    pieces = [text]
+    while 0 <= lines < 2 * count + 1 and len(pieces) * BLOCK < member.size:
+        pieces.append(tar.read_whole(BLOCK))
+        lines += pieces[-1].count(b"\n")
+    if not 0 <= 2 * count < lines or len(pieces) * BLOCK > padded(member.size):
+        raise BadTarError("a sparse file whose map is none")
+    return list(map(_decimal, b"".join(pieces).split(b"\n")[1 : 2 * count + 1])), len(pieces) * BLOCK
+
+
+def _read_regions(tar: TarStream, header: bytes) -> tuple[list[int], int]:
+    """Offset and size of each region, flat, and the size of the file: GNU's old kind, before the content."""
+    pairs, more, size = _SPARSE_HEADER.unpack(header)
+    regions = _numbers(pairs)
+    while more != b"\0":
+        pairs, more = _SPARSE_EXTENSION.unpack(tar.read_whole(BLOCK))
+        numbers = _numbers(pairs)
+        if any(length and not offset for offset, length in zip(numbers[::2], numbers[1::2], strict=True)):
+            raise BadTarError("a sparse file whose map starts again")
+        regions += numbers
+        _check_regions(len(regions) // 2)
+    return regions, _number(size)
+
+
+def _numbers(fields: bytes) -> list[int]:
+    return [_number(fields[start : start + 12]) for start in range(0, len(fields), 12)]
+
+
+def _check_regions(count: int) -> None:
+    if count > MAX_REGIONS:
+        raise LimitExceededError(f"a sparse file of more than {MAX_REGIONS} pieces")
+
+
+def _with_holes(content: bytes, regions: list[int], size: int) -> bytes:
+    whole = bytearray(size)
+    start = 0
+    for offset, length in zip(regions[::2], regions[1::2], strict=False):
+        if min(offset, length) < 0 or offset + length > size or start + length > len(content):
+            raise BadTarError("a sparse file whose map does not fit")
+        whole[offset : offset + length] = content[start : start + length]
+        start += length
+    return bytes(whole)

@@ -1,0 +1,95 @@
+"""The bytes inside a tar as one stream, whose start can be read once more."""
+
+from collections.abc import Iterator
+
+from pypi_assets.distributions.limits import MIB
+
+BLOCK = 512
+MAX_KEPT_BYTES = 8 * MIB
+"""Of the start of each tar, for members whose content is known to be wanted only after they went by: what links lead
+to. Of real sdists nine in ten are smaller."""
+
+
+class BadTarError(Exception):
+    """What is no tar, or is broken in the middle, or ends too early; the text has the place."""
+
+
+def padded(size: int) -> int:
+    """`size` in whole blocks."""
+    return size + -size % BLOCK
+
+
+class TarStream:
+    """Pieces of any size as one stream."""
+
+    def __init__(self, pieces: Iterator[bytes], kept_bytes: int = 0) -> None:
+        self._pieces = pieces
+        self._piece = b""
+        self._before = 0
+        self._at = 0
+        self._kept: list[bytes] = []
+        self._left_to_keep = kept_bytes
+
+    @property
+    def position(self) -> int:
+        return self._before + self._at
+
+    def read(self, size: int) -> bytes:
+        """`size` bytes, fewer only at the end."""
+        content = self._piece[self._at : self._at + size]
+        self._at += len(content)
+        if len(content) == size:
+            return content
+        collected = bytearray(content)
+        while len(collected) < size and self._next():
+            self._at = min(size - len(collected), len(self._piece))
+            collected += self._piece[: self._at]
+        return bytes(collected)
+
+    def read_padded(self, size: int) -> bytes:
+        """`size` bytes and what pads them to whole blocks. Raises BadTarError where there are fewer."""
+        content = self.read(padded(size))
+        if len(content) < padded(size):
+            raise self.ended()
+        return content
+
+    def read_whole(self, size: int) -> bytes:
+        """`size` bytes and not what pads them to whole blocks. Raises BadTarError where there are fewer."""
+        return self.read_padded(size)[:size]
+
+    def skip(self, size: int) -> None:
+        """Raises BadTarError where there are fewer bytes."""
+        self._at += size
+        while self._at > len(self._piece):
+            beyond = self._at - len(self._piece)
+            self._at = len(self._piece)
+            if not self._next():
+                raise self.ended()
+            self._at = beyond
+
+    def skip_rest(self) -> None:
+        while self._next():
+            pass
+
+    def ended(self) -> BadTarError:
+        return BadTarError(f"the tar ends at {self.position}, in the middle of a member")
+
+    def again(self, start: int) -> "TarStream | None":
+        """A stream of what is kept from `start` on, None where that is not kept."""
+        before = 0
+        for number, piece in enumerate(self._kept):
+            if before + len(piece) > start:
+                stream = TarStream(iter(self._kept[number:]))
+                stream.skip(start - before)
+                return stream
+            before += len(piece)
+        return None
+
+    def _next(self) -> bool:
+        self._before += len(self._piece)
+        self._at = 0
+        self._piece = next(self._pieces, b"")
+        if self._left_to_keep > 0:
+            self._kept.append(self._piece)
+            self._left_to_keep -= len(self._piece)
+        return bool(self._piece)

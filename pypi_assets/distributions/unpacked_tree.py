@@ -1,0 +1,424 @@
+"""The tree of files that pip makes of an archive's members, worked out in memory: nothing is written.
+
+The rules are those of pip's `unpack_file` on Linux. A tar goes through tarfile's data filter (PEP 706), whose versions
+differ, and Python 3.11 before 3.11.4 has none. Wherever they differ, or pip refuses a member, the tree has a doubt.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from pypi_assets.distributions.limits import MIB, LimitExceededError
+from pypi_assets.distributions.record import AMBIGUOUS
+
+MAX_HOPS = 40
+"""Links that Linux follows in one path."""
+MAX_LINKED_CHARACTERS = 2 * MIB
+"""Of the paths of files that are there once more because of links."""
+MAX_STEPS = 3_000_000
+"""Parts of names that are looked at, of all members together."""
+MAX_COMPONENT_BYTES = 255
+MAX_PATH_BYTES = 3900
+"""Linux has 4,096, and the folder that pip unpacks into needs some."""
+MAX_DEPTH = 400
+"""Python makes folders one in another by a function that calls itself."""
+
+LEAVES = "member names that lead out of the archive are ignored: pip refuses it"
+_LINKED_OUT = "links that lead out of the archive are ignored: pip refuses it"
+_NO_TARGET = "hard links that lead to no file of the archive are ignored: pip refuses it, or ignores them"
+_WITHOUT_TOP = "hard links leave the top folder out: Python before 3.11.4 ignores them"
+_SPECIAL = "members that are devices, or of no known kind, are ignored: pip refuses it"
+_BLOCKED = "members that lie where there is a folder, or below a file, are ignored: pip refuses it"
+_OVER_FOLDER = "folders have the name of a file: newer versions of Python refuse it"
+_BACKWARDS = "times a member name goes back by .. from a folder that is not there: some versions of Python refuse it"
+_ABSOLUTE = "member names are absolute: pip unpacks them as relative ones, or refuses it"
+_TRAILING = "member names of files end in a slash: pip makes files of them, or refuses it"
+_BACKSLASH = "member names have backslashes, which separate folders on Windows alone"
+_THROUGH = "times a member lies behind a symbolic link, which versions of Python treat differently"
+_TO_FOLDER = "symbolic links lead to folders: it depends on a build whether it follows them"
+_NOWHERE = "symbolic links that lead nowhere are ignored: some versions of Python refuse it"
+_IN_CIRCLES = "symbolic links to folders that they lie in are ignored: some versions of Python refuse it"
+_RELINKED = "links have the name of another member, or lead to a link: versions of Python differ"
+_CHANGED = "times a file is written that has two names by a hard link: versions of Python differ"
+_TOO_LONG = "member names are too long or too deep for Linux and Python: pip refuses it"
+_NUL = "member names have a NUL: pip refuses it"
+
+
+class MemberKind(StrEnum):
+    FILE = "file"
+    FOLDER = "folder"
+    SYMBOLIC_LINK = "symbolic link"
+    HARD_LINK = "hard link"
+    SPECIAL = "special"
+
+
+class Member(NamedTuple):
+    """A member as its archive names it; `place` is where its content lies, as the reader of the archive counts, and
+    `target` what a link leads to."""
+
+    name: str
+    kind: MemberKind
+    place: int = 0
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackedTree:
+    """`top` is the leading folder that pip leaves out, None where there is none. `files` has the place of each file's
+    content by its path, with `top` in front where that is a usual name. `repeated` counts members that another one
+    took the place of."""
+
+    top: str | None
+    files: Mapping[str, int]
+    repeated: int
+
+    @property
+    def usual_top(self) -> str | None:
+        """`top` where `files` are below it."""
+        return self.top if self.top is not None and _is_usual(self.top) else None
+
+
+class Doubts:
+    """Counts, by reason, the members that may be unpacked into something else or not at all."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, reason: str) -> None:
+        """`reason` completes a sentence that begins with a number."""
+        self._counts[reason] += 1
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"{AMBIGUOUS} {count} {reason}" for reason, count in self._counts.items()]
+
+
+def split_leading_folder(name: str) -> tuple[str, str]:
+    """The first part of `name` and the rest, as pip splits them: at a backslash too, where no slash comes before."""
+    name = name.lstrip("/").lstrip("\\")
+    slash, backslash = name.find("/"), name.find("\\")
+    at = slash if slash >= 0 and (backslash < 0 or slash < backslash) else backslash
+    return (name, "") if at < 0 else (name[:at], name[at + 1 :])
+
+
+def leading_folder(names: Iterable[str]) -> str | None:
+    """The first part that all `names` have, None where they differ."""
+    found = None
+    for name in names:
+        first, _ = split_leading_folder(name)
+        if not first or (found is not None and first != found):
+            return None
+        found = first
+    return found
+
+
+def unpacked_tar(members: Sequence[Member], doubts: Doubts) -> UnpackedTree:
+    """The files that pip makes of a tar's `members`. Raises LimitExceededError."""
+    top = leading_folder(member.name for member in members)
+    builder = _Builder(doubts, is_tar=True)
+    for member in members:
+        name, target = member.name, member.target
+        if top is not None:
+            _, name = split_leading_folder(name)
+            if member.kind is MemberKind.HARD_LINK:
+                first, rest = split_leading_folder(target)
+                if first == top:
+                    target = rest
+                else:
+                    doubts.add(_WITHOUT_TOP)
+        if name.startswith("/"):
+            doubts.add(_ABSOLUTE)
+        builder.add(Member(name.lstrip("/"), member.kind, member.place, target))
+    return UnpackedTree(top, _below(top, builder.files()), builder.repeated)
+
+
+def unpacked_zip(members: Sequence[Member], doubts: Doubts) -> UnpackedTree:
+    """The files that pip makes of a zip's `members`, where links are files too. Raises LimitExceededError."""
+    top = leading_folder(member.name for member in members)
+    builder = _Builder(doubts, is_tar=False)
+    for member in members:
+        name = member.name if top is None else split_leading_folder(member.name)[1]
+        if name.startswith("/"):
+            doubts.add(LEAVES)
+            continue
+        is_folder = not name or name.endswith(("/", "\\"))
+        builder.add(Member(name, MemberKind.FOLDER if is_folder else MemberKind.FILE, member.place))
+    return UnpackedTree(top, _below(top, builder.files()), builder.repeated)
+
+
+def _below(top: str | None, files: dict[str, int]) -> dict[str, int]:
+    """`files`, which were unpacked without `top`, below it again where it can be a folder's name."""
+    return {f"{top}/{path}": place for path, place in files.items()} if top is not None and _is_usual(top) else files
+
+
+def _is_usual(top: str) -> bool:
+    return top not in {".", ".."} and "\0" not in top
+
+
+def _is_too_long(name: str) -> bool:
+    if len(name) <= MAX_COMPONENT_BYTES // 4:
+        return False
+    encoded = name.encode(errors="surrogateescape")
+    if len(encoded) > MAX_PATH_BYTES or name.count("/") > MAX_DEPTH:
+        return True
+    return max(map(len, encoded.split(b"/"))) > MAX_COMPONENT_BYTES
+
+
+def _without_dots(name: str) -> str:
+    return "/".join([part for part in name.split("/") if part not in {"", "."}])
+
+
+@dataclass(slots=True, eq=False)
+class _File:
+    """Content that one name has, or several by hard links."""
+
+    place: int
+    names: int = 1
+
+
+@dataclass(slots=True, eq=False)
+class _Link:
+    target: str
+
+
+@dataclass(slots=True, eq=False)
+class _Folder:
+    inside: "dict[str, _Folder | _File | _Link]" = field(default_factory=dict)
+
+
+_Node = _Folder | _File | _Link
+
+
+class _Place(NamedTuple):
+    """Where a path leads: its folder, its last part and what is there. No last part has what ends in `..`."""
+
+    parent: _Folder
+    name: str | None
+    node: _Node | None
+
+
+@dataclass(slots=True, eq=False)
+class _Visit:
+    """A folder whose files are listed, `is_linked` where a link leads to it, and the one that it lies in."""
+
+    path: str
+    folder: _Folder
+    above: "_Visit | None"
+    is_linked: bool
+
+    def is_in(self, folder: _Folder) -> bool:
+        visit: _Visit | None = self
+        while visit is not None:
+            if visit.folder is folder:
+                return True
+            visit = visit.above
+        return False
+
+
+class _RefusedError(Exception):
+    """A member is not unpacked; the text is the doubt."""
+
+
+class _LeavingError(_RefusedError):
+    """A path leads out of the archive."""
+
+
+class _Builder:
+    """Puts members into a tree one after the other, as an extraction does."""
+
+    def __init__(self, doubts: Doubts, *, is_tar: bool) -> None:
+        self.repeated = 0
+        self._doubts = doubts
+        self._is_tar = is_tar
+        self._root = _Folder()
+        self._names: set[str] = set()
+        self._steps = 0
+
+    def add(self, member: Member) -> None:
+        """Adds one member; where pip refuses it, there is a doubt instead."""
+        name = member.name
+        for is_so, reason in (("\\" in name, _BACKSLASH), ("\0" in name, _NUL), (_is_too_long(name), _TOO_LONG)):
+            if is_so:
+                self._doubts.add(reason)
+        self._names.add(_without_dots(name))
+        try:
+            match member.kind:
+                case MemberKind.SPECIAL:
+                    raise _RefusedError(_SPECIAL)
+                case MemberKind.FOLDER:
+                    self._add_folder(name)
+                case MemberKind.FILE:
+                    self._add_file(name, member.place)
+                case MemberKind.SYMBOLIC_LINK:
+                    self._add_symbolic_link(name, member.target)
+                case MemberKind.HARD_LINK:
+                    self._add_hard_link(name, member.target)
+        except _RefusedError as refused:
+            self._doubts.add(str(refused))
+
+    def _add_folder(self, name: str) -> None:
+        at = self._walk(name)
+        if at.name is None:
+            return
+        if at.node is None:
+            at.parent.inside[at.name] = _Folder()
+        elif isinstance(at.node, _File):
+            self._doubts.add(_OVER_FOLDER)
+
+    def _add_file(self, name: str, place: int) -> None:
+        at = self._walk(self._file_name(name))
+        if at.name is None or isinstance(at.node, _Folder):
+            raise _RefusedError(_BLOCKED)
+        if isinstance(at.node, _File):
+            self.repeated += 1
+            if at.node.names > 1:
+                self._doubts.add(_CHANGED)
+            at.node.place = place
+        else:
+            at.parent.inside[at.name] = _File(place)
+
+    def _file_name(self, name: str) -> str:
+        """The path of what is no folder; a slash at its end does not count."""
+        if name.endswith("/"):
+            self._doubts.add(_TRAILING)
+        name = name.rstrip("/")
+        if name.rpartition("/")[2] in {"", ".", ".."}:
+            raise _RefusedError(_BLOCKED)
+        return name
+
+    def _add_symbolic_link(self, name: str, target: str) -> None:
+        name = self._file_name(name)
+        self._check_target(f"{name.rpartition('/')[0]}/{target}", target)
+        at = self._walk(name, follows_last=False)
+        if at.name is None or isinstance(at.node, _Folder):
+            raise _RefusedError(_RELINKED)
+        self._forget(at.node)
+        at.parent.inside[at.name] = _Link(target)
+
+    def _check_target(self, path: str, target: str) -> None:
+        """Raises _RefusedError where a link leads out of the archive."""
+        if target.startswith("/"):
+            raise _RefusedError(_LINKED_OUT)
+        try:
+            self._walk(path, makes_folders=False)
+        except _LeavingError:
+            raise _RefusedError(_LINKED_OUT) from None
+        except _RefusedError:
+            return
+
+    def _add_hard_link(self, name: str, target: str) -> None:
+        name = self._file_name(name)
+        self._check_target(target, target)
+        shared = self._walk(target, makes_folders=False, follows_last=False).node
+        if isinstance(shared, _Link):
+            self._doubts.add(_RELINKED)
+            shared = self._walk(target, makes_folders=False).node
+        if not isinstance(shared, _File):
+            raise _RefusedError(_NO_TARGET)
+        at = self._walk(name, follows_last=False)
+        if at.node is not None or at.name is None:
+            self._doubts.add(_RELINKED)
+        if at.name is not None and not isinstance(at.node, _Folder) and at.node is not shared:
+            self._forget(at.node)
+            shared.names += 1
+            at.parent.inside[at.name] = shared
+
+    def _forget(self, node: "_Node | None") -> None:
+        """Counts a file that another member takes the place of."""
+        if isinstance(node, _File):
+            self.repeated += 1
+            node.names -= 1
+
+    def _walk(self, path: str, *, makes_folders: bool = True, follows_last: bool = True) -> _Place:
+        """Follows `path` from the top as the system does, with or without making the folders that lack."""
+        pending = [part for part in reversed(path.split("/")) if part not in {"", "."}]
+        folders = [self._root]
+        made: list[_Folder] = []
+        hops = 0
+        self._spend(len(pending))
+        while pending:
+            part = pending.pop()
+            if part == "..":
+                if len(folders) == 1:
+                    raise _LeavingError(LEAVES)
+                if folders.pop() in made and self._is_tar:
+                    self._doubts.add(_BACKWARDS)
+                continue
+            node = folders[-1].inside.get(part)
+            if isinstance(node, _Link) and (pending or follows_last):
+                hops += 1
+                if hops > MAX_HOPS:
+                    raise _RefusedError(_NOWHERE)
+                if makes_folders:
+                    self._doubts.add(_THROUGH)
+                parts = [each for each in reversed(node.target.split("/")) if each not in {"", "."}]
+                self._spend(len(parts))
+                pending += parts
+            elif not pending:
+                return _Place(folders[-1], part, node)
+            elif isinstance(node, _File):
+                raise _RefusedError(_BLOCKED)
+            else:
+                if not isinstance(node, _Folder):
+                    node = _Folder()
+                    if makes_folders:
+                        folders[-1].inside[part] = node
+                        made.append(node)
+                folders.append(node)
+        return _Place(folders[-1], None, folders[-1])
+
+    def _spend(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > MAX_STEPS:
+            raise LimitExceededError(f"the members' names have more than {MAX_STEPS} parts")
+
+    def files(self) -> dict[str, int]:
+        """The place of each file by its path; those behind links are there once more."""
+        found: dict[str, int] = {}
+        linked_chars = 0
+        pending = [_Visit("", self._root, None, is_linked=False)]
+        while pending:
+            visit = pending.pop()
+            below: list[_Visit] = []
+            for name, each in visit.folder.inside.items():
+                path = f"{visit.path}/{name}" if visit.path else name
+                node = self._linked(visit, each) if isinstance(each, _Link) else each
+                is_linked = visit.is_linked or node is not each
+                if isinstance(node, _Folder):
+                    below.append(_Visit(path, node, visit, is_linked=is_linked))
+                elif isinstance(node, _File):
+                    found[path] = node.place
+                linked_chars += len(path) if is_linked else 0
+                if linked_chars > MAX_LINKED_CHARACTERS:
+                    raise LimitExceededError("links to folders repeat too many files")
+            pending += reversed(below)
+        return found
+
+    def _linked(self, visit: "_Visit", link: _Link) -> "_File | _Folder | None":
+        """What a symbolic link leads to."""
+        try:
+            node = self._walk(f"{visit.path}/{link.target}", makes_folders=False).node
+        except _RefusedError:
+            node = None
+        if node is None:
+            self._doubts.add(_NOWHERE)
+        elif isinstance(node, _Folder):
+            if visit.is_in(node):
+                self._doubts.add(_IN_CIRCLES)
+                return None
+            self._doubts.add(_TO_FOLDER)
+        elif isinstance(node, _File) and not visit.is_linked and self._is_odd_target(visit.path, link.target):
+            self._doubts.add(_THROUGH)
+        return None if isinstance(node, _Link) else node
+
+    def _is_odd_target(self, folder: str, target: str) -> bool:
+        """Whether the target is no member by its name alone, so that Python before 3.11.4 refuses it."""
+        parts: list[str] = []
+        for part in f"{folder}/{target}".split("/"):
+            if part == "..":
+                parts = parts[:-1]
+            elif part not in {"", "."}:
+                parts.append(part)
+        return "/".join(parts) not in self._names

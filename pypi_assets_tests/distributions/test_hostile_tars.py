@@ -1,0 +1,38 @@
+"""What pip unpacks of an odd sdist is what its record is made of, or the record has a doubt or an error."""
+
+import io
+
+import pytest
+
+from pypi_assets.distributions.against_pip import has_doubt
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.reader import make_record, read_extract
+from pypi_assets_tests.distributions.hostile_tars import CASES, DOUBT, ERROR, SAME, TarCase, tar
+from pypi_assets_tests.distributions.pip_trees import differences, unpacked_by_pip
+from pypi_assets_tests.distributions.raw_archives import pax_header, pax_record
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_record_is_of_the_tree_that_pip_unpacks_or_has_a_doubt(case: TarCase):
+    content = case.build()
+    extract = read_extract(io.BytesIO(content), parse_filename(case.filename), Limits(seconds=5))
+    record = make_record(extract, case.filename)
+    found = ERROR if record.error else DOUBT if has_doubt(record) else SAME
+    assert found == case.outcome, (record.notes, record.error)
+    if case.requires is not None:
+        assert record.requires_dist == case.requires
+    if found == SAME:
+        assert differences(extract, unpacked_by_pip(content, case.filename)) == []
+
+
+def test_each_case_has_a_name_of_its_own():
+    assert len({case.name for case in CASES}) == len(CASES) >= 75
+
+
+def test_a_million_keys_of_sparse_files_in_global_headers_are_dropped_as_they_come():
+    header = pax_header(b"".join(pax_record(b"GNU.sparse.%d" % number, b"") for number in range(40_000)), b"g")
+    content = tar(*[header] * 25)
+    extract = read_extract(io.BytesIO(content), parse_filename("demo-1.0.tar.gz"), Limits(seconds=5))
+    assert extract.error is None
+    assert "demo-1.0/demo.py" in extract.paths

@@ -1,0 +1,97 @@
+"""Names of an sdist's members: usual ones stay as they are, all others go the way of pip."""
+
+import io
+import zipfile
+
+import pytest
+
+from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
+from pypi_assets.distributions.sdist_names import SdistNames, are_usual, common_top, readable
+from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, unpacked_tar
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("demo-1.0/demo.py", True),
+        ("demo-1.0/.github/x.yml", True),
+        ("demo-1.0/..x/...", True),
+        (".hidden", True),
+        ("demo-1.0/é.py", True),
+        ("demo-1.0/" + "n" * 255, True),
+        ("", False),
+        (".", False),
+        ("..", False),
+        ("./a", False),
+        ("/a", False),
+        ("a//b", False),
+        ("a/./b", False),
+        ("a/../b", False),
+        ("a/b/", False),
+        ("a/b/..", False),
+        ("a/b/.", False),
+        ("a\\b", False),
+        ("a\0b", False),
+        ("demo-1.0/" + "n" * 256, False),
+        ("demo-1.0/" + "é" * 64, False),
+        ("d/" * 460 + "a", False),
+    ],
+)
+def test_usual_names(name, expected):
+    assert are_usual([name], []) is expected
+    assert are_usual([], [name]) is expected
+    if expected:
+        doubts = Doubts()
+        tree = unpacked_tar([Member(name, MemberKind.FILE, 7), Member("x", MemberKind.FILE, 8)], doubts)
+        assert (tree.files, doubts.notes) == ({name: 7, "x": 8}, [])
+
+
+def test_files_and_folders_that_exclude_each_other_are_not_usual():
+    assert are_usual(["a/b", "a/c"], ["a"])
+    assert not are_usual(["a/b", "a"], [])
+    assert not are_usual(["a/b/c/d", "a/b"], [])
+    assert not are_usual(["a"], ["a/b"])
+
+
+def test_the_common_top():
+    assert common_top(["a/b", "a/c/d"], ["a"]) == "a"
+    assert common_top(["a/b"], ["b"]) is None
+    assert common_top(["a", "a/b"], []) is None
+    assert common_top([], []) is None
+
+
+def test_wrong_bytes_are_replaced():
+    assert readable(b"\xff\xe9a".decode(errors="surrogateescape")) == "\ufffd\ufffda"
+    assert readable("é") == "é"
+
+
+def collected(*names: str, **limits: int) -> tuple[Extract, SdistNames]:
+    extract = Extract()
+    found = SdistNames(extract, Budget(Limits(**limits)))
+    found.add_all(list(names), list(range(len(names))))
+    return extract, found
+
+
+def test_names_of_a_zip_have_the_place_of_the_last_one():
+    extract, found = collected("demo-1.0/a.py", "demo-1.0/x/", "demo-1.0/x/../a.py", "demo-1.0/b.py")
+    assert found.places == {"demo-1.0/a.py": 2, "demo-1.0/b.py": 3}
+    found.finish()
+    assert extract.paths == ["demo-1.0/a.py", "demo-1.0/b.py"]
+    assert extract.notes == ["1 member names occur again; the last one counts"]
+
+
+def test_a_name_ends_at_its_nul_as_in_zipfile():
+    extract, found = collected("demo-1.0/a.py\0.txt", "demo-1.0/b.py")
+    found.finish()
+    assert extract.paths == ["demo-1.0/a.py", "demo-1.0/b.py"]
+    assert zipfile.ZipInfo("a.py\0.txt").filename == "a.py"
+
+
+def test_limits_of_names():
+    with pytest.raises(LimitExceededError):
+        collected("a", "b", max_members=1)
+    extract, found = collected(*["a/../" * 800 + str(number) for number in range(2000)])
+    found.finish()
+    assert extract.error is not None
+    assert io.StringIO(extract.error.text).read().startswith("the members' names have more than")
