@@ -18,7 +18,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from pypi_assets import terminal
-from pypi_assets.cli.opening import OwnProcess
 from pypi_assets.errors import ExpectedError, SettingsError
 from pypi_assets.terminal import plain, print_message
 
@@ -125,6 +124,10 @@ class _Commands(click.Group):
             if database_failure := _database_failure(error):
                 raise database_failure from error
             raise
+
+
+class OwnProcess:
+    """What the context of a command holds that a process was started for."""
 
 
 class _SettingsFailure(click.ClickException):

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets import terminal
+from pypi_assets.cli import OwnProcess
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.crawl.crawler import Crawler
     from pypi_assets.distributions.reader_pool import ReaderPool
     from pypi_assets.settings import Settings
-
-
-class OwnProcess:
-    """What the context of a command holds that a process was started for."""
 
 
 @contextmanager
