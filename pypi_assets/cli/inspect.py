@@ -24,9 +24,20 @@ _SHOWN_MODULES = 60
 )
 @click.option("--project", help="With --from-extract: the project of the files, if their names leave it open.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 also where a record has an error.")
+@click.option(
+    "--against-pip",
+    is_flag=True,
+    help="Compare each record with what the pip of this Python installs of a wheel, or unpacks of an sdist, in a"
+    " scratch folder. Nothing of the file is run. Exits with 1 where they differ.",
+)
 @JSON
 def inspect_command(
-    files: tuple[Path, ...], from_extract: bool, project: str | None, exit_zero: bool, as_json: bool
+    files: tuple[Path, ...],
+    from_extract: bool,
+    project: str | None,
+    exit_zero: bool,
+    against_pip: bool,
+    as_json: bool,
 ) -> None:
     """Read distributions from disk and print their records.
 
@@ -34,6 +45,11 @@ def inspect_command(
     and commands it installs. Exits with 1 if a file cannot be opened or its record has an error.
     """
 
+    if against_pip:
+        if from_extract or project is not None:
+            raise click.BadParameter("it compares files on disk", param_hint="--against-pip")
+        _compare_with_pip(files, as_json=as_json, exit_zero=exit_zero)
+        return
     unopened: list[Path] = []
     if from_extract:
         rows: Iterable[dict[str, Any]] = _stored_rows([str(filename) for filename in files], project)
@@ -54,6 +70,40 @@ def inspect_command(
         raise click.exceptions.Exit(1)
 
 
+def _compare_with_pip(files: Sequence[Path], *, as_json: bool, exit_zero: bool) -> None:
+    from pypi_assets.distributions.against_pip import compare
+
+    _check_files(files)
+    found = [(path, compare(path)) for path in files]
+    if as_json:
+        print_json_rows(
+            {
+                "filename": path.name,
+                "pip_version": one.pip_version,
+                "refusal": one.refusal,
+                "differences": list(one.differences),
+                "is_silent": one.is_silent,
+            }
+            for path, one in found
+        )
+    else:
+        for path, one in found:
+            refused = one.refusal and f"pip {one.pip_version} refuses it: {one.refusal}"
+            click.echo(f"{plain(path.name)}: {plain(refused or f'compared with pip {one.pip_version}')}")
+            for line in one.differences or (() if one.refusal else ("no difference",)):
+                click.echo(f"  {plain(line)}")
+    if any(one.differences for _, one in found) and not exit_zero:
+        raise click.exceptions.Exit(1)
+
+
+def _check_files(files: Sequence[Path]) -> None:
+    for path in files:
+        if path.is_dir():
+            raise click.BadParameter(f"{str(path)!r} is a folder: name files in it", param_hint="FILES")
+        if not path.exists():
+            raise click.BadParameter(f"file {str(path)!r} does not exist", param_hint="FILES")
+
+
 def _rows_on_disk(files: Sequence[Path], unopened: list[Path]) -> Iterator[dict[str, Any]]:
     """The records of files; those that cannot be opened are reported and added to `unopened`."""
     from pypi_assets.assembly import limits_from
@@ -61,11 +111,7 @@ def _rows_on_disk(files: Sequence[Path], unopened: list[Path]) -> Iterator[dict[
     from pypi_assets.distributions.record_building import record_to_json
     from pypi_assets.settings import load_settings
 
-    for path in files:
-        if path.is_dir():
-            raise click.BadParameter(f"{str(path)!r} is a folder: name files in it", param_hint="FILES")
-        if not path.exists():
-            raise click.BadParameter(f"file {str(path)!r} does not exist", param_hint="FILES")
+    _check_files(files)
     limits = limits_from(load_settings())
     for path in files:
         try:

@@ -14,16 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from pypi_assets.characters import normalized_name
-from pypi_assets.distributions.extract import printable
+from pypi_assets.distributions import sdists
+from pypi_assets.distributions.archives import trimmed
+from pypi_assets.distributions.extract import Extract, printable
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.members import by_folder
+from pypi_assets.distributions.limits import MIB
+from pypi_assets.distributions.members import by_folder, folders_of
 from pypi_assets.distributions.module_names import find_modules
-from pypi_assets.distributions.reader import read_path
-from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord
+from pypi_assets.distributions.reader import make_record, read_distribution, read_path
+from pypi_assets.distributions.record import AMBIGUOUS, DistributionKind, DistributionRecord
+from pypi_assets.distributions.sdist_names import readable
 from pypi_assets.errors import ExpectedError
 
 PIP_SECONDS = 300
 _SHOWN = 20
+_MAX_WANTED = 8 * MIB
+_SDIST_FIELDS = ("project", "version", "requires_python", "requires_dist", "provides_extra", "entry_points", "modules")
 _SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
 
 
@@ -69,6 +75,60 @@ def compare_wheel(path: Path, *, python: str = sys.executable) -> AgainstPip:
     return AgainstPip(record, found["version"], found["refusal"], differences)
 
 
+def compare_sdist(path: Path, *, python: str = sys.executable) -> AgainstPip:
+    """Compares the record of the sdist at `path` with one of the tree that the pip of `python` unpacks of it.
+
+    Nothing is built, and nothing of the sdist is run. Raises NoPipError, and OSError where the file cannot be read.
+    """
+    with path.open("rb") as source:
+        reading = read_distribution(source, path.name)
+    record = reading.record
+    with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
+        found = _run_driver(python, Path(folder), _UNPACKING, str(path.resolve()), str(Path(folder) / "tree"))
+        if found["refusal"] is not None:
+            without_sign = () if has_doubt(record) else ("pip refuses the file, and the record has no sign of it",)
+            return AgainstPip(record, found["version"], found["refusal"], without_sign)
+        tree = _extract_of(Path(folder) / "tree")
+    paths = _one_sided("files", tree.paths, _below_top(reading.extract.paths))
+    theirs = make_record(tree, path.name)
+    differences = (*paths, *(line for field in _SDIST_FIELDS for line in _field_differences(field, theirs, record)))
+    return AgainstPip(record, found["version"], None, differences)
+
+
+def _extract_of(root: Path) -> Extract:
+    """What a reader would keep of the files below `root`."""
+    paths = [path for path in sorted(_files_below(root)) if (root / path).is_file()]
+    wanted = [path for path in paths if sdists.is_wanted(path) and (root / path).stat().st_size <= _MAX_WANTED]
+    members = folders_of(readable(path) for path in paths)
+    extract = Extract(members, {path: trimmed(path, (root / path).read_bytes()) for path in wanted})
+    sdists.condense(extract)
+    return extract
+
+
+def _below_top(paths: list[str]) -> list[str]:
+    """`paths` without the folder that all are in, as pip leaves it out."""
+    tops = {path.partition("/")[0] if "/" in path else "" for path in paths}
+    cut = len(next(iter(tops))) + 1 if len(tops) == 1 and tops != {""} else 0
+    return [path[cut:] for path in paths]
+
+
+def _field_differences(field: str, theirs: DistributionRecord, ours: DistributionRecord) -> Iterator[str]:
+    values = [getattr(record, field) for record in (theirs, ours)]
+    if values[0] != values[1]:
+        by_pip, read = [value if isinstance(value, tuple) else (str(value),) for value in values]
+        yield from _one_sided(field, by_pip, read)
+
+
+def compare(path: Path, *, python: str = sys.executable) -> AgainstPip:
+    """Compares a wheel or an sdist, by its name. Raises NoPipError for other kinds too, and OSError."""
+    kind = parse_filename(path.name).kind
+    if kind == DistributionKind.WHEEL:
+        return compare_wheel(path, python=python)
+    if kind == DistributionKind.SDIST:
+        return compare_sdist(path, python=python)
+    raise NoPipError(f"{printable(path.name)} is neither a wheel nor an sdist: pip has nothing to install or unpack")
+
+
 def _scripts_outside(record: DistributionRecord) -> str:
     """Names of scripts with a path in them."""
     groups = record.entry_points or {}
@@ -82,11 +142,17 @@ def _run_pip(path: Path, folder: Path, python: str) -> dict[str, Any]:
     wheel = folder / "wheel" / f"{parts.project}-{parts.version}-py3-none-any.whl"
     wheel.parent.mkdir()
     wheel.symlink_to(path.resolve())
+    found = _run_driver(python, folder, _DRIVER, str(parts.project), str(wheel), str(folder / "prefix"))
+    found["paths"] = sorted({name for site in found["sites"] for name in _files_below(Path(site))})
+    return found
+
+
+def _run_driver(python: str, folder: Path, driver: str, *arguments: str) -> dict[str, Any]:
+    """What a `driver` writes into the file that is its last argument, with a `refusal` if it fails later."""
     answer = folder / "answer.json"
-    arguments = [str(parts.project), str(wheel), str(folder / "prefix"), str(answer)]
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
     done = subprocess.run(  # noqa: S603 - the interpreter is the caller's, and the rest is ours
-        [python, "-I", "-c", _DRIVER, *arguments],
+        [python, "-I", "-c", driver, *arguments, str(answer)],
         cwd=folder,
         env=variables | {"TMPDIR": str(folder), "LC_ALL": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
@@ -103,7 +169,6 @@ def _run_pip(path: Path, folder: Path, python: str) -> dict[str, Any]:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if "ERROR:" in line or "Error" in line] or lines or ["no reason is given"]
         found["refusal"] = printable(errors[-1].strip())
-    found["paths"] = sorted({name for site in found["sites"] for name in _files_below(Path(site))})
     return found
 
 
@@ -171,4 +236,18 @@ with open(answer, "w") as file:
 options = ["--isolated", "--quiet", "--disable-pip-version-check", "--no-input", "--no-cache-dir"]
 what = ["--no-deps", "--no-index", "--no-compile", "--ignore-installed", "--ignore-requires-python"]
 sys.exit(main(["install", *options, *what, "--no-warn-script-location", "--prefix", prefix, wheel]))
+"""
+
+_UNPACKING = """
+import json, sys
+archive, tree, answer = sys.argv[1:]
+import pip
+from pip._internal.utils.unpacking import unpack_file
+found = {"version": pip.__version__, "refusal": None}
+try:
+    unpack_file(archive, tree)
+except Exception as error:
+    found["refusal"] = f"{type(error).__name__}: {error}"
+with open(answer, "w") as file:
+    json.dump(found, file)
 """

@@ -125,3 +125,14 @@ def test_stored_extracts_are_read_without_the_index(
     assert commands.run("inspect", "--from-extract", broken).exit_code == 1
     assert "no extract of demo-2.0.tar.gz is stored" in commands.refused("inspect", "--from-extract", "demo-2.0.tar.gz")
     assert "only with --from-extract" in commands.refused("inspect", wheel, "--project", "demo", exit_code=2)
+
+
+def test_records_are_compared_with_pip(commands: Commands, tmp_path: Path) -> None:
+    files = [make_wheel(tmp_path, "demo", "1.0"), make_sdist(tmp_path, "demo", "1.0")]
+    rows = commands.json("inspect", "--against-pip", *files)
+    assert [(row["filename"], row["refusal"], row["differences"]) for row in rows] == [
+        (file.name, None, []) for file in files
+    ]
+    assert "no difference" in commands.done("inspect", "--against-pip", files[1]).stdout
+    files[1].write_bytes(b"no tar")
+    assert "refuses it" in commands.done("inspect", "--against-pip", files[1]).stdout

@@ -1,13 +1,15 @@
 """The comparison with pip finds what differs, and nothing where the record is right."""
 
+import io
 import sys
 
 import pytest
 
 from pypi_assets.distributions import against_pip
-from pypi_assets.distributions.against_pip import NoPipError, compare_wheel
+from pypi_assets.distributions.against_pip import NoPipError, compare, compare_sdist, compare_wheel
 from pypi_assets.distributions.reader import read_path
-from pypi_assets_tests.builders import make_wheel
+from pypi_assets_tests.builders import make_sdist, make_wheel
+from pypi_assets_tests.distributions.hostile_tars import EVIL_INFO, link, tar, tar_member
 
 FILES = {"demo/__init__.py": "", "demo/part.py": "", "start.pth": "import demo\n"}
 ENTRY_POINTS = "[console_scripts]\ndemo = demo:main\n[group]\nname = demo.part\n"
@@ -74,3 +76,38 @@ def test_a_python_without_pip_is_named(tmp_path):
     script.chmod(0o755)
     with pytest.raises(NoPipError, match="No module named 'pip'"):
         compare_wheel(path, python=str(script))
+
+
+def test_an_honest_sdist_has_no_difference(tmp_path):
+    path = make_sdist(
+        tmp_path, "demo", "1.0", files={"setup.py": "from setuptools import setup\nsetup()\n", "demo.py": ""}
+    )
+    found = compare_sdist(path)
+    assert (found.refusal, found.differences) == (None, ())
+    assert compare(path) == found
+
+
+def test_a_record_of_another_sdist_differs(tmp_path, monkeypatch):
+    path = tmp_path / "demo-1.0.tar.gz"
+    path.write_bytes(tar(tar_member(b"demo-1.0/evil.py", b"")))
+    reading = against_pip.read_distribution
+    other = tar(tar_member(b"demo-1.0/PKG-INFO", EVIL_INFO))
+    monkeypatch.setattr(against_pip, "read_distribution", lambda _, name: reading(io.BytesIO(other), name))
+    found = compare_sdist(path)
+    assert "files: by pip, not in the record: evil.py" in found.differences
+    assert "requires_dist: in the record, not by pip: evil" in found.differences
+    assert found.is_silent
+
+
+def test_an_sdist_that_pip_refuses_has_its_reason(tmp_path):
+    path = tmp_path / "demo-1.0.tar.gz"
+    path.write_bytes(tar(link(b"demo-1.0/evil.py", b"/etc/passwd")))
+    found = compare_sdist(path)
+    assert found.refusal is not None
+    assert "absolute path" in found.refusal
+    assert not found.is_silent
+
+
+def test_other_kinds_are_named(tmp_path):
+    with pytest.raises(NoPipError, match="neither a wheel nor an sdist"):
+        compare(tmp_path / "demo-1.0.exe")
